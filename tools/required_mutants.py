@@ -424,15 +424,15 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "what a sample didn't show counts for nothing",
         "src/evalstone/stats/bounded_mean.py",
-        "min(1.0, max(seen, math.exp(highest)))",
-        "min(1.0, seen)",
+        "min(1.0, max(seen, with_unseen), self._tail(m, low))",
+        "min(1.0, seen, self._tail(m, low))",
         ("tests/stats/test_bounded_mean.py",),
     ),
     Mutant(
         "limits take no account of what a sample didn't show",
         "src/evalstone/stats/bounded_mean.py",
-        "return min(limit, low + (largest - low) * math.exp((math.log(alpha) - highest) / self.units))",
-        "return limit",
+        "limit = min(seen, low + (largest - low) * math.exp((math.log(alpha) - highest) / self.units))",
+        "limit = seen",
         ("tests/stats/test_bounded_mean.py",),
     ),
     Mutant(

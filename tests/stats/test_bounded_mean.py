@@ -87,12 +87,13 @@ def test_a_limit_is_the_mean_whose_p_value_is_the_error_rate(name: str, share: f
 @pytest.mark.parametrize("m", [0.02, 0.3, 0.6, 0.9])
 def test_what_was_not_seen_counts_at_the_share_that_makes_it_likeliest(values: list[float], m: float) -> None:
     found = BoundedMean.of(values, 0.0, 1.0)
-    gaps, n = [(x - m, count) for x, _, count in found.points], len(values)
-    likeliest = probability_below_zero([*gaps, (gaps[0][0], 1)])
-    for share in (place / 1000 for place in range(1000)):
-        beyond = m / (1 - share) - m
-        likeliest = max(likeliest, (1 - share) ** n * probability_below_zero([(z - beyond, k) for z, k in gaps]))
-    assert found.p_value(m, 1) == pytest.approx(likeliest, rel=0.01, abs=1e-12)
+    n, likeliest = len(values), 0.0
+    for unseen in (place / 1000 for place in range(1000)):
+        rest = m / (1 - unseen)
+        gaps = [(x - rest, count) for x, _, count in found.points]
+        likeliest = max(likeliest, (1 - unseen) ** n * probability_below_zero([*gaps, (gaps[0][0], 1)]))
+    gaffke = probability_below_zero([*((x - m, count) for x, _, count in found.points), (-m, 1)])
+    assert found.p_value(m, 1) == pytest.approx(min(likeliest, gaffke), rel=0.01, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -199,6 +200,12 @@ def test_a_million_values_take_seconds_at_most_and_nothing_overflows() -> None:
     half = 1.96 * math.sqrt(0.9 * 0.1 / 11 / 200_000)
     assert (high - low) / 2 == pytest.approx(half, rel=0.05)
     assert BoundedMean.of([1e-300, 1.0, 0.0], 0, 1).interval(0.95)[0] > 0
+
+
+def test_the_p_value_is_never_more_than_gaffkes() -> None:
+    # A lowest value close to 0 is nearly a zero: it must not count both as seen and as unseen.
+    zero, close = (BoundedMean.of([1.0] * 28 + [lowest] * 2, 0, 1).limit(0.05, 1) for lowest in (0.0, 0.0001))
+    assert zero < close < zero + 0.001
 
 
 def rare_zeros(source: np.random.Generator, n: int) -> list[float]:

@@ -1,17 +1,19 @@
 """What values in a known range say about the mean behind them: p-values and limits that hold for few and skewed values.
 
 Good systems give nearly equal scores and a rare bad one that a small sample misses. The spread of such a sample says
-nothing about what it misses; the range of the scores does. The p-value of "the true mean is at most m" is the larger of
-two. Both use random weights that add up to 1, all such weights being equally likely:
+nothing about what it misses; the range of the scores does. The p-value of "the true mean is at most m" is
 
-    seen:    P(weighted mean of the values and one more <= m), the one more being the smallest value of the sample
-    unseen:  max over q of (1 - q)^n · P(weighted mean of the values <= (m - q · low) / (1 - q))
+    p = min(gaffke, max over q of (1 - q)^n · seen((m - q · low) / (1 - q)))
 
-"Seen" is Gaffke's bound over the range of the sample. "Unseen" asks: if a share q of all samples were at the low end of
-the range, how likely would n samples have none of them, and the others a mean as high as this? The lower limit at error
-rate alpha is the m where the p-value is alpha; upper limits mirror it. For values of 0 and 1 these are the exact
-binomial test and Clopper and Pearson's limits; where all n values are v, the lower limit is
-low + (v - low) · alpha^(1/n); for many values both go to the normal test.
+    seen(m) = P(weighted mean of the values and one more <= m), the one more being the smallest value of the sample
+    gaffke  = the same at m, the one more being the low end of the range
+
+with random weights that add up to 1, all such weights being equally likely. "Seen" is Gaffke's bound over the range of
+the sample. The maximum asks: if a share q of all samples were at the low end of the range, how likely would n samples
+have none of them, and the others a mean as high as this? The lower limit at error rate alpha is the m where the p-value
+is alpha; upper limits mirror it. For values of 0 and 1 these are the exact binomial test and Clopper and Pearson's
+limits; where all n values are v, the lower limit is low + (v - low) · alpha^(1/n); for many values both go to the
+normal test.
 
 With `share` s, seen = s · P(the smallest value added) + (1 - s) · P(the largest value added). 1 is exact, for
 one-sided tests; 0.5 would be the mid-p value, whose 95 % intervals of pass rates cover as little as 91.8 %. `SHARE` is
@@ -151,14 +153,13 @@ class BoundedMean:
         if m <= low:
             return float(self.mean <= m)
         seen = self._seen(m, share)
-        if m >= largest or not self._unseen_counts(share):
+        if m >= largest or (share == EXACT and smallest == low):
             return seen
-
-        reach = largest - low
-        # Beyond this end, the p-value is below what was seen even where the tail is 1.
+        # Beyond this end, the p-value is below what was seen even where that of the others is 1.
         end = low + (m - low) * seen ** (-1 / self.units) if seen else math.inf
-        highest = self._unseen(max(m, smallest), min(end, largest)) - self.units * math.log(reach / (m - low))
-        return min(1.0, max(seen, math.exp(highest)))
+        highest = self._unseen(max(m, smallest), min(end, largest), share)
+        with_unseen = math.exp(highest - self.units * math.log((largest - low) / (m - low)))
+        return min(1.0, max(seen, with_unseen), self._tail(m, low))
 
     def _limit_below(self, alpha: float, share: float) -> float:
         """The m at which `_p_above` is alpha."""
@@ -168,25 +169,25 @@ class BoundedMean:
         if smallest == largest:
             return low + (largest - low) * alpha ** (1 / self.units)
         mean = min(max(self.mean, smallest), largest)
-        limit = _root(lambda m: self._seen(m, share), smallest, mean, alpha, mean + self._error * NORMAL.inv_cdf(alpha))
-        if not self._unseen_counts(share):
+        seen = _root(lambda m: self._seen(m, share), smallest, mean, alpha, mean + self._error * NORMAL.inv_cdf(alpha))
+        if share == EXACT and smallest == low:
+            return seen
+        # Beyond this end, the limit is above the one found even where the p-value of the others is 1.
+        end = low + (seen - low) * alpha ** (-1 / self.units)
+        highest = self._unseen(seen, min(end, largest), share)
+        limit = min(seen, low + (largest - low) * math.exp((math.log(alpha) - highest) / self.units))
+        if self._tail(limit, low) >= alpha:
             return limit
-        if self._tail(limit, None) > alpha:
-            limit = _root(lambda m: self._tail(m, None), smallest, mean, alpha, limit - self._error / self.units)
+        return _root(lambda m: self._tail(m, low), low, mean, alpha, limit)
 
-        # Beyond this end, the limit is above the one found even where the tail is 1.
-        end = low + (limit - low) * alpha ** (-1 / self.units)
-        highest = self._unseen(limit, min(end, largest))
-        return min(limit, low + (largest - low) * math.exp((math.log(alpha) - highest) / self.units))
-
-    def _unseen(self, start: float, end: float) -> float:
-        """max log(((largest - low) / (base - low))^n · tail(base)), base = (m - q · low) / (1 - q) in [start, end]."""
+    def _unseen(self, start: float, end: float, share: float) -> float:
+        """max log(((largest - low) / (base - low))^n · seen(base)), base = (m - q · low) / (1 - q) in [start, end]."""
         low, largest = self.low, self._points[-1][0]
 
         def height(base: float) -> float:
-            tail = self._tail(base, None)
-            share = (base - low) / (largest - low)
-            return math.log(tail) - self.units * math.log(share) if tail else -1e6 * (2 - share)  # below all others
+            seen = self._seen(base, share)
+            part = (base - low) / (largest - low)
+            return math.log(seen) - self.units * math.log(part) if seen else -1e6 * (2 - part)  # below all others
 
         return max(0.0, _maximum(height, start, end))  # 0 at the largest value
 
@@ -200,23 +201,19 @@ class BoundedMean:
         smallest, largest = self._points[0][0], self._points[-1][0]
         return share * self._tail(m, smallest) + ((1 - share) * self._tail(m, largest) if share < 1 else 0.0)
 
-    def _unseen_counts(self, share: float) -> bool:
-        """Whether unseen values can matter: if the end of the range was seen, their part is at most the exact p."""
-        return share < 1 or self._points[0][0] > self.low
-
-    def _tail(self, m: float, added: float | None) -> float:
+    def _tail(self, m: float, added: float) -> float:
         """P(randomly weighted mean <= m), with one more unit of this value."""
         points = self._points
         smallest, largest = points[0][0], points[-1][0]
-        if smallest == largest:
+        if smallest == largest == added:
             return float(smallest <= m)
-        if len(points) == 2 and points[0][1] == points[1][1] == self._typical:
+        alike = points[0][1] == points[-1][1] == self._typical
+        if len(points) == 2 and alike and added in (smallest, largest):
             below, above = points[0][2] + (added == smallest), points[1][2] + (added == largest)
             return beta_cdf((m - smallest) / (largest - smallest), above, below)
-        terms = [(w * (x - m), k) for x, w, k in points]
-        if added is not None:
-            terms.append((self._typical * (added - m), 1))
-        return probability_below_zero(terms)
+        if len(points) == 1 and alike and added < smallest:
+            return min(1.0, max(0.0, (m - added) / (smallest - added))) ** self.units
+        return probability_below_zero([*((w * (x - m), k) for x, w, k in points), (self._typical * (added - m), 1)])
 
 
 def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
