@@ -110,7 +110,7 @@ def test_two_values_have_the_wide_interval_that_they_deserve():
     assert inside is not None
     assert inside.low is not None
     assert inside.high is not None
-    assert inside.low == pytest.approx(0.6 * 0.025**0.5)
+    assert inside.low == pytest.approx(0.6 * 0.025**0.5, rel=2e-3)
     assert inside.low == pytest.approx(1 - inside.high)
 
 
