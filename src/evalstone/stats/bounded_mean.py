@@ -51,6 +51,8 @@ SHARE = 0.7
 BINS = 512
 """More distinct values are put into so many bins of equal width, each at its own mean."""
 WEIGHT_BINS = 32
+LEAST_WEIGHT = 1e-30
+"""As a share of the largest weight; less can't be told from it in any mean, and its square could be 0."""
 NORMAL = NormalDist()
 GOLDEN = (math.sqrt(5) - 1) / 2
 DIGITS = 12
@@ -94,6 +96,9 @@ class BoundedMean:
             groups: One cluster label per value; values of one cluster may depend on each other.
             weights: One weight above 0 per value; None for equal weights.
         """
+        if weights is not None:
+            heaviest = max(weights)
+            weights = [max(weight / heaviest, LEAST_WEIGHT) for weight in weights]
         if groups is not None:
             values, weights = _cluster_means(values, weights, groups)
         rounded = _rounded(values, low, high)
@@ -146,15 +151,18 @@ class BoundedMean:
     def _p_above(self, m: float, share: float) -> float:
         """The p-value of "the true mean is at most m"."""
         smallest, largest = self._points[0][0], self._points[-1][0]
+        given, (m,) = m, _rounded([m], self.low, self.high)  # so that a value is m, or clearly not
         if m <= self.low:
-            return float(self.mean <= m)
+            return float(self.mean <= given)
         seen = share * self._tail(m, smallest) + (1 - share) * self._tail(m, largest)
         if m >= largest or not self._unseen_counts(share):
             return seen
 
         def log_p(base: float) -> float:
             tail = self._tail(base, None)
-            return self.units * math.log((m - self.low) / (base - self.low)) + (math.log(tail) if tail else -1e6)
+            return self.units * (math.log(m - self.low) - math.log(base - self.low)) + (
+                math.log(tail) if tail else -1e6
+            )
 
         _, highest = _maximum(log_p, max(m, smallest), largest)
         return min(1.0, max(seen, math.exp(highest)))
