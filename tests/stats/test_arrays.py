@@ -18,6 +18,9 @@ def test_a_column_names_the_first_value_that_does_not_fit() -> None:
 
 def test_a_value_that_misses_the_end_by_rounding_is_the_end() -> None:
     assert column("scores", [0.1 + 0.2 + 0.7 + 2e-16], 0, 1).tolist() == [1.0]
+    assert column("scores", [1e9 + 1e-6], 0, 1e9).tolist() == [1e9]
+    with pytest.raises(DataError, match="scores: value 0 is 2e-09"):
+        column("scores", [2e-9], 0, 1e-9)
 
 
 def test_lengths_that_differ_are_named() -> None:

@@ -236,3 +236,31 @@ def test_intervals_cover_and_tests_err_as_they_say(
         wrong_fails += found.p_value(mean, -1) <= 0.05
     assert covered > 0.935 * 400
     assert max(wrong_passes, wrong_fails) < 0.072 * 400  # 5 % and two standard errors
+
+
+EDGES = st.sampled_from([0.0, -0.0, 1.0, 0.5, 0.1 + 0.2, 1 - 2**-53, 1e-13, 1e-300, 5e-324])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_the_smallest_numbers_and_any_weights_give_probabilities_and_limits_in_order(data: st.DataObject) -> None:
+    scale = data.draw(st.sampled_from([1.0, 1e-9, 1e9, 1e300]))
+    values = [scale * share for share in data.draw(st.lists(EDGES, min_size=1, max_size=12))]
+    a_weight = st.floats(1e-300, 1.7e308)
+    weights = data.draw(st.none() | st.lists(a_weight, min_size=len(values), max_size=len(values)))
+    groups = data.draw(st.none() | st.lists(st.integers(0, 2), min_size=len(values), max_size=len(values)))
+    found = BoundedMean.of(values, 0.0, scale, groups=groups, weights=weights)
+    for m in (5e-324, 1e-13 * scale, data.draw(EDGES) * scale, math.nextafter(scale, 0)):
+        for share in (EXACT, SHARE):
+            assert 0 <= found.p_value(m, 1, share=share) <= 1
+            assert 0 <= found.p_value(m, -1, share=share) <= 1
+    low, high = found.interval(data.draw(st.sampled_from([1e-9, 0.95, 1 - 1e-12])))
+    assert 0 <= low <= found.mean <= high <= scale
+
+
+def test_only_the_ratios_of_weights_count() -> None:
+    weights = [1.0 + place % 4 for place in range(50)]
+    p = BoundedMean.of(SCORES, 0, 1, weights=weights).p_value(0.8, 1)
+    for factor in (1e-300, 1e300, 4e307):
+        other = BoundedMean.of(SCORES, 0, 1, weights=[factor * weight for weight in weights])
+        assert other.p_value(0.8, 1) == pytest.approx(p, rel=1e-9)

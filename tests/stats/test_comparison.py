@@ -200,3 +200,9 @@ def test_changes_of_a_group_that_cancel_but_for_rounding_cancel() -> None:
     assert found is not None
     assert found.wilcoxon.p_value == 1  # one group is left that changed
     assert found.wilcoxon.statistic == 0
+
+
+def test_only_the_ratios_of_weights_count() -> None:
+    found = compare_pairs([0.5, 0.6, 0.1], [0.5, 0.7, 0.0], weights=[1.7e308] * 3)
+    assert found is not None
+    assert (found.mean_a, found.mean_b) == pytest.approx((0.4, 0.4))

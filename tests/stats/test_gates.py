@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import betaincinv
@@ -148,6 +150,34 @@ def test_impossible_criteria_are_refused_by_name() -> None:
         decide([PassRate("a", [1, 2], 0.5)])
     with pytest.raises(ConfigError, match="next_alpha must be above 0"):
         decide([], next_alpha=0.0)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "told"),
+    [
+        (AtLeast("a", [0.5, 0.6], 0.5, weights=[-1.0, 1.0]), "weights must be finite numbers above 0: weight 0 is -1"),
+        (MaxRegression("a", [0.5], [0.5], 0.1, weights=[0.0]), "weights must be finite numbers above 0"),
+        (AtLeast("a", [0.5] * 4, 0.5, human=[0.5] * 3), "values has 4, human has 3"),
+        (AtLeast("a", [0.5] * 4, 0.5, human=[0.5] * 4, strata=[1]), "values has 4, strata has 1"),
+        (MaxRegression("a", [0.5] * 4, [0.5] * 4, 0.1, human=([0.5] * 3, [0.5] * 4)), "human_baseline has 3"),
+        (MaxRegression("a", [0.5] * 4, [0.5] * 4, 0.1, human=([0.5] * 4,) * 2, same=[True]), "same has 1"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(criterion: Criterion, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        decide([criterion])
+
+
+@pytest.mark.parametrize("value", ["0.5", None, True])
+def test_a_threshold_is_a_number(value: Any) -> None:
+    for criterion in (AtLeast("a", [0.5], value), MaxRegression("a", [0.5], [0.5], value)):
+        with pytest.raises(ConfigError, match=r"a: the .* must be a number"):
+            decide([criterion])
+
+
+def test_more_labels_are_counted_at_any_error_rate() -> None:
+    labeled = AtLeast("a", [0.9, 0.5, 0.3] * 15, 0.55, human=[0.9, 0.4] * 15 + [None] * 15)
+    assert decide([labeled], alpha=1e-17)[0].verdict == "inconclusive"
 
 
 def test_a_threshold_that_nothing_can_miss_passes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
@@ -25,7 +26,7 @@ def column(name: str, values: Sequence[float], low: float = -np.inf, high: float
     if not low < high:
         raise ConfigError(f"{name}: the range must go up, not from {low:g} to {high:g}; is the scale right?")
     array = _numbers(name, values)
-    slack = 1e-9 * max(1.0, min(abs(low), abs(high)))  # a share of claims may miss 1 by rounding
+    slack = 1e-9 * (high - low) if math.isfinite(high - low) else 0.0  # a share of claims may miss 1 by rounding
     wrong = ~np.isfinite(array) | (array < low - slack) | (array > high + slack)
     if wrong.any():
         place = int(np.argmax(wrong))

@@ -20,7 +20,7 @@ import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats
-from evalstone.stats.bounded_mean import Side
+from evalstone.stats.bounded_mean import DIGITS, Side
 from evalstone.stats.intervals import check_confidence
 
 MAX_BET = 0.75
@@ -81,7 +81,7 @@ class BettingMean:
 
     def p_value(self, m: float, side: Side) -> float:
         """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1), m in [low, high]."""
-        share = (m - self.low) / (self.high - self.low)
+        share = round((m - self.low) / (self.high - self.low), DIGITS)
         if not 0 < share < 1:  # at an end, all values are there, or the mean is not
             at_end = self.mean <= m if side == 1 else self.mean >= m
             return float(at_end or share not in (0, 1) or (share == 0) != (side == 1))

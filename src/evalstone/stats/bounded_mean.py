@@ -53,6 +53,8 @@ SHARE = 0.7
 BINS = 512
 """More distinct values are put into so many bins of equal width, each at its own mean."""
 WEIGHT_BINS = 32
+LEAST_WEIGHT = 1e-30
+"""As a share of the largest weight; less can't be told from it in any mean, and its square could be 0."""
 NORMAL = NormalDist()
 GOLDEN = (math.sqrt(5) - 1) / 2
 CLOSE = 2e-5
@@ -98,6 +100,9 @@ class BoundedMean:
             groups: One cluster label per value; values of one cluster may depend on each other.
             weights: One weight above 0 per value; None for equal weights.
         """
+        if weights is not None:
+            heaviest = max(weights)
+            weights = [max(weight / heaviest, LEAST_WEIGHT) for weight in weights]
         if groups is not None:
             values, weights = _cluster_means(values, weights, groups)
         rounded = _rounded(values, low, high)
@@ -150,15 +155,16 @@ class BoundedMean:
     def _p_above(self, m: float, share: float) -> float:
         """The p-value of "the true mean is at most m"."""
         low, smallest, largest = self.low, self._points[0][0], self._points[-1][0]
+        given, (m,) = m, _rounded([m], low, self.high)  # so that a value is m, or clearly not
         if m <= low:
-            return float(self.mean <= m)
+            return float(self.mean <= given)
         seen = self._seen(m, share)
         if m >= largest or (share == EXACT and smallest == low):
             return seen
         # Beyond this end, the p-value is below what was seen even where that of the others is 1.
         end = low + (m - low) * seen ** (-1 / self.units) if seen else math.inf
         highest = self._unseen(max(m, smallest), min(end, largest), share)
-        with_unseen = math.exp(highest - self.units * math.log((largest - low) / (m - low)))
+        with_unseen = math.exp(highest - self.units * (math.log(largest - low) - math.log(m - low)))
         return min(1.0, max(seen, with_unseen), self._tail(m, low))
 
     def _limit_below(self, alpha: float, share: float) -> float:

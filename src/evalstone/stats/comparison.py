@@ -131,11 +131,12 @@ def compare_pairs(
     else:
         test = mean_test(BoundedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights))
     ranks = wilcoxon(units)
+    shares = None if weights is None else np.asarray(weights, dtype=np.float64) / max(weights)
     deviation = float(d.std(ddof=1)) if n > 1 else 0.0
     return Comparison(
         n=n,
-        mean_a=float(np.average(before, weights=weights)),
-        mean_b=float(np.average(after, weights=weights)),
+        mean_a=float(np.average(before, weights=shares)),
+        mean_b=float(np.average(after, weights=shares)),
         difference=interval,
         test=test,
         wilcoxon=ranks,

@@ -26,7 +26,7 @@ from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import NORMAL, BoundedMean, Side
 from evalstone.stats.comparison import differences
-from evalstone.stats.intervals import check_number
+from evalstone.stats.intervals import check_number, check_weights
 from evalstone.stats.multiple_testing import holm
 from evalstone.stats.power import more_units
 from evalstone.stats.ppi import (
@@ -236,13 +236,19 @@ class _Test:
 
 def _test(criterion: Criterion) -> _Test:
     name, scale, groups = criterion.name, criterion.scale, criterion.groups
-    same_length(values=criterion.values, groups=groups, weights=criterion.weights)
+    same_length(values=criterion.values, groups=groups, weights=criterion.weights, strata=criterion.strata)
+    check_weights(criterion.weights)
     if criterion.stopped and (groups is not None or criterion.weights is not None):
         raise ConfigError(f"{name}: values of a stopped run can't have groups or weights")
     if isinstance(criterion, MaxRegression):
+        check_number(f"{name}: the largest regression", criterion.margin)
+        before_human, after_human = criterion.human or (None, None)
+        same_length(
+            values=criterion.values, baseline=criterion.baseline, same=criterion.same, human=after_human,
+            human_baseline=before_human,
+        )  # fmt: skip
         if not 0 <= criterion.margin <= scale:
             raise ConfigError(f"{name}: the largest regression must be in [0, {scale:g}], not {criterion.margin}")
-        same_length(values=criterion.values, baseline=criterion.baseline)
         before = _ends(f"{name}: baseline", criterion.baseline, scale)
         after = _ends(f"{name}: values", criterion.values, scale)
         lowest, highest = differences(before[1], after[0]), differences(before[0], after[1])
@@ -252,6 +258,8 @@ def _test(criterion: Criterion) -> _Test:
         if criterion.human is not None:
             return _corrected(test, criterion, [x is not None and y is not None for x, y in _pairs(criterion)])
         return replace(test, evidence=_evidence(lowest, highest, -scale, scale, criterion))
+    check_number(f"{name}: the threshold", criterion.threshold)
+    same_length(values=criterion.values, human=criterion.human)
     if not 0 <= criterion.threshold <= scale:
         raise ConfigError(f"{name}: the threshold must be in [0, {scale:g}], not {criterion.threshold}")
     ends = _ends(f"{name}: values", criterion.values, scale)
@@ -415,7 +423,7 @@ def _more_labels(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -
     gap = abs(scored.mean - test.threshold)
     side: Side = 1 if scored.mean > test.threshold else -1
     alpha = alphas[0] if (side == 1) == test.upward else alphas[1]
-    factor = 1 + NORMAL.inv_cdf(POWER) / NORMAL.inv_cdf(1 - alpha)
+    factor = 1 + NORMAL.inv_cdf(POWER) / -NORMAL.inv_cdf(alpha)
 
     def decides(labels: int) -> bool:
         limit = scored.limit(alpha, side, times=labels / labeled)

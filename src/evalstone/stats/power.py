@@ -175,7 +175,7 @@ def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> fl
     share = min(share, 1.0)
     if n * share > NORMAL_FROM:
         net = gained - lost
-        gap = n * net - NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(n * share)
+        gap = n * net + NORMAL.inv_cdf(alpha / 2) * math.sqrt(n * share)
         return NORMAL.cdf(gap / math.sqrt(n * (share - net**2))) if share > net**2 else 1.0
     reach = 8 * math.sqrt(n * share * (1 - share)) + 8
     changed = np.arange(max(1, math.floor(n * share - reach)), min(n, math.ceil(n * share + reach)) + 1, dtype=float)
@@ -192,7 +192,7 @@ def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> fl
         return np.where(k < 0, 0.0, inside)
 
     edge = np.full(changed.size, -1.0)
-    near = np.floor((changed - NORMAL.inv_cdf(1 - alpha / 2) * np.sqrt(changed)) / 2)
+    near = np.floor((changed + NORMAL.inv_cdf(alpha / 2) * np.sqrt(changed)) / 2)
     below = at_most(near - 3, 0.5)
     for k in (near - 2, near - 1, near, near + 1, near + 2):
         there = at_most(k, 0.5)
