@@ -128,7 +128,7 @@ def test_rounding_is_no_change() -> None:
     assert (found.ties, found.cohen_dz, found.difference.mean) == (2, None, 0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=15))
 def test_turning_a_comparison_round_turns_its_signs(pairs: list[tuple[float, float]]) -> None:
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
