@@ -122,6 +122,12 @@ def test_copies_in_groups_count_once() -> None:
     assert grouped.wilcoxon.p_value == alone.wilcoxon.p_value
 
 
+def test_two_differences_have_a_standard_deviation() -> None:
+    found = compare_pairs([0.0, 0.0], [0.2, 0.4])
+    assert found is not None
+    assert found.cohen_dz == pytest.approx(0.3 / math.sqrt(0.02))
+
+
 def test_rounding_is_no_change() -> None:
     found = compare_pairs([0.1 + 0.2, 0.5], [0.3, 0.5])
     assert found is not None
