@@ -82,3 +82,17 @@ def test_slices_with_ten_labels_are_corrected_and_others_say_that_they_have_too_
     assert rows["kind=x"][1] == f"{x.result.estimate.mean:.3f}"
     assert rows["kind=y"][1:3] == ["-", "too few labels"]
     assert "given: a slice with fewer than 10 labels has no corrected mean." in section.notes
+
+
+def test_corrected_slices_are_on_the_scorers_scale() -> None:
+    answers, data = [str(0.2 + float(answer) / 2) for answer in ANSWERS], [{"kind": "x"}] * 40
+    ends: list[float] = []
+    for scale in (1, 10):
+        run = run_of(answers, [Given(scale=scale)], metadata=data)
+        labels = {record.sample: (record.value or 0.0) - 0.1 * scale for record in list(run)[:20]}
+        found = corrected(run, "given", labels, slice_by="kind")
+        (part,) = found.slices
+        assert part.result == found.result
+        assert part.result.estimate is not None
+        ends.append(part.result.estimate.high or 0.0)
+    assert ends[1] == pytest.approx(10 * ends[0])

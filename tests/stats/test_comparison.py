@@ -128,6 +128,15 @@ def test_two_differences_have_a_standard_deviation() -> None:
     assert found.cohen_dz == pytest.approx(0.3 / math.sqrt(0.02))
 
 
+def test_higher_is_better_unless_said_otherwise() -> None:
+    for found, wins in (
+        (compare_many({"a": [0.0, 0.0], "b": [0.2, 0.4]}), 2),
+        (compare_many({"a": [0.0, 0.0], "b": [0.2, 0.4]}, lower_is_better=True), 0),
+    ):
+        assert found is not None
+        assert found.pairs[0].comparison.wins == wins
+
+
 def test_rounding_is_no_change() -> None:
     found = compare_pairs([0.1 + 0.2, 0.5], [0.3, 0.5])
     assert found is not None

@@ -105,8 +105,8 @@ def test_a_judge_that_repeats_itself_in_a_sample_may_still_be_noisy():
 
 
 def test_the_limits_are_those_of_the_mean_pseudo_value():
-    # The rows' own sums of squares 0.02, 0 and 0.02 make the noise 0.04 / 3, and 0.02 / 2, 0.04 / 2 and 0.02 / 2 without
-    # a row: 3 · 0.04 / 3 - 2 · these. Two scores at both ends have the most, 0.5.
+    # The rows' own sums of squares, 0.02, 0 and 0.02, make the noise 0.04 / 3, and without a row 0.02 / 2, 0.04 / 2
+    # and 0.02 / 2: the pseudo-values are 3 · 0.04 / 3 - 2 · these. Two scores at both ends have the most noise, 0.5.
     rows = [[1.0, 0.8], [0.5, 0.5], [0.2, 0.4]]
     found = variance_components(rows).variances
     limits = mean_interval([0.02, 0.0, 0.02], low=0.0, high=0.5)
