@@ -145,3 +145,8 @@ def test_the_limits_hold_for_rare_bad_scores():
 def test_a_table_that_cannot_be_told_apart_is_refused(rows: list[list[float | None]], judges: str | None, told: str):
     with pytest.raises(DataError, match=told):
         variance_components(rows, judges=judges)
+
+
+def test_a_single_repeat_is_too_little_to_tell_noise_from_what_sample_and_judge_have_together():
+    rows = [[0.9, 0.8, 0.7], [0.5, None, 0.4], [0.2, None, 0.1], [0.8, None, 0.9]]
+    assert list(variance_components(rows, judges="AAB").variances) == ["samples", "judges", "noise"]
