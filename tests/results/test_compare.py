@@ -9,7 +9,7 @@ import pytest
 from evalstone import ConfigError, Run, Score, Scorer, compare
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
-from evalstone.results.compare import pair_runs
+from evalstone.results.compare import pair_runs, same_outputs
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import Comparison
 from tests.runs import Given, Harm, run_of
@@ -229,6 +229,18 @@ def test_a_verdict_is_at_one_minus_the_confidence(gains: int, p: float) -> None:
         assert line.adjusted_p_value == pytest.approx(p)
         assert line.verdict == verdict
     assert compare(b, a, confidence=1 - 1.01 * p)["given"].verdict == "worse"
+
+
+def test_a_p_value_of_one_minus_the_confidence_is_significant() -> None:
+    line = compare(run_of(["0.0"] * 3), run_of(["1.0"] * 3))["given"]
+    assert replace(line, adjusted_p_value=1 - line.confidence).verdict == "better"
+    assert replace(line, adjusted_p_value=1.001 - line.confidence).verdict == "inconclusive"
+
+
+def test_outputs_of_a_run_without_its_dataset_are_the_same_as_none() -> None:
+    run = run_of(["0.0", "1.0"])
+    assert same_outputs(run, run) == {"s1", "s2"}
+    assert same_outputs(replace(run, dataset=None), run) == same_outputs(run, replace(run, dataset=None)) == set()
 
 
 def test_a_verdict_takes_the_corrected_p_value() -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from evalstone import ConfigError, DataError
 from evalstone.report.run_view import run_view
-from evalstone.results.human_labels import corrected, load_labels, select_for_labeling
+from evalstone.results.compare import pair_runs
+from evalstone.results.human_labels import corrected, labeled_pairs, load_labels, select_for_labeling
+from evalstone.stats.labeling import score_strata
 from tests.runs import Given, Harm, run_of
 
 ANSWERS = [str(number % 5 / 4) for number in range(40)]
@@ -82,3 +84,30 @@ def test_slices_with_ten_labels_are_corrected_and_others_say_that_they_have_too_
     assert rows["kind=x"][1] == f"{x.result.estimate.mean:.3f}"
     assert rows["kind=y"][1:3] == ["-", "too few labels"]
     assert "given: a slice with fewer than 10 labels has no corrected mean." in section.notes
+
+
+def test_corrected_slices_are_on_the_scorers_scale() -> None:
+    answers, data = [str(0.2 + float(answer) / 2) for answer in ANSWERS], [{"kind": "x"}] * 40
+    ends: list[float] = []
+    for scale in (1, 10):
+        run = run_of(answers, [Given(scale=scale)], metadata=data)
+        labels = {record.sample: (record.value or 0.0) - 0.1 * scale for record in list(run)[:20]}
+        found = corrected(run, "given", labels, slice_by="kind")
+        (part,) = found.slices
+        assert part.result == found.result
+        assert part.result.estimate is not None
+        ends.append(part.result.estimate.high or 0.0)
+    assert ends[1] == pytest.approx(10 * ends[0])
+
+
+def test_strata_of_labeled_pairs_are_those_of_the_run_that_the_labels_were_chosen_for() -> None:
+    a, b = run_of(ANSWERS), run_of([*ANSWERS[::-1][:39], "0.3"])
+    ((pair,), _) = pair_runs(a, b, allow_mismatch=True)
+    first, second = score_strata(pair.a), score_strata(pair.b)
+    assert first != second
+    both = {"s1": 0.5, "s2": 0.5}
+    assert labeled_pairs(pair, (both, both), ())["strata"] == first
+    assert labeled_pairs(pair, ({**both, "s3": 0.5}, both), ())["strata"] == second
+    assert labeled_pairs(pair, ({**both, "s3": 0.5}, {**both, "s4": 0.5}), ())["strata"] == tuple(
+        zip(first, second, strict=True)
+    )

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError, DataError
@@ -142,6 +142,7 @@ def test_weighted_kappa_by_hand():
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
+@example([(1, 0), (1, 0), (1, 0), (1, 0), (1, 1)])
 def test_weighted_kappa_is_that_of_all_pairs_and_of_two_levels_the_plain_one(rows: list[tuple[int, int]]):
     first, second = [row[0] for row in rows], [row[1] for row in rows]
     for power, weights in enumerate(WEIGHTS, 1):

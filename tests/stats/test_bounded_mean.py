@@ -148,7 +148,7 @@ def test_unseen_values_widen_the_interval_of_values_that_hardly_vary() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=25), st.floats(0.6, 0.99))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_turned_values_have_turned_limits(values: list[float], confidence: float) -> None:
     low, high = BoundedMean.of(values, 0, 1).interval(confidence)
     other = BoundedMean.of([1 - x for x in values], 0, 1).interval(confidence)
@@ -158,7 +158,7 @@ def test_turned_values_have_turned_limits(values: list[float], confidence: float
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=15), st.integers(0, 14))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_higher_value_never_lowers_the_lower_limit(values: list[float], place: int) -> None:
     higher = list(values)
     higher[place % len(values)] = 1.0

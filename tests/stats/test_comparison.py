@@ -122,13 +122,28 @@ def test_copies_in_groups_count_once() -> None:
     assert grouped.wilcoxon.p_value == alone.wilcoxon.p_value
 
 
+def test_two_differences_have_a_standard_deviation() -> None:
+    found = compare_pairs([0.0, 0.0], [0.2, 0.4])
+    assert found is not None
+    assert found.cohen_dz == pytest.approx(0.3 / math.sqrt(0.02))
+
+
+def test_higher_is_better_unless_said_otherwise() -> None:
+    for found, wins in (
+        (compare_many({"a": [0.0, 0.0], "b": [0.2, 0.4]}), 2),
+        (compare_many({"a": [0.0, 0.0], "b": [0.2, 0.4]}, lower_is_better=True), 0),
+    ):
+        assert found is not None
+        assert found.pairs[0].comparison.wins == wins
+
+
 def test_rounding_is_no_change() -> None:
     found = compare_pairs([0.1 + 0.2, 0.5], [0.3, 0.5])
     assert found is not None
     assert (found.ties, found.cohen_dz, found.difference.mean) == (2, None, 0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=15))
 def test_turning_a_comparison_round_turns_its_signs(pairs: list[tuple[float, float]]) -> None:
     a, b = [x for x, _ in pairs], [y for _, y in pairs]

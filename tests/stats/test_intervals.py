@@ -387,3 +387,10 @@ def test_without_missing_values_the_bounds_are_the_mean_in_any_range() -> None:
     assert missing_bounds([0.5], 0, high=math.inf) == (0.5, 0.5)
     with pytest.raises(DataError, match="missing must be 0 or more, not nan"):
         missing_bounds([0.5], cast("int", math.nan))
+
+
+def test_the_caution_of_a_small_sample_ends_at_thirty():
+    one, other = wilson_interval(10, 29), wilson_interval(10, 30)
+    assert one is not None
+    assert other is not None
+    assert (one.caution, other.caution) == ("small sample (n = 29): rare failures may be missing", "")

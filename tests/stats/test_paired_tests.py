@@ -99,3 +99,8 @@ def test_differences_that_are_equal_but_for_rounding_are_ties() -> None:
         np.array([[3.0, 3.0, 5.0], [3.0, 3.0, 7.0]]),
     )
     assert friedman(table) == friedman(exact)
+
+
+def test_the_unit_of_the_differences_does_not_matter_to_wilcoxon():
+    d = np.array([1.0, -2.0, 3.0, 4.0, 5.0])  # W- = 2; of 32 sign patterns {}, {1} and {2} have at most 2
+    assert wilcoxon(d).p_value == wilcoxon(1e-9 * d).p_value == wilcoxon(1e9 * d).p_value == 2 * 3 / 32

@@ -239,3 +239,11 @@ def test_three_labels_give_an_estimate() -> None:
     assert found is not None
     assert found.estimate is not None
     assert 0 <= (found.estimate.low or 0) < found.estimate.mean < (found.estimate.high or 0) <= 1
+
+
+def test_samples_that_are_the_same_are_no_labels() -> None:
+    before, after = [0.2, 0.6] * 20, [0.3, 0.6] * 20
+    human = [0.2 if place in (0, 2) else None for place in range(40)]
+    found = ppi_difference((before, after), (human, human), same=[place % 2 == 1 for place in range(40)])
+    assert found is not None
+    assert (found.labeled, found.estimate) == (2, None)

@@ -244,3 +244,11 @@ def calls_of(n: int, groups: list[int] | None) -> int:
 def test_the_work_on_many_slices_is_in_proportion_to_the_samples(clustered: bool) -> None:
     few, many = (calls_of(n, [place // 3 for place in range(n)] if clustered else None) for n in (500, 4000))
     assert many < 12 * few
+
+
+def test_clusters_of_one_sample_are_independent_samples():
+    values = [round((place % 13) ** 3 / 12**3, 3) for place in range(60)]
+    keys = [place % 7 < 2 for place in range(60)]
+    plain, single = (worst_slices(values, {"k": keys}, groups=groups) for groups in (None, list(range(60))))
+    assert [one.p_value for one in single] == pytest.approx([one.p_value for one in plain], rel=1e-9)
+    assert {0.0, 1.0}.isdisjoint(one.p_value for one in plain)

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from evalstone.errors import ConfigError, DataError
+from evalstone.stats.intervals import mean_interval
 from evalstone.stats.variance_components import VarianceComponents, variance_components
 
 # Two judges score four samples twice: columns are judge A, A, B, B.
@@ -103,6 +104,19 @@ def test_a_judge_that_repeats_itself_in_a_sample_may_still_be_noisy():
     assert (constant.standard_error(30).high or 0) > 0
 
 
+def test_the_limits_are_those_of_the_mean_pseudo_value():
+    # The rows' own sums of squares, 0.02, 0 and 0.02, make the noise 0.04 / 3, and without a row 0.02 / 2, 0.04 / 2
+    # and 0.02 / 2: the pseudo-values are 3 · 0.04 / 3 - 2 · these. Two scores at both ends have the most noise, 0.5.
+    rows = [[1.0, 0.8], [0.5, 0.5], [0.2, 0.4]]
+    found = variance_components(rows).variances
+    limits = mean_interval([0.02, 0.0, 0.02], low=0.0, high=0.5)
+    assert limits is not None
+    assert (found["noise"].low, found["noise"].high) == (pytest.approx(limits.low), pytest.approx(limits.high))
+    for name, one in variance_components([[10 * x for x in row] for row in rows], scale=10).variances.items():
+        assert one.low == pytest.approx(100 * (found[name].low or 0.0))
+        assert one.high == pytest.approx(100 * (found[name].high or 0.0))
+
+
 def test_the_limits_hold_for_rare_bad_scores():
     source = random.Random(4)
     truth = {"samples": 0.05 * 0.95 * 0.94**2, "noise": 0.03 * 0.97}
@@ -131,3 +145,8 @@ def test_the_limits_hold_for_rare_bad_scores():
 def test_a_table_that_cannot_be_told_apart_is_refused(rows: list[list[float | None]], judges: str | None, told: str):
     with pytest.raises(DataError, match=told):
         variance_components(rows, judges=judges)
+
+
+def test_a_single_repeat_is_too_little_to_tell_noise_from_what_sample_and_judge_have_together():
+    rows = [[0.9, 0.8, 0.7], [0.5, None, 0.4], [0.2, None, 0.1], [0.8, None, 0.9]]
+    assert list(variance_components(rows, judges="AAB").variances) == ["samples", "judges", "noise"]

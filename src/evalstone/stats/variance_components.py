@@ -257,11 +257,11 @@ class _Table:
             return np.concatenate([whole[None], whole - x])
 
         n, each, by_judge = rest(size), rest(c), rest(y)
-        shared = np.divide(by_judge**2, each, out=np.zeros_like(each), where=each > 0).sum(axis=1)
-        in_judge = np.divide(rest(c**2), each, out=np.zeros_like(each), where=each > 0).sum(axis=1)
+        shared = (by_judge**2 / each).sum(axis=1)
+        in_judge = (rest(c**2) / each).sum(axis=1)
         in_sample = rest((c**2).sum(axis=1) / size)
         sums = np.stack([rest(squares), rest(total**2 / size), shared, rest(cells), rest(total) ** 2 / n], axis=1)
-        judges, samples = (each > 0).sum(axis=1), rest(np.ones_like(size))
+        judges, samples = np.full_like(n, c.shape[1]), rest(np.ones_like(size))
         of_mean = np.stack([rest(size**2), (each**2).sum(axis=1), rest((c**2).sum(axis=1)), n], axis=1) / n[:, None]
         parts = np.stack(
             [
