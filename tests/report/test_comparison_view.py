@@ -93,8 +93,46 @@ def test_unpaired_samples_and_other_tests_are_noted() -> None:
     passes = ["1", "0", "0", "0", "1", "skip"]
     view = comparison_view(compare(run_of(passes), run_of(["1", "1", "1", "1", "0", "1"])))
     notes = " ".join(view.sections[0].notes)
-    assert "McNemar p 0.375 (3 gained, 1 lost)" in notes  # p = 2 (1 + 4 / 2) / 2^4
+    assert "p: McNemar's test, mid-p; corrected for 1 comparison (Holm)." in notes
+    assert "given: Wilcoxon signed-rank test p" in notes
+    assert notes.count("McNemar") == 1
+    assert "Effect:" in notes
     assert "given, A and B: 1 sample with a score in only one run is left out." in notes
+
+
+def test_a_gate_tells_how_missing_scores_and_more_samples_would_decide_it() -> None:
+    found = gate(run_of([*["1", "1", "1", "0.9"] * 20, "skip"]), GateCriteria(minimum={"given": 0.94}))
+    more = found.decisions[0].more_samples
+    view = gate_view(found)
+    verdict = view.sections[0].tables[0].rows[0][-1]
+    assert f"1 sample without a score may decide it, or about {more:,} more samples at the next look (--look 2)" in str(
+        verdict
+    )
+    assert view.sections[0].notes[0].startswith("given: 1 sample without a score counts")
+    assert not any("prediction-powered" in note for note in view.sections[0].notes)
+
+
+def test_a_gate_with_labels_tells_whose_mean_it_tests() -> None:
+    run = run_of(["1", "0.9"] * 20)
+    labels = {"given": {record.sample: 1.0 for record in run.records[:20]}}
+    notes = gate_view(gate(run, GateCriteria(minimum={"given": 0.5}), labels=labels)).sections[0].notes
+    assert "With labels, the estimate is of what people would say (prediction-powered inference)" in " ".join(notes)
+
+
+class Passed(Given):
+    """Whether the number is 1."""
+
+    name = "passed"
+
+    def score(self, *, output: str) -> Score:
+        return Score(self.scale * (output == "1"), self.scale)
+
+
+def test_tests_are_named_with_their_scorers_where_they_differ() -> None:
+    scorers = [Given(), Passed()]
+    before, after = run_of(["1", "0", "0.5", "0"], scorers), run_of(["1", "1", "1", "0"], scorers)
+    note = comparison_view(compare(before, after)).sections[0].notes[0]
+    assert "p: test of the mean difference (given); McNemar's test, mid-p (passed); corrected for 2" in note
 
 
 def test_drift_is_shown_with_its_verdict() -> None:

@@ -211,22 +211,22 @@ def test_an_audit_of_few_samples_does_not_say_that_nothing_affects_the_judge() -
         config = AuditConfig(perturbations=perturbations)
         return audit_view(audit(samples, "faithfulness", ledger=None, config=config)).sections[0].lead[0]
 
-    assert lead(2, "passages_reversed") == "Too few samples to find any effect (at least 7 changed samples are needed)."
-    assert lead(7, "passages_reversed") == "No perturbation affected it by more than chance."
-    assert "at least 8 changed" in lead(7, "passages_reversed", "first_passage_last")
-    assert "Too few" not in lead(7, "repeat")
-    assert "No perturbation" not in lead(7, "repeat")
+    assert lead(2, "passages_reversed") == "Too few samples to find any effect (at least 6 changed samples are needed)."
+    assert lead(6, "passages_reversed") == "No perturbation affected it by more than chance."
+    assert "at least 7 changed" in lead(6, "passages_reversed", "first_passage_last")
+    assert "Too few" not in lead(6, "repeat")
+    assert "No perturbation" not in lead(6, "repeat")
 
 
 def test_an_audit_names_the_perturbations_that_change_too_few_samples() -> None:
     samples = [
         Sample(id=f"s{n}", output=f"Fact {n}.", context=[f"Fact {n}.", "Another."] if n else ["Fact 0."])
-        for n in range(9)
+        for n in range(8)
     ]
     config = AuditConfig(perturbations=("passages_reversed", "verbosity"))
-    made = audit(samples[:8], "faithfulness", ledger=None, config=config)
-    assert (made["passages_reversed"].n, made["verbosity"].n) == (7, 8)
-    few = "Too few samples to find an effect of passages_reversed (at least 8 changed samples are needed)."
+    made = audit(samples[:7], "faithfulness", ledger=None, config=config)
+    assert (made["passages_reversed"].n, made["verbosity"].n) == (6, 7)
+    few = "Too few samples to find an effect of passages_reversed (at least 7 changed samples are needed)."
     assert few in audit_view(made).sections[0].lead
     more = audit(samples, "faithfulness", ledger=None, config=config)
     assert not any("Too few" in text for text in audit_view(more).sections[0].lead)

@@ -316,7 +316,7 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     run = evaluate(samples, "faithfulness", judge="lexical", ledger=None)
     criteria = GateCriteria(minimum={"faithfulness": 0.5}, max_regression={"faithfulness": 0.1})
     labels = {"faithfulness": {f"s{n}": 1.0 for n in range(5)}}
-    mean = "faithfulness: tests the judge's mean, not what people would say; --labels corrects it"
+    mean = "faithfulness: the test is of the judge's mean, not of what people would say; --labels corrects that"
     regression = (
         "faithfulness: the regression is the judge's, not what people would say; --labels and --baseline-labels "
         "correct it"

@@ -63,6 +63,22 @@ def test_a_gate_on_more_samples_is_the_next_look_and_on_the_same_the_same(tmp_pa
     assert (last["look"], last["alpha"], last["missing"]) == (2, 0.05, "worst")
 
 
+def test_a_gate_on_all_scores_is_the_next_look_after_one_that_watched_them(tmp_path: Path) -> None:
+    run = run_of(SCORES)
+    assert remember(tmp_path, run, CRITERIA, "inconclusive", look=1, alpha=0.05, missing="worst", watched=True) == ""
+    assert kept(tmp_path, run) == 2
+    assert kept(tmp_path, run) == 2
+
+
+def test_a_gate_on_more_labels_is_the_next_look(tmp_path: Path) -> None:
+    run = run_of(SCORES)
+    few, more = ({"given": {record.sample: 1.0 for record in run.records[:n]}} for n in (10, 30))
+    assert next_look(tmp_path, run, CRITERIA, few, None) == 1
+    assert remember(tmp_path, run, CRITERIA, "inconclusive", few, None, look=1, alpha=0.05, missing="worst") == ""
+    assert [next_look(tmp_path, run, CRITERIA, labels, None) for labels in (few, more)] == [1, 2]
+    assert next_look(tmp_path, run, CRITERIA, few, more) == 2
+
+
 def test_a_scorer_that_no_gate_has_looked_at_is_at_its_first_look(tmp_path: Path) -> None:
     few, more = run_of(SCORES, [Given(), Harm()]), run_of([*SCORES, *SCORES], [Given(), Harm()])
     harm = GateCriteria(maximum={"harm": 0.95})

@@ -331,13 +331,15 @@ def gate(
     before = None if baseline is None else find_run(baseline, ledger)
     if baseline_labels and before is None:
         raise ConfigError("--baseline-labels needs the run that the labels are of: --baseline RUN")
+    human = _labels_of(found, labels or (), "--labels")
+    theirs = None if before is None else _labels_of(before, baseline_labels or (), "--baseline-labels")
     folder = Path(run) if is_folder(run) else None
     if look is None:
         look = 1
-        if folder is not None and (look := next_look(folder, found, criteria)) > 1:
+        if folder is not None and (look := next_look(folder, found, criteria, human, theirs)) > 1:
             to_stderr(
-                f"{folder / LOOKS} has gates on other scores of this folder, so this is look {look}. If other outputs "
-                "were scored then, use --look 1."
+                f"{folder / LOOKS} has gates on other scores or labels of this folder, or on these as they came, so "
+                f"this is look {look}. If other outputs were scored then, use --look 1."
             )
     result = evalstone.gate(
         found,
@@ -347,11 +349,12 @@ def gate(
         look=look,
         missing=cast("Missing", missing or "worst"),
         allow_mismatch=allow_mismatch,
-        labels=_labels_of(found, labels or (), "--labels"),
-        baseline_labels=None if before is None else _labels_of(before, baseline_labels or (), "--baseline-labels"),
+        labels=human,
+        baseline_labels=theirs,
     )
     if folder is not None:
-        kept = remember(folder, found, criteria, result.verdict, look=look, alpha=alpha, missing=result.missing)
+        given = (human, theirs)
+        kept = remember(folder, found, criteria, result.verdict, *given, look=look, alpha=alpha, missing=result.missing)
         if kept:
             to_stderr(f"Warning: {kept}")
     view = gate_view(result)

@@ -350,7 +350,7 @@ def _remember(gate: RunGate, result: evalstone.Run, thresholds: Sequence[Thresho
         for lower in (False, True)
     )
     criteria = evalstone.GateCriteria(minimum=minimum, maximum=maximum)
-    kept = remember(folder, result, criteria, gate.verdict, look=1, alpha=ALPHA, missing=gate.missing)
+    kept = remember(folder, result, criteria, gate.verdict, look=1, alpha=ALPHA, missing=gate.missing, watched=True)
     if kept:
         to_stderr(f"Warning: {kept}")
 
@@ -485,9 +485,13 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
             "earlier in the random order was scored.",
             style="dim",
         )
+    if missing := ", ".join(f"{one.name} {one.missing:,}" for one in gate.decisions() if one.missing):
+        told = "count as the worst in tests for a pass and as the best in tests for a fail; --missing leaves them out"
+        screen.print(safe(f"Samples without a score ({missing}) {told}.", 2000), style="dim")
     screen.print(
-        f"Tested after every sample: the chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in "
-        f"total, and {rate(ALPHA)} with all later gates on the run.",
+        "Tested after every sample (confidence sequences, wider than intervals for a fixed number of samples): the "
+        f"chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in total, and {rate(ALPHA)} with "
+        "all later gates on the run.",
         style="dim",
     )
     if gate.verdict == "inconclusive":

@@ -221,14 +221,18 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     """How p-values are computed, what other tests say, what is missing or small."""
     paired = [(line, line.result) for line in comparison.scorers if isinstance(line.result, PairedComparison)]
     changed = [(line, result) for line, result in paired if result.ties < result.n]
-    tests = dict.fromkeys(result.test.name for _, result in changed) or dict.fromkeys(
-        line.result.test.name for line in comparison.scorers
+    tests: dict[str, dict[str, None]] = {}
+    for line in [line for line, _ in changed] or comparison.scorers:
+        tests.setdefault(line.result.test.name, {})[line.title] = None
+    used = "; ".join(f"{test} ({listed(titles)})" if len(tests) > 1 else test for test, titles in tests.items())
+    corrected = (
+        f"corrected for {count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]})"
     )
-    p = f"{' or '.join(tests)}, corrected for {count(len(comparison.scorers), 'comparison')} "
-    p += f"({CORRECTION_NAMES[comparison.correction]})"
+    p = f"{used}; {corrected}"
     if paired or not comparison.scorers:
-        effect = "Effect: the mean difference in standard deviations of the differences."
-        yield f"Differences are paired by sample: each run minus A. p: {p}. {effect}"
+        effect = " Effect: the mean difference in standard deviations of the differences."
+        has_effect = any(result.cohen_dz is not None for _, result in paired)
+        yield f"Differences are paired by sample: each run minus A. p: {p}.{effect if has_effect else ''}"
     else:
         yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
     if comparison.corrected:
@@ -248,8 +252,11 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         yield f"This compares the judge's means, not what people would say{correct}."
     by_pair: dict[str, list[str]] = {}
     for line, result in changed:
-        by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(result)}")
-    yield from (f"Other tests of {pair}, unadjusted. {'; '.join(tests)}." for pair, tests in by_pair.items())
+        ranks = f"{result.wilcoxon.name} p {p_value(result.wilcoxon.p_value)}"
+        by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {ranks}")
+    yield from (
+        f"Tests of symmetry (not of the mean), {pair}, unadjusted. {'; '.join(of)}." for pair, of in by_pair.items()
+    )
     for title, result in comparison.all_runs.items():
         if result.friedman is not None:
             test = f"{result.friedman.name} p {p_value(result.friedman.p_value)}"
@@ -271,14 +278,6 @@ def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
 
 def _left_out(unpaired: int, noun: str) -> str:
     return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
-
-
-def _other_tests(result: PairedComparison) -> str:
-    ranks, changed = result.wilcoxon, result.mcnemar
-    text = f"{ranks.name} (of symmetry, not of the mean) p {p_value(ranks.p_value)}"
-    if changed is None:
-        return text
-    return f"{text}, McNemar p {p_value(changed.p_value)} ({changed.gained} gained, {changed.lost} lost)"
 
 
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
@@ -342,9 +341,10 @@ def drift_view(result: DriftResult) -> View:
     scores = table("Scores of the same anchors, then and now", columns, rows)
     left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
     tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
+    adjusted = f", Holm-adjusted over {len(rows)} scorers" if len(rows) > 1 else ""
     rule = (
         "p: Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
-        f"judge are, Holm-adjusted over {count(len(rows), 'scorer')}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"judge are{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
         f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
         "anchors to say. Changed: the share of anchors whose score changed."
     )
@@ -385,9 +385,19 @@ def gate_view(gate: Gate) -> View:
     control = (
         f"This is look {gate.look}, tested at {rate(gate.look_alpha)}. Over all checks and all looks together, the "
         f"chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance of a wrong fail (one-sided "
-        "tests, corrected by Holm)."
+        "tests, corrected by Holm). Each limit is that of its test."
     )
-    notes = (*sentences(*gate.notes), *_cautions(gate.decisions), control)
+    labels = (
+        "With labels, the estimate is of what people would say (prediction-powered inference); the labeled samples "
+        "must be a random choice."
+    )
+    scorers = tuple(line.info.name for line in gate.run.summary)
+    notes = (
+        *(f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes),
+        *((labels,) if any(decision.labeled is not None for decision in gate.decisions) else ()),
+        *_cautions(gate.decisions),
+        control,
+    )
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
     verdict, tone = MARKS[gate.verdict]
     return View(
@@ -461,12 +471,14 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
             return f"{mark}; labels of all these samples may not decide it"
         more = count(decision.more_labels, "more label")
         return f"{mark}; about {more} would decide it at the next look (--look {next_look})"
+    found = None if decision.labeled is not None else decision.more_samples
+    more = None if found is None else f"about {count(found, 'more sample')}"
     if decision.missing:
-        return f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
-    if decision.more_samples is None:
+        without = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
+        return without if more is None else f"{without}, or {more} at the next look (--look {next_look})"
+    if more is None:
         return f"{mark}; no realistic number of samples would decide it"
-    more = count(decision.more_samples, "more sample")
-    return f"{mark}; about {more} would decide it at the next look (--look {next_look})"
+    return f"{mark}; {more} would decide it at the next look (--look {next_look})"
 
 
 def rate(alpha: float) -> str:
@@ -513,6 +525,7 @@ def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
             "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
             "many samples; add --baseline with a second pilot run."
         )
+    yield "80% range: it holds the number that is truly needed in 80% of pilots or more."
     tests: dict[str, list[str]] = {}
     for one in analysis:
         tests.setdefault(one.plan.test, []).append(one.title)

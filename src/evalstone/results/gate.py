@@ -336,7 +336,8 @@ def _uncorrected(
     if plain := [
         name for name in means if any(name in of for of in (criteria.minimum, criteria.maximum, criteria.pass_rate))
     ]:
-        yield f"{listed(plain)}: tests the judge's mean, not what people would say; --labels corrects it"
+        tests = "the test is of the judge's mean" if len(plain) == 1 else "the tests are of the judge's means"
+        yield f"{listed(plain)}: {tests}, not of what people would say; --labels corrects that"
     pairs = [name for name in criteria.max_regression if name in judged]
     if plain := [name for name in pairs if not {judged[name].signature} <= ours.keys() & theirs.keys()]:
         yield (
@@ -384,7 +385,7 @@ def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Itera
             yield f"{name}: {told} left out, as if the others stood for them; --missing worst counts them"
         elif missing == "failed" and undefined:
             left_out = f"{undefined:,} for which it is undefined left out; --missing worst counts them as well"
-            yield f"{name}: of {told}, {counted:,} {worst}, and {left_out}"
+            yield f"{name}: of {told}, {f'{counted:,} {worst}, and ' if counted else ''}{left_out}"
         else:
             option = "failed leaves out those for which it is undefined" if undefined else "ignore leaves them out"
             yield f"{name}: {told} {worst}; --missing {option}"

@@ -1,13 +1,15 @@
 """The looks at a run that grows: gates on a results folder, kept in its `gates.jsonl`, one line each.
 
 A gate on data that the folder's gates have not seen is the next look; one on data that they have seen is the same look
-again. The data are a scorer's outcomes under one judge, sample by sample. `evalstone run --out FOLDER` leaves the file.
+again. The data are a scorer's outcomes under one judge, sample by sample, and the labels that correct them. A gate
+that watched the scores as they came makes another test than one on all of them, which is therefore the next look.
+`evalstone run --out FOLDER` leaves the file.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +21,7 @@ from evalstone._core.redaction import redacted
 from evalstone.datasets.writing import json_line
 from evalstone.errors import DataError
 from evalstone.results.gate import CHECKS, GateCriteria
+from evalstone.results.human_labels import Labels
 from evalstone.results.run import Run
 from evalstone.types import read_data
 
@@ -45,8 +48,8 @@ class Look:
     """When, in UTC (ISO 8601)."""
 
 
-def next_look(folder: str | Path, run: Run, criteria: GateCriteria) -> int:
-    """Which look at the folder's run a gate would be.
+def next_look(folder: str | Path, run: Run, criteria: GateCriteria, *labels: Mapping[str, Labels] | None) -> int:
+    """Which look at the folder's run a gate would be. labels: those of `gate`, of the run and of the baseline.
 
     Raises:
         DataError: the folder's `gates.jsonl` can't be read; names the line.
@@ -55,7 +58,7 @@ def next_look(folder: str | Path, run: Run, criteria: GateCriteria) -> int:
         looks, found = list(_looks(Path(folder) / LOOKS)), 1
     except DataError as error:
         raise DataError(f"{error}. Mend the file, or say which look this is (--look N)") from None
-    for key, data in _data(run, criteria).items():
+    for key, data in _data(run, criteria, labels, watched=False).items():
         earlier = [look for look in looks if key in look.data]
         same = [look.look for look in earlier if look.data[key] == data]
         found = max(found, same[-1] if same else 1 + max((look.look for look in earlier), default=0))
@@ -63,13 +66,24 @@ def next_look(folder: str | Path, run: Run, criteria: GateCriteria) -> int:
 
 
 def remember(
-    folder: str | Path, run: Run, criteria: GateCriteria, verdict: str, *, look: int, alpha: float, missing: str
+    folder: str | Path,
+    run: Run,
+    criteria: GateCriteria,
+    verdict: str,
+    *labels: Mapping[str, Labels] | None,
+    look: int,
+    alpha: float,
+    missing: str,
+    watched: bool = False,
 ) -> str:
-    """Keep a gate on the folder's run in its `gates.jsonl`, unless it is there; why it couldn't be kept, or ""."""
+    """Keep a gate on the folder's run in its `gates.jsonl`, unless it is there; why it couldn't be kept, or "".
+
+    watched: whether the gate looked at the scores as they came.
+    """
     tables: dict[str, Mapping[str, Any]] = {check: getattr(criteria, check) for check in CHECKS}
     new = Look(
         look=look,
-        data=_data(run, criteria),
+        data=_data(run, criteria, labels, watched=watched),
         criteria={
             check: {run[name].info.signature: to_jsonable(value) for name, value in table.items()}
             for check, table in tables.items()
@@ -108,14 +122,20 @@ def _looks(file: Path) -> Iterator[Look]:
         raise DataError(f"{file} can't be read: {os.strerror(error.errno or 0)}") from None
 
 
-def _data(run: Run, criteria: GateCriteria) -> dict[str, str]:
-    """By scorer and judge, the hash of the outcomes of each scorer with a criterion."""
-    signatures = {run[name].info.signature for name in criteria.scorers}
-    outcomes: dict[str, list[tuple[str, str, float | None]]] = {signature: [] for signature in signatures}
+def _data(
+    run: Run, criteria: GateCriteria, labels: Sequence[Mapping[str, Labels] | None], *, watched: bool
+) -> dict[str, str]:
+    """By scorer and judge, the hash of what is tested of each scorer with a criterion."""
+    infos = {info.signature: info for info in (run[name].info for name in criteria.scorers)}
+    outcomes: dict[str, list[tuple[str, str, float | None]]] = {signature: [] for signature in infos}
     for record in run.records:
-        if record.scorer in signatures:
+        if record.scorer in infos:
             outcomes[record.scorer].append((record.sample, type(record.outcome).__name__, record.value))
-    return {
-        redacted(f"{signature} by {run.judge_of(signature)}"): content_hash(sorted(those, key=lambda one: one[0]))
-        for signature, those in sorted(outcomes.items())
-    }
+    in_order, data = watched or run.drawn is not None, dict[str, str]()
+    for signature, those in sorted(outcomes.items()):
+        names = signature, infos[signature].name, run.titles[signature]
+        given = [sorted(human.items()) for of in labels for name, human in (of or {}).items() if name in names]
+        key = f"{signature} by {run.judge_of(signature)}{', corrected by labels' if given else ''}"
+        tested = sorted(those, key=lambda one: one[0])
+        data[redacted(key)] = content_hash([tested, given, in_order] if given or in_order else tested)
+    return data
