@@ -41,12 +41,11 @@ from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 from evalstone.stats.roots import root
-from evalstone.stats.special import beta_cdf
+from evalstone.stats.special import beta_cdf, normal_tail
 
 Side: TypeAlias = Literal[1, -1]
 """1: is the true mean above a number? -1: is it below?"""
 EXACT = 1.0
-MID_P = 0.5
 SHARE = 0.7
 """The share (see the module) of two-sided intervals and tests."""
 BINS = 512
@@ -259,7 +258,7 @@ def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
         deviate += 2 * cube / curve**1.5 / 6
     else:
         deviate += math.log(s * math.sqrt(curve) / deviate) / deviate
-    return math.erfc(-deviate / math.sqrt(2)) / 2
+    return normal_tail(-deviate)
 
 
 def _maximum(f: Callable[[float], float], start: float, end: float) -> float:

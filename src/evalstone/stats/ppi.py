@@ -34,6 +34,7 @@ from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
 from evalstone.stats.comparison import difference_interval
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.stats.roots import root
+from evalstone.stats.special import normal_tail
 
 MIN_LABELS = 3
 FEW_LABELS = 30
@@ -99,7 +100,7 @@ class CorrectedMean:
             return 1.0
 
         def short(z: float) -> float:
-            return found.reach(_beyond(z), side, share) - gap
+            return found.reach(normal_tail(z), side, share) - gap
 
         below = short(NEAREST)
         if below >= 0:
@@ -110,7 +111,7 @@ class CorrectedMean:
                 return 0.0
             far = min(2 * far, FARTHEST)
         guess = NEAREST + (far - NEAREST) * below / (below - above)
-        return _beyond(root(short, NEAREST, far, guess, at_start=below, close=1e-4 * gap))
+        return normal_tail(root(short, NEAREST, far, guess, at_start=below, close=1e-4 * gap))
 
     def limit(self, alpha: float, side: Side, *, share: float = EXACT, times: float = 1.0) -> float:
         """What the true mean is above (side 1) or below (side -1), at a one-sided error rate of alpha in (0, 0.5).
@@ -414,7 +415,7 @@ class _Labeled:
         if side:
             # Of a value that no label shows.
             far = np.abs(y - weights * x - self._end(side, weights))
-            variance = TYPICAL_Z**2 * variance + (far * (1 - _beyond(TYPICAL_Z) ** (1 / n))) ** 2
+            variance = TYPICAL_Z**2 * variance + (far * (1 - normal_tail(TYPICAL_Z) ** (1 / n))) ** 2
         return weights[0, np.argmin(variance, axis=1)][units]
 
     def estimate(self, raw: Interval | None, confidence: float, least: int = MIN_LABELS) -> PPIEstimate:
@@ -451,11 +452,6 @@ class _Labeled:
         return PPIEstimate(
             estimate, raw, by_labels, found.weight, bias, labeled, n, reduction, p_value, doubled, caution
         )
-
-
-def _beyond(z: float) -> float:
-    """P(Z > z), Z standard normal."""
-    return math.erfc(z / math.sqrt(2)) / 2
 
 
 def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:

@@ -21,6 +21,7 @@ from evalstone.stats.bounded_mean import SHARE, BoundedMean
 from evalstone.stats.intervals import Interval, check_confidence, check_weights
 from evalstone.stats.paired_tests import PairedTest
 from evalstone.stats.roots import root
+from evalstone.stats.special import normal_tail
 
 MOVER = "Zou-Donner"
 SMALLEST_DEVIATE = 1e-6
@@ -116,17 +117,14 @@ def _p_value(a: BoundedMean, b: BoundedMean) -> float:
     d = larger.mean - smaller.mean
 
     def short(deviate: float) -> float:
-        return d - _reach(smaller, larger, _tail(deviate))
+        return d - _reach(smaller, larger, normal_tail(deviate))
 
     most, least = short(SMALLEST_DEVIATE), short(LARGEST_DEVIATE)
     if most <= 0:
         return 1.0
     if least >= 0:
-        return 2 * _tail(LARGEST_DEVIATE)
+        return 2 * normal_tail(LARGEST_DEVIATE)
     guess = SMALLEST_DEVIATE + most * (LARGEST_DEVIATE - SMALLEST_DEVIATE) / (most - least)
-    return min(1.0, 2 * _tail(root(short, SMALLEST_DEVIATE, LARGEST_DEVIATE, guess, at_start=most, close=1e-6 * d)))
-
-
-def _tail(deviate: float) -> float:
-    """The probability that a standard normal variable is above a number."""
-    return math.erfc(deviate / math.sqrt(2)) / 2
+    return min(
+        1.0, 2 * normal_tail(root(short, SMALLEST_DEVIATE, LARGEST_DEVIATE, guess, at_start=most, close=1e-6 * d))
+    )
