@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, ttest_1samp
 
-from evalstone.stats.bounded_mean import EXACT, MID_P, SHARE, BoundedMean, probability_below_zero
+from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, probability_below_zero
 from evalstone.stats.paired_tests import mcnemar
 
 RATINGS = [1.0] * 25 + [0.5] * 3 + [0.75] * 2
@@ -129,7 +129,7 @@ def test_equal_values_have_the_chance_of_seeing_none_of_the_worst() -> None:
 
 def test_pass_fail_differences_have_mcnemars_mid_p_value_at_no_difference() -> None:
     found = BoundedMean.of([1.0] * 9 + [-1.0] * 2 + [0.0] * 50, -1, 1)
-    p_above = found.p_value(0.0, 1, share=MID_P)
+    p_above = found.p_value(0.0, 1, share=0.5)
     assert 2 * p_above == pytest.approx(mcnemar(9, 2).p_value, rel=0.02)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import DataError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats.classification import MEASURES, Confusion, auroc, measure_intervals
 from evalstone.stats.intervals import mean_interval
 
@@ -106,6 +106,8 @@ def test_perfect_order_has_an_interval_and_many_cases_a_narrow_one():
 def test_scores_and_truths_must_be_as_many():
     with pytest.raises(DataError, match="1 scores, 2 truths"):
         auroc([1], [True, False])
+    with pytest.raises(ConfigError, match="confidence"):
+        auroc([1, 2], [True, False], confidence=95)
 
 
 def test_every_measure_has_limits_around_its_value_also_where_all_verdicts_are_right():

@@ -42,12 +42,12 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
-from evalstone.stats.special import beta_cdf
+from evalstone.stats.roots import root
+from evalstone.stats.special import beta_cdf, normal_tail
 
 Side: TypeAlias = Literal[1, -1]
 """1: is the true mean above a number? -1: is it below?"""
 EXACT = 1.0
-MID_P = 0.5
 SHARE = 0.7
 """The share (see the module) of two-sided intervals and tests."""
 BINS = 512
@@ -256,12 +256,12 @@ def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
         height -= count * math.log1p(-s * z)
         curve += count * tilted * tilted
         cube += count * tilted**3
-    root = math.copysign(math.sqrt(max(0.0, -2 * height)), s)
-    if abs(root) < _SMALL_ROOT:  # where the next line divides rounding by rounding
-        deviate = root + 2 * cube / curve**1.5 / 6
+    deviate = math.copysign(math.sqrt(max(0.0, -2 * height)), s)
+    if abs(deviate) < _SMALL_ROOT:  # where the next line divides rounding by rounding
+        deviate += 2 * cube / curve**1.5 / 6
     else:
-        deviate = root + math.log(s * math.sqrt(curve) / root) / root
-    return math.erfc(-deviate / math.sqrt(2)) / 2
+        deviate += math.log(s * math.sqrt(curve) / deviate) / deviate
+    return normal_tail(-deviate)
 
 
 def _maximum(f: Callable[[float], float], start: float, end: float) -> float:
@@ -305,35 +305,16 @@ def _maximum(f: Callable[[float], float], start: float, end: float) -> float:
 
 
 def _root(p_value: Callable[[float], float], end: float, mean: float, alpha: float, guess: float) -> float:
-    """Where the p-value, which goes up from the end of the range to the mean, is alpha; near the guess, best.
-
-    By secants of the normal quantile of p, which is nearly a straight line, or bisection where they lead astray.
-    """
+    """Where the p-value, which goes up from the end of the range to the mean, is alpha; near the guess, best."""
     goal = NORMAL.inv_cdf(alpha)
 
     def height(m: float) -> float:
+        """The normal quantile of p is nearly a straight line."""
         p = p_value(m)
         return (NORMAL.inv_cdf(p) if 1e-300 < p < 1 - 1e-16 else math.copysign(40.0, p - 0.5)) - goal
 
-    outside, inside = end, mean
-    last, at_last = mean, height(mean)
-    if at_last <= 0:
-        return mean
-    x = guess
-    for _ in range(200):
-        if not min(outside, inside) < x < max(outside, inside):
-            x = (outside + inside) / 2
-        at_x = height(x)
-        if at_x > 0:
-            inside = x
-        else:
-            outside = x
-        slope = (at_x - at_last) / (x - last)
-        last, at_last = x, at_x
-        x = x - at_x / slope if slope else math.nan
-        if abs(at_last) < 1e-5 or abs(inside - outside) < 1e-13 * abs(end - mean):
-            break
-    return x if min(end, mean) < x < max(end, mean) else last
+    above = height(mean)
+    return mean if above <= 0 else root(height, mean, end, guess, at_start=above, close=1e-5)
 
 
 def _cluster_means(

@@ -23,7 +23,7 @@ from typing import Final
 
 from evalstone.errors import DataError
 from evalstone.stats.agreement import cohen_kappa
-from evalstone.stats.intervals import Interval, proportion_interval, small
+from evalstone.stats.intervals import Interval, check_confidence, proportion_interval, small
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,9 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
 
     Raises:
         DataError: Sequences of different lengths.
+        ConfigError: confidence is outside (0, 1).
     """
+    check_confidence(confidence)
     if len(scores) != len(truths):
         raise DataError(f"one truth per score: {len(scores)} scores, {len(truths)} truths")
     positives = sum(map(bool, truths))

@@ -33,6 +33,8 @@ from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, grou
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
 from evalstone.stats.comparison import difference_interval
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
+from evalstone.stats.roots import root
+from evalstone.stats.special import normal_tail
 
 MIN_LABELS = 3
 FEW_LABELS = 30
@@ -96,26 +98,20 @@ class CorrectedMean:
         gap = side * (found.mean - m)
         if gap <= 0:
             return 1.0
-        near, far = NEAREST, 2.0
-        below = found.reach(_beyond(near), side, share) - gap
+
+        def short(z: float) -> float:
+            return found.reach(normal_tail(z), side, share) - gap
+
+        below = short(NEAREST)
         if below >= 0:
             return 0.5
-        while (above := found.reach(_beyond(far), side, share) - gap) < 0:
+        far = 2.0
+        while (above := short(far)) < 0:
             if far == FARTHEST:
                 return 0.0
-            near, below, far = far, above, min(2 * far, FARTHEST)
-        z = far
-        last: Literal[-1, 0, 1] = 0
-        for _ in range(50):  # regula falsi (Illinois): the reach is nearly a straight line
-            z = near + (far - near) * below / (below - above)
-            at = found.reach(_beyond(z), side, share) - gap
-            if abs(at) < 1e-6 * gap:
-                break
-            if at < 0:
-                near, below, above, last = z, at, above / (2 if last == -1 else 1), -1
-            else:
-                far, above, below, last = z, at, below / (2 if last == 1 else 1), 1
-        return _beyond(z)
+            far = min(2 * far, FARTHEST)
+        guess = NEAREST + (far - NEAREST) * below / (below - above)
+        return normal_tail(root(short, NEAREST, far, guess, at_start=below, close=1e-4 * gap))
 
     def limit(self, alpha: float, side: Side, *, share: float = EXACT, times: float = 1.0) -> float:
         """What the true mean is above (side 1) or below (side -1), at a one-sided error rate of alpha in (0, 0.5).
@@ -419,7 +415,7 @@ class _Labeled:
         if side:
             # Of a value that no label shows.
             far = np.abs(y - weights * x - self._end(side, weights))
-            variance = TYPICAL_Z**2 * variance + (far * (1 - _beyond(TYPICAL_Z) ** (1 / n))) ** 2
+            variance = TYPICAL_Z**2 * variance + (far * (1 - normal_tail(TYPICAL_Z) ** (1 / n))) ** 2
         return weights[0, np.argmin(variance, axis=1)][units]
 
     def estimate(self, raw: Interval | None, confidence: float, least: int = MIN_LABELS) -> PPIEstimate:
@@ -456,11 +452,6 @@ class _Labeled:
         return PPIEstimate(
             estimate, raw, by_labels, found.weight, bias, labeled, n, reduction, p_value, doubled, caution
         )
-
-
-def _beyond(z: float) -> float:
-    """P(Z > z), Z standard normal."""
-    return math.erfc(z / math.sqrt(2)) / 2
 
 
 def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from evalstone.stats.bounded_mean import NORMAL, SHARE, BoundedMean, Side
+from evalstone.stats.roots import root
 
 Parts: TypeAlias = tuple[float, float]
 """What one unit adds to the numerator and to the denominator."""
@@ -58,29 +59,16 @@ def ratio_limits(
 
 
 def _limit(p_value: Callable[[float], float], start: float, end: float, alpha: float) -> float:
-    """Where the p-value, which goes down from start to end, is alpha; end where it stays above that.
-
-    Regula falsi (Illinois) on the normal quantile of p, which is nearly a straight line.
-    """
+    """Where the p-value, which goes down from start to end, is alpha; end where it stays above that."""
 
     def height(r: float) -> float:
+        """The normal quantile of p is nearly a straight line."""
         return NORMAL.inv_cdf(min(max(p_value(r), 1e-12), 1 - 1e-12)) - NORMAL.inv_cdf(alpha)
 
-    inside, outside, above, below = start, end, height(start), height(end)
+    above, below = height(start), height(end)
     if below >= 0 or above <= 0:
         return end if below >= 0 else start
-    last = 0.0
-    for _ in range(STEPS):
-        middle = inside - above * (inside - outside) / (above - below)
-        found = height(middle)
-        if abs(found) < CLOSE:
-            return middle
-        if found > 0:
-            inside, above, below = middle, found, below / 2 if last > 0 else below
-        else:
-            outside, below, above = middle, found, above / 2 if last < 0 else above
-        last = found
-    return outside
+    return root(height, start, end, start - above * (start - end) / (above - below), at_start=above, close=CLOSE)
 
 
 def farthest(holds: Callable[[float], bool], start: float, end: float) -> float:

@@ -35,6 +35,11 @@ def t_quantile(probability: float, freedom: float) -> float:
     return t
 
 
+def normal_tail(z: float) -> float:
+    """P(Z > z), Z standard normal; without the rounding of 1 - Φ(z) for large z."""
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
 def binomial_cdf(k: int, n: int, p: float) -> float:
     """P(X <= k), X the number of successes in n trials of probability p."""
     if k < 0 or k >= n:

@@ -20,6 +20,8 @@ from evalstone.stats._arrays import column, same_length
 from evalstone.stats.bounded_mean import SHARE, BoundedMean
 from evalstone.stats.intervals import Interval, check_confidence, check_weights
 from evalstone.stats.paired_tests import PairedTest
+from evalstone.stats.roots import root
+from evalstone.stats.special import normal_tail
 
 MOVER = "Zou-Donner"
 SMALLEST_DEVIATE = 1e-6
@@ -110,37 +112,19 @@ def _reach(smaller: BoundedMean, larger: BoundedMean, alpha: float) -> float:
 
 
 def _p_value(a: BoundedMean, b: BoundedMean) -> float:
-    """The two-sided error rate at which one limit of the difference is 0, by bisecting regula falsi (Illinois)."""
+    """The two-sided error rate at which one limit of the difference is 0."""
     smaller, larger = (a, b) if a.mean <= b.mean else (b, a)
     d = larger.mean - smaller.mean
 
     def short(deviate: float) -> float:
-        return d - _reach(smaller, larger, _tail(deviate))
+        return d - _reach(smaller, larger, normal_tail(deviate))
 
-    inside, outside = SMALLEST_DEVIATE, LARGEST_DEVIATE
-    above = short(inside)
-    if above <= 0:
+    most, least = short(SMALLEST_DEVIATE), short(LARGEST_DEVIATE)
+    if most <= 0:
         return 1.0
-    below = short(outside)
-    if below >= 0:
-        return 2 * _tail(outside)
-    last = 0
-    for _ in range(100):
-        middle = inside + above * (outside - inside) / (above - below)
-        found = short(middle)
-        if abs(found) <= 1e-9 * d or outside - inside < 1e-9:
-            return min(1.0, 2 * _tail(middle))
-        if found > 0:
-            inside, above = middle, found
-            below = below / 2 if last == 1 else below
-            last = 1
-        else:
-            outside, below = middle, found
-            above = above / 2 if last == -1 else above
-            last = -1
-    return min(1.0, 2 * _tail((inside + outside) / 2))
-
-
-def _tail(deviate: float) -> float:
-    """The probability that a standard normal variable is above a number."""
-    return math.erfc(deviate / math.sqrt(2)) / 2
+    if least >= 0:
+        return 2 * normal_tail(LARGEST_DEVIATE)
+    guess = SMALLEST_DEVIATE + most * (LARGEST_DEVIATE - SMALLEST_DEVIATE) / (most - least)
+    return min(
+        1.0, 2 * normal_tail(root(short, SMALLEST_DEVIATE, LARGEST_DEVIATE, guess, at_start=most, close=1e-6 * d))
+    )
