@@ -162,7 +162,7 @@ class BoundedMean:
         if m >= largest or (share == EXACT and smallest == low):
             return seen
         # Beyond this end, the p-value is below what was seen even where that of the others is 1.
-        end = low + (m - low) * seen ** (-1 / self.units) if seen else math.inf
+        end = low + (m - low) * math.exp(min(700.0, -math.log(seen) / self.units)) if seen else math.inf
         highest = self._unseen(max(m, smallest), min(end, largest), share)
         with_unseen = math.exp(highest - self.units * (math.log(largest - low) - math.log(m - low)))
         return min(1.0, max(seen, with_unseen), self._tail(m, low))
@@ -179,7 +179,7 @@ class BoundedMean:
         if share == EXACT and smallest == low:
             return seen
         # Beyond this end, the limit is above the one found even where the p-value of the others is 1.
-        end = low + (seen - low) * alpha ** (-1 / self.units)
+        end = low + (seen - low) * math.exp(min(700.0, -math.log(alpha) / self.units))
         highest = self._unseen(seen, min(end, largest), share)
         limit = min(seen, low + (largest - low) * math.exp((math.log(alpha) - highest) / self.units))
         if self._tail(limit, low) >= alpha:
@@ -201,7 +201,8 @@ class BoundedMean:
     def _error(self) -> float:
         """About the standard error of the mean, where the search for limits starts."""
         total = math.fsum(k * w for _, w, k in self._points)
-        return math.sqrt(math.fsum(k * (w * (x - self.mean)) ** 2 for x, w, k in self._points)) / total
+        span = self.high - self.low
+        return span * math.sqrt(math.fsum(k * (w / total * (x - self.mean) / span) ** 2 for x, w, k in self._points))
 
     def _seen(self, m: float, share: float) -> float:
         smallest, largest = self._points[0][0], self._points[-1][0]
