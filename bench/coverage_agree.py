@@ -113,20 +113,22 @@ def measures(replications: int) -> None:
 
 
 def areas(replications: int) -> None:
-    """AUROC of normal scores, rounded to a grid of eleven or not."""
+    """AUROC of normal scores, and of a judge that misses some of the positives altogether."""
     rows: list[list[str]] = []
-    for truth in (0.5, 0.8, 0.95, 0.99):
-        shift = NORMAL.inv_cdf(truth) * math.sqrt(2)
+    for missed, area in ((0.0, 0.5), (0.0, 0.8), (0.0, 0.95), (0.0, 0.99), (0.15, 0.92), (0.3, 0.99)):
+        shift = NORMAL.inv_cdf(area) * math.sqrt(2)
+        truth = area * (1 - missed)
         for share in (0.5, 0.2):
-            row = [f"{truth:g}", f"{share:g}"]
+            row = [f"{missed:.0%}", f"{truth:.2f}", f"{share:g}"]
             for n in (30, 100):
                 source, found = np.random.default_rng(14), list[Interval | None]()
                 for _ in range(replications):
                     yes = source.random(n) < share
-                    found.append(auroc((source.normal(size=n) + shift * yes).tolist(), yes.tolist()))
+                    scores = source.normal(size=n) + shift * yes - 20 * (yes & (source.random(n) < missed))
+                    found.append(auroc(scores.tolist(), yes.tolist()))
                 row += _row(found, truth)
             rows.append(row)
-    table("AUROC", ["truth", "share of yes", "30: coverage", "width", "100: coverage", "width"], rows)
+    table("AUROC", ["missed", "truth", "share of yes", "30: coverage", "width", "100: coverage", "width"], rows)
 
 
 def calibration_errors(replications: int) -> None:

@@ -72,13 +72,24 @@ def test_the_area_is_that_of_counting_every_pair(cases: list[tuple[int, bool]]):
 
 
 def test_the_ends_are_z_standard_errors_away_by_the_variance_at_the_ends():
-    found = auroc([1, 2, 3, 4, 5, 6], [False, True, False, True, False, True])
+    found = auroc([1, 2, 3, 4, 5, 6], [False, False, True, False, True, True])
     assert found is not None
     assert found.low is not None
     area, m, k = found.low, 3, 3
     more = (m + k) / 2 - 1
     variance = area * (1 - area) * (1 + more * (1 - area) / (2 - area) + more * area / (1 + area)) / (m * k)
     assert (found.mean - area) / math.sqrt(variance) == pytest.approx(1.959964, abs=1e-5)
+
+
+def test_cases_that_are_wrong_by_a_lot_widen_the_interval():
+    # 2 of 8 positives are below all 24 negatives: each positive is above all negatives or none, the variance of these
+    # shares is 8 / 7 · 0.75 · 0.25 and that of the negatives' shares is 0.
+    found = auroc([0] * 2 + [1] * 24 + [2] * 6, [True] * 2 + [False] * 24 + [True] * 6)
+    assert found is not None
+    assert found.mean == 0.75
+    for area in (found.low, found.high):
+        assert area is not None
+        assert abs(0.75 - area) / math.sqrt(area * (1 - area) / 7) == pytest.approx(1.959964, abs=1e-5)
 
 
 def test_perfect_order_has_an_interval_and_many_cases_a_narrow_one():

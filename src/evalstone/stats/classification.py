@@ -174,7 +174,14 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
     The interval is Newcombe's: all areas A with |estimate - A| <= z √V(A). It stays in [0, 1] and has a width even if
     every pair is in order. Cases count as independent. With m positives, k negatives and N = (m + k) / 2,
 
-        V(A) = A (1 - A) (1 + (N - 1) (1 - A) / (2 - A) + (N - 1) A / (1 + A)) / (m k)
+        V(A) = A (1 - A) · max(f(A), seen)
+        f(A) = (1 + (N - 1) (1 - A) / (2 - A) + (N - 1) A / (1 + A)) / (m k)
+        seen = (s²(+) / m + s²(-) / k) / (estimate · (1 - estimate))
+
+    f is right for scores with exponential distributions. s²(+) is the variance of the shares of negatives that each
+    positive is above, s²(-) that of the shares of positives above each negative (DeLong, DeLong and Clarke-Pearson
+    1988): larger where a few cases are wrong by a lot, as where a judge misses some bad answers altogether. What no
+    case shows isn't in it.
 
     Sources: Hanley and McNeil 1982; Newcombe 2006, method 5.
 
@@ -195,32 +202,45 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
     negatives = len(truths) - positives
     if not positives or not negatives:
         return None
-    below, twice = 0, 0
+    below, above = 0, positives
+    wins: list[tuple[int, int]] = []  # twice the negatives below a positive, and how many positives have so many
+    losses: list[tuple[int, int]] = []  # twice the positives above a negative
     for _, tied in groupby(sorted(zip(scores, truths, strict=True), key=lambda pair: pair[0]), key=lambda p: p[0]):
-        group = [truth for _, truth in tied]
-        in_group = sum(map(bool, group))
-        twice += in_group * (2 * below + len(group) - in_group)
-        below += len(group) - in_group
-    area = twice / (2 * positives * negatives)
-    return auroc_interval(area, positives, negatives, confidence=confidence)
-
-
-def auroc_interval(area: float, positives: int, negatives: int, *, confidence: float = 0.95) -> Interval:
-    """An area under the ROC curve with Newcombe's interval (see `auroc`); one positive and one negative or more."""
+        group = [bool(truth) for _, truth in tied]
+        yes, no = sum(group), len(group) - sum(group)
+        above -= yes
+        wins.append((2 * below + no, yes))
+        losses.append((2 * above + yes, no))
+        below += no
+    area = sum(one * count for one, count in wins) / (2 * positives * negatives)
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    low, high = (_auroc_limit(area, end, z, positives, negatives) for end in (0.0, 1.0))
+    seen = 0.0
+    if 0 < area < 1:
+        variance = (
+            _variance(wins, positives, negatives) / positives + _variance(losses, negatives, positives) / negatives
+        )
+        seen = variance / (area * (1 - area))
+    low, high = (_auroc_limit(area, end, z, positives, negatives, seen) for end in (0.0, 1.0))
     caution = small(min(positives, negatives), clustered=False)
-    return Interval(area, low, high, positives + negatives, confidence, None, "Newcombe", caution)
+    return Interval(area, low, high, len(truths), confidence, None, "Newcombe", caution)
 
 
-def _auroc_limit(area: float, end: float, z: float, positives: int, negatives: int) -> float:
+def _variance(twice: Sequence[tuple[int, int]], n: int, others: int) -> float:
+    """The variance of n shares of the others, given as twice a number and how many have it; 0 for a single one."""
+    if n < 2:
+        return 0.0
+    total = sum(one * count for one, count in twice)
+    return (n * sum(one * one * count for one, count in twice) - total * total) / (4 * n * (n - 1) * others * others)
+
+
+def _auroc_limit(area: float, end: float, z: float, positives: int, negatives: int, seen: float) -> float:
     """The area farthest toward `end` that is within z standard errors of the estimate, by bisection."""
     near, far = area, end
     more = (positives + negatives) / 2 - 1
     for _ in range(60):
         middle = (near + far) / 2
-        spread = 1 + more * (1 - middle) / (2 - middle) + more * middle / (1 + middle)
-        variance = middle * (1 - middle) * spread / (positives * negatives)
+        spread = (1 + more * (1 - middle) / (2 - middle) + more * middle / (1 + middle)) / (positives * negatives)
+        variance = middle * (1 - middle) * max(spread, seen)
         if abs(area - middle) <= z * math.sqrt(variance):
             near = middle
         else:
