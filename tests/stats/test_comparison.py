@@ -100,6 +100,17 @@ def test_lower_is_better_turns_the_gain_and_the_wins_but_not_the_difference() ->
     assert (down.difference.mean, down.wins, down.losses) == (up.difference.mean, up.losses, up.wins)
 
 
+@pytest.mark.parametrize(("gained", "lost"), [(7, 1), (12, 4), (14, 5)])
+def test_the_interval_of_pass_fail_differences_is_off_zero_where_the_test_rejects(gained: int, lost: int) -> None:
+    a, b = [0.0] * gained + [1.0] * (20 - gained), [1.0] * (20 - lost) + [0.0] * lost
+    for found, side in ((compare_pairs(a, b), 1), (compare_pairs(b, a), -1)):
+        assert found is not None
+        assert found.p_value < 0.05
+        near = found.difference.low if side == 1 else found.difference.high
+        assert near is not None
+        assert side * near > 0.001
+
+
 def test_pass_fail_has_mcnemars_test() -> None:
     a, b = [0.0] * 9 + [1.0] * 11, [1.0] * 7 + [0.0] * 2 + [1.0] * 9 + [0.0] * 2
     found = compare_pairs(a, b)

@@ -14,7 +14,7 @@ import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
-from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.bounded_mean import MID_P, BoundedMean
 from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, check_weights, single
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, mean_test, wilcoxon
@@ -126,10 +126,12 @@ def compare_pairs(
     passes = independent and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
     changed = mcnemar(wins, losses) if passes else None
     interval = difference_interval(d.tolist(), scale=scale, confidence=confidence, groups=groups, weights=weights)
+    evidence = BoundedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights)
     if changed is not None:
-        test, interval = PairedTest("McNemar's test, mid-p", changed.p_value), _agreeing(interval, changed.p_value)
+        test = PairedTest("McNemar's test, mid-p", changed.p_value)
+        interval = _agreeing(interval, changed.p_value, evidence)
     else:
-        test = mean_test(BoundedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights))
+        test = mean_test(evidence)
     ranks = wilcoxon(units)
     deviation = float(d.std(ddof=1)) if n > 1 else 0.0
     return Comparison(
@@ -189,21 +191,22 @@ def difference_interval(
     )
 
 
-def _agreeing(interval: Interval, p_value: float) -> Interval:
+def _agreeing(interval: Interval, p_value: float, evidence: BoundedMean) -> Interval:
     """The interval with 0 out of it where the test of no difference rejects, and in it where it doesn't.
 
     McNemar's mid-p value is that of share 0.5 at 0 (see `bounded_mean`), the limits are those of a larger share: near
-    the edge they would disagree.
+    the edge they would disagree. Where the test rejects, a limit beyond 0 becomes that of share 0.5.
     """
     low, high = interval.low, interval.high
     if low is None or high is None:
         return interval
-    if p_value > 1 - interval.confidence:
+    alpha = (1 - interval.confidence) / 2
+    if p_value > 2 * alpha:
         low, high = min(low, 0.0), max(high, 0.0)
-    elif interval.mean > 0:
-        low = max(low, 0.0)
-    else:
-        high = min(high, 0.0)
+    elif interval.mean > 0 >= low:
+        low = max(0.0, evidence.limit(alpha, 1, share=MID_P))
+    elif interval.mean < 0 <= high:
+        high = min(0.0, evidence.limit(alpha, -1, share=MID_P))
     return replace(interval, low=low, high=high)
 
 
