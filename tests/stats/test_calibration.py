@@ -174,6 +174,13 @@ def test_on_new_cases_a_threshold_learned_from_noise_is_worth_no_more_than_chanc
     assert expected.balanced_accuracy == pytest.approx(0.5, abs=0.05)
 
 
+def test_on_new_cases_half_a_case_of_optimism_is_a_case():
+    scores, truths = [place / 20 for place in range(20)], [place >= 10 or place == 8 for place in range(20)]
+    expected = counts_on_new_cases(scores, truths, "balanced_accuracy")
+    assert expected is not None
+    assert (expected.tp + expected.tn, expected.n) == (18, 20)  # 19 at the threshold that is best on these
+
+
 def test_on_new_cases_a_gap_stays_a_gap_and_one_case_of_a_kind_says_nothing():
     assert counts_on_new_cases([0.1, 0.2, 0.8, 0.9], [N, N, Y, Y], "accuracy") == Confusion(tp=2, tn=2)
     assert counts_on_new_cases([0.1, 0.2, 0.9], [N, N, Y], "accuracy") is None

@@ -225,7 +225,8 @@ def counts_on_new_cases(scores: Sequence[float], truths: Sequence[bool], measure
 
     The counts on these cases are optimistic, by as much as a threshold that is best on a resample does better on that
     resample than on all cases: the mean of this over resamples (of positives and of negatives) is taken off sensitivity
-    and specificity. Counts are whole numbers. Source: Efron and Gong 1983, The American Statistician 37(1).
+    and specificity. Counts are whole numbers: of both classes together, the cases taken off are rounded up. Source:
+    Efron and Gong 1983, The American Statistician 37(1).
 
     Args:
         scores: Numbers in [0, 1].
@@ -250,11 +251,22 @@ def counts_on_new_cases(scores: Sequence[float], truths: Sequence[bool], measure
             continue
         for kind, (seen, members) in enumerate(zip(drawn, classes, strict=True)):
             optimism[kind].append(_reached(seen, chosen[0]) - _reached(members, chosen[0]))
-    yes = [len(members) * _reached(members, best[0]) for members in classes]
+    sizes = [len(members) for members in classes]
+    yes = [round(size * _reached(members, best[0])) for size, members in zip(sizes, classes, strict=True)]
     gains = [math.fsum(found) / max(1, len(found)) for found in optimism]
-    tp, fp = (round(count - len(members) * gain) for count, members, gain in zip(yes, classes, gains, strict=True))
-    tp, fp = (min(max(0, count), len(members)) for count, members in zip((tp, fp), classes, strict=True))
+    lost = _whole(sizes[0] * gains[0], -sizes[1] * gains[1])
+    tp, fp = (min(max(0, yes[0] - lost[0]), sizes[0]), min(max(0, yes[1] + lost[1]), sizes[1]))
     return Confusion(tp, fp, len(classes[0]) - tp, len(classes[1]) - fp)
+
+
+def _whole(one: float, other: float) -> tuple[int, int]:
+    """Two numbers as whole ones whose sum is that of the numbers, rounded up."""
+    parts = [math.floor(one), math.floor(other)]
+    more = math.ceil(round(one + other, 9)) - sum(parts)
+    first = 0 if one - parts[0] >= other - parts[1] else 1
+    for place in (first, 1 - first)[:more]:
+        parts[place] += 1
+    return parts[0], parts[1]
 
 
 def _reached(scores: Sequence[float], threshold: float) -> float:
