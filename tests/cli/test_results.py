@@ -385,3 +385,7 @@ def test_a_gate_takes_labels_of_the_run_and_of_its_baseline(folder: Path, evalst
     assert [one["labeled"] is None for one in checks] == [False, False]
     assert "--baseline-labels needs the run" in told(*check, "--baseline-labels", "given=b.csv")
     assert "--labels takes SCORER=FILE" in told(*check, "--labels", "no=a.csv")
+    twice = ("--labels", "given=a.csv", "--labels", "given=b.csv")
+    assert "has labels already; put all of them into one file" in told(*check, *twice)
+    of_one = ("--labels", "A:given=a.csv", "--labels", "A:given=b.csv")
+    assert "has labels already; put all of them into one file" in told("compare", "a", "b", *of_one)

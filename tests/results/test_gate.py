@@ -306,6 +306,8 @@ def test_labels_test_the_means_that_people_would_give() -> None:
     assert [decision.verdict for decision in found.decisions] == ["fail", "fail", "pass"]
     assert [decision.labeled for decision in found.decisions] == [67, 67, None]
     theirs = {name: float(answers[int(name[1:]) % 200]) for name in people}
+    with pytest.raises(ConfigError, match="has labels already, under another of its names"):
+        gate(run, criteria, baseline=before, labels={"given": people, GIVEN: people})
     both = gate(run, criteria, baseline=before, labels={"given": people}, baseline_labels={"given": theirs})
     assert [decision.verdict for decision in both.decisions] == ["fail", "fail", "fail"]
     assert both.decisions[2].estimate == pytest.approx(-0.2, abs=0.02)

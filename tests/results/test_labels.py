@@ -118,7 +118,7 @@ def test_labels_can_be_a_mapping_from_id_to_label():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("id,label\nx,1\n", r"labels.csv: line 2: no sample of in memory has the id 'x'"),
+        ("id,label\nx,1\n", r"labels.csv: line 2: no sample has the id 'x'"),
         ("id,label\na,1\nb,0\na,0\n", "line 4: the id 'a' was labeled before, at line 2; put each annotator into"),
         ("name,label\na,1\n", "line 2: a row of labels needs an id; its columns are name, label"),
         ("id,label\n,1\n", "line 2: a row of labels needs an id"),

@@ -91,12 +91,27 @@ def test_a_scorer_that_no_gate_has_looked_at_is_at_its_first_look(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("nonsense", "line 1: not JSON"), ('{"look": "x"}', "line 1: look must be"), ("[]", "line 1")],
+    [
+        ("nonsense", "line 1: not JSON"),
+        ('{"look": "x"}', "line 1: look must be"),
+        ("[]", "line 1"),
+        (
+            '{"look": -5, "data": {}, "criteria": {}, "alpha": 0.05, "missing": "worst", "verdict": "", "time": ""}',
+            "line 1: look must be 1 or more, not -5",
+        ),
+    ],
 )
 def test_a_damaged_file_of_looks_is_refused_by_line(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / LOOKS).write_text(text + "\n")
     with pytest.raises(DataError, match=rf"gates.jsonl, {told}.*--look N"):
         next_look(tmp_path, run_of(SCORES), CRITERIA)
+
+
+def test_a_look_is_a_line_of_its_own_after_a_last_line_without_an_end(tmp_path: Path) -> None:
+    few, more = run_of(SCORES), run_of([*SCORES, *SCORES])
+    assert kept(tmp_path, few) == 1
+    (tmp_path / LOOKS).write_text((tmp_path / LOOKS).read_text().rstrip())
+    assert [kept(tmp_path, more), kept(tmp_path, more)] == [2, 2]
 
 
 def test_a_look_that_cannot_be_kept_is_told_with_the_next_one(tmp_path: Path) -> None:
@@ -106,9 +121,9 @@ def test_a_look_that_cannot_be_kept_is_told_with_the_next_one(tmp_path: Path) ->
     assert "--look 2" in told
 
 
-@pytest.mark.parametrize("look", [0, -1, 1.5, True, "2", None])
+@pytest.mark.parametrize("look", [0, -1, 1.5, True, "2", None, 101, 10**30])
 def test_a_look_is_a_whole_number(look: object) -> None:
-    with pytest.raises(ConfigError, match="look must be a whole number, 1 or more"):
+    with pytest.raises(ConfigError, match="look must be a whole number from 1 to 100"):
         gate(run_of(SCORES), CRITERIA, look=look)  # type: ignore[arg-type]
 
 

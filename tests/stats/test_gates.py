@@ -160,7 +160,7 @@ def test_impossible_criteria_are_refused_by_name() -> None:
         (AtLeast("a", [0.5] * 4, 0.5, human=[0.5] * 3), "values has 4, human has 3"),
         (AtLeast("a", [0.5] * 4, 0.5, human=[0.5] * 4, strata=[1]), "values has 4, strata has 1"),
         (MaxRegression("a", [0.5] * 4, [0.5] * 4, 0.1, human=([0.5] * 3, [0.5] * 4)), "human_baseline has 3"),
-        (MaxRegression("a", [0.5] * 4, [0.5] * 4, 0.1, human=([0.5] * 4,) * 2, same=[True]), "same has 1"),
+        (MaxRegression("a", [0.5] * 4, [0.5] * 4, 0.1, human=([0.5] * 4, [0.5] * 4), same=[True]), "same has 1"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(criterion: Criterion, told: str) -> None:

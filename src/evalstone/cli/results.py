@@ -118,8 +118,12 @@ def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str) -> dict[st
     """The labels that each `SCORER=FILE` names, by scorer."""
     from evalstone.results.human_labels import load_labels
 
-    named = [_scorer_and_file(run, text, option) for text in texts]
-    return {scorer: load_labels(run, scorer, file) for scorer, file in named}
+    labels: dict[str, Labels] = {}
+    for text in texts:
+        scorer, file = _scorer_and_file(run, text, option)
+        _check_once(labels, scorer, f"{option} {text}")
+        labels[scorer] = load_labels(run, scorer, file)
+    return labels
 
 
 def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict[str, dict[str, Labels]]:
@@ -135,8 +139,15 @@ def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict
             known = " or ".join(by_letter)
             raise ConfigError(f"--labels takes RUN:SCORER=FILE, where RUN is {known}, not {text!r}")
         scorer, file = _scorer_and_file(by_letter[letter], rest, form="RUN:SCORER=FILE")
-        labels.setdefault(letter, {})[scorer] = load_labels(by_letter[letter], scorer, file)
+        of_run = labels.setdefault(letter, {})
+        _check_once(of_run, scorer, f"--labels {text}")
+        of_run[scorer] = load_labels(by_letter[letter], scorer, file)
     return labels
+
+
+def _check_once(labels: Mapping[str, Labels], scorer: str, given: str) -> None:
+    if scorer in labels:
+        raise ConfigError(f"{given}: {scorer} has labels already; put all of them into one file")
 
 
 def _scorer_and_file(

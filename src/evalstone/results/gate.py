@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict
 
 GATE_FORMAT = 1
+MOST_LOOKS = 100
+"""Later ones would be tested at less than 1e-30 times alpha."""
 Missing: TypeAlias = Literal["worst", "failed", "ignore"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 CHECKS = ("minimum", "maximum", "max_regression", "pass_rate")
@@ -155,8 +157,8 @@ def gate(
     from evalstone.stats.gates import alpha_at_look, check_alpha, decide  # noqa: PLC0415 - numpy
 
     check_alpha("alpha", alpha)
-    if not isinstance(cast(object, look), int) or isinstance(look, bool) or look < 1:
-        raise ConfigError(f"look must be a whole number, 1 or more, not {look!r} (--look)")
+    if not isinstance(cast(object, look), int) or isinstance(look, bool) or not 1 <= look <= MOST_LOOKS:
+        raise ConfigError(f"look must be a whole number from 1 to {MOST_LOOKS}, not {look!r} (--look)")
     check_missing(missing)
 
     for one in filter(None, (run, baseline)):
@@ -191,7 +193,13 @@ def gate(
 
 
 def _by_signature(run: Run, labels: Mapping[str, Labels] | None) -> Mapping[str, Labels]:
-    return {run[name].info.signature: of for name, of in (labels or {}).items()}
+    found: dict[str, Labels] = {}
+    for name, of in (labels or {}).items():
+        signature = run[name].info.signature
+        if signature in found:
+            raise ConfigError(f"{name} has labels already, under another of its names; put all of them into one table")
+        found[signature] = of
+    return found
 
 
 def _mean_checks(

@@ -19,6 +19,7 @@ from evalstone._core.display import excerpt, named, shortlist
 from evalstone.datasets import FIELD_NAMES, Dataset, load
 from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping, normal
 from evalstone.datasets.files import find, standard_input
+from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.rows import native, read_id, unpacked
 from evalstone.datasets.tables import is_table, table_rows
 from evalstone.errors import ConfigError, DataError
@@ -247,7 +248,8 @@ def _joined_rows(source: Any, dataset: Dataset) -> list[_Row]:
     for place, cells in _raw_rows(source):
         row = _row_with_id(place, cells)
         if row.id not in ids:
-            raise DataError(f"{place}: no sample of {named(dataset.name)} has the id {excerpt(row.id)}")
+            of = "" if dataset.name == IN_MEMORY else f" of {named(dataset.name)}"
+            raise DataError(f"{place}: no sample{of} has the id {excerpt(row.id)}")
         if (first := rows.setdefault(row.id, row)) is not row:
             raise DataError(
                 f"{place}: the id {excerpt(row.id)} was labeled before, at {first.place}; put each annotator into a "

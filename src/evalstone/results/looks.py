@@ -98,8 +98,10 @@ def remember(
     try:
         if new in _looks(file):
             return ""
+        before = file.read_bytes() if file.exists() else b""
+        start = "\n" if before and not before.endswith(b"\n") else ""  # an editor may have left out the last one
         with open(file, "a", encoding="utf-8", newline="\n", opener=private) as stream:
-            stream.write(redacted(json_line(to_jsonable(new))) + "\n")
+            stream.write(start + redacted(json_line(to_jsonable(new))) + "\n")
     except (DataError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         return (
@@ -113,9 +115,12 @@ def _looks(file: Path) -> Iterator[Look]:
     try:
         for place, value in file_values(file):
             try:
-                yield read_data(Look, value)
+                look = read_data(Look, value)
             except DataError as error:
                 raise DataError(f"{place}: {error}") from None
+            if look.look < 1:
+                raise DataError(f"{place}: look must be 1 or more, not {look.look}")
+            yield look
     except FileNotFoundError:
         return
     except OSError as error:
