@@ -224,3 +224,10 @@ def test_more_units_that_can_never_decide() -> None:
 def test_unchanged_differences_need_what_the_margin_says() -> None:
     found = more_units(BoundedMean.of([0.0] * 20, -1, 1), -0.02, 1, 0.05)
     assert found == math.ceil(math.log(0.05) / math.log(0.98)) - 20
+
+
+def test_the_power_for_very_many_pairs_is_that_of_the_normal_test():
+    # n · net = 2000.2, the test's limit 1.959964 · √n = 1960.062, the deviation √(n · (1 - 0.002²)) = 1000.048
+    assert mcnemar_power(1_000_100, 0.501, 0.499) == pytest.approx(
+        float(scipy.stats.norm.cdf((2000.2 - 1960.062) / 1000.048)), abs=1e-4
+    )
