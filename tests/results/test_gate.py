@@ -344,10 +344,11 @@ def test_means_and_pass_rates_are_corrected_within_strata_of_the_scores() -> Non
     criteria = GateCriteria(minimum={"given": 0.3}, pass_rate={"given": (0.5, 0.3)})
     human = [people.get(f"s{place + 1}") for place in range(60)]
     found = gate(run, criteria, labels={"given": people}).decisions
-    for decision, of in zip(found, (float, lambda x: float(x >= 0.5)), strict=True):
-        marks = [None if x is None else of(x) for x in human]
-        expected = corrected_mean([of(x) for x in answers], marks, strata=score_strata(answers))
-        without = corrected_mean([of(x) for x in answers], marks)
+    for decision, passes in zip(found, (False, True), strict=True):
+        judged = [float(x >= 0.5) if passes else x for x in answers]
+        marks = [float(x >= 0.5) if passes and x is not None else x for x in human]
+        expected = corrected_mean(judged, marks, strata=score_strata(answers))
+        without = corrected_mean(judged, marks)
         assert expected is not None
         assert without is not None
         assert decision.estimate == pytest.approx(expected.mean)

@@ -227,7 +227,6 @@ def test_unchanged_differences_need_what_the_margin_says() -> None:
 
 
 def test_the_power_for_very_many_pairs_is_that_of_the_normal_test():
-    # n · net = 2000.2, the test's limit 1.959964 · √n = 1960.062, the deviation √(n · (1 - 0.002²)) = 1000.048
-    assert mcnemar_power(1_000_100, 0.501, 0.499) == pytest.approx(
-        float(scipy.stats.norm.cdf((2000.2 - 1960.062) / 1000.048)), abs=1e-4
-    )
+    # n · net = 3150, the test's limit 1.959964 · √(n / 2) = 2008.365, the deviation √(n · (1/2 - 0.0015²)) = 1024.693
+    expected = float(scipy.stats.norm.cdf((3150 - 2008.365) / 1024.693))
+    assert mcnemar_power(2_100_000, 0.25075, 0.24925) == pytest.approx(expected, abs=1e-5)
