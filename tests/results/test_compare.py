@@ -47,6 +47,11 @@ def test_a_sample_that_only_one_run_has_a_score_for_is_left_out_and_counted() ->
     assert (line.result.n, line.unpaired) == (1, 2)
 
 
+def test_samples_without_a_partner_are_counted_in_both_runs() -> None:
+    a, b = run_of(["0.1", "0.2", "0.3", "skip"]), run_of(["skip", "skip", "0.4", "0.5"])
+    assert [compare(*both)["given"].unpaired for both in ((a, b), (b, a))] == [3, 3]
+
+
 def test_p_values_are_adjusted_over_all_scorers_and_runs() -> None:
     many, more = ["0"] * 10, ["1"] * 10
     scorers = [Given(), Harm()]

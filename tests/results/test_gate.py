@@ -12,6 +12,8 @@ from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate, j
 from evalstone.results.drawn import place_in_order
 from evalstone.results.gate import Missing
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
+from evalstone.stats.labeling import score_strata
+from evalstone.stats.ppi import corrected_mean
 from evalstone.types import Drawn, JudgeCall, RunKind
 from tests.results.test_compare import Offset
 from tests.runs import Given, Harm, run_of
@@ -331,3 +333,25 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     assert regression in notes
     assert regression not in gate(run, criteria, baseline=run, labels=labels, baseline_labels=labels).notes
     assert not any("judge's mean" in note for note in gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5})).notes)
+
+
+def test_means_and_pass_rates_are_corrected_within_strata_of_the_scores() -> None:
+    answers = [round(place % 10 / 10, 1) for place in range(60)]
+    run = run_of([str(x) for x in answers])
+    people = {
+        f"s{place + 1}": max(0.0, round(answers[place] - 0.2, 1))
+        for place in range(60)
+        if answers[place] > 0.4 or place < 20
+    }
+    criteria = GateCriteria(minimum={"given": 0.3}, pass_rate={"given": (0.5, 0.3)})
+    human = [people.get(f"s{place + 1}") for place in range(60)]
+    found = gate(run, criteria, labels={"given": people}).decisions
+    for decision, passes in zip(found, (False, True), strict=True):
+        judged = [float(x >= 0.5) if passes else x for x in answers]
+        marks = [float(x >= 0.5) if passes and x is not None else x for x in human]
+        expected = corrected_mean(judged, marks, strata=score_strata(answers))
+        without = corrected_mean(judged, marks)
+        assert expected is not None
+        assert without is not None
+        assert decision.estimate == pytest.approx(expected.mean)
+        assert abs(expected.mean - without.mean) > 0.001

@@ -224,3 +224,9 @@ def test_more_units_that_can_never_decide() -> None:
 def test_unchanged_differences_need_what_the_margin_says() -> None:
     found = more_units(BoundedMean.of([0.0] * 20, -1, 1), -0.02, 1, 0.05)
     assert found == math.ceil(math.log(0.05) / math.log(0.98)) - 20
+
+
+def test_the_power_for_very_many_pairs_is_that_of_the_normal_test():
+    # n · net = 3150, the test's limit 1.959964 · √(n / 2) = 2008.365, the deviation √(n · (1/2 - 0.0015²)) = 1024.693
+    expected = float(scipy.stats.norm.cdf((3150 - 2008.365) / 1024.693))
+    assert mcnemar_power(2_100_000, 0.25075, 0.24925) == pytest.approx(expected, abs=1e-5)

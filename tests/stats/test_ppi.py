@@ -8,6 +8,7 @@ import pytest
 
 from evalstone.errors import DataError
 from evalstone.stats import mean_interval
+from evalstone.stats.bounded_mean import SHARE
 from evalstone.stats.ppi import SIDES, corrected_mean, ppi_difference, ppi_mean
 
 
@@ -247,3 +248,17 @@ def test_samples_that_are_the_same_are_no_labels() -> None:
     found = ppi_difference((before, after), (human, human), same=[place % 2 == 1 for place in range(40)])
     assert found is not None
     assert (found.labeled, found.estimate) == (2, None)
+
+
+def test_the_limits_of_values_turned_round_are_those_turned_round() -> None:
+    judged = [0.1 * (place % 9) for place in range(60)]
+    human = [min(1.0, 0.1 * (place % 7)) if place % 3 == 0 else None for place in range(60)]
+    one = corrected_mean(judged, human)
+    other = corrected_mean([1 - x for x in judged], [None if x is None else 1 - x for x in human])
+    assert one is not None
+    assert other is not None
+    low, high = one.interval(0.95)
+    assert other.interval(0.95) == (pytest.approx(1 - high), pytest.approx(1 - low))
+    limits = [one.limit(0.025, side, share=SHARE) for side in SIDES]
+    assert (low, high) == (pytest.approx(limits[0]), pytest.approx(limits[1]))
+    assert one.two_sided_p(low) == pytest.approx(0.05, abs=1e-4)

@@ -150,3 +150,13 @@ def test_a_table_that_cannot_be_told_apart_is_refused(rows: list[list[float | No
 def test_a_single_repeat_is_too_little_to_tell_noise_from_what_sample_and_judge_have_together():
     rows = [[0.9, 0.8, 0.7], [0.5, None, 0.4], [0.2, None, 0.1], [0.8, None, 0.9]]
     assert list(variance_components(rows, judges="AAB").variances) == ["samples", "judges", "noise"]
+
+
+def test_two_scores_of_a_judge_are_enough():
+    rows = [[0.5, 0.4, 0.3], [0.1, 0.2, 0.2], [0.3, 0.2, None], [0.7, 0.6, None]]
+    assert list(variance_components(rows, judges="AAB").variances) == [
+        "samples",
+        "judges",
+        "samples by judges",
+        "noise",
+    ]
