@@ -48,6 +48,7 @@ from evalstone.stats.special import beta_cdf, normal_tail
 Side: TypeAlias = Literal[1, -1]
 """1: is the true mean above a number? -1: is it below?"""
 EXACT = 1.0
+MID_P = 0.5
 SHARE = 0.7
 """The share (see the module) of two-sided intervals and tests."""
 BINS = 512
