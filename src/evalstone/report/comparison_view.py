@@ -44,7 +44,7 @@ from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
-from evalstone.stats.gates import Decision
+from evalstone.stats.gates import Decision, simulated_error
 from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample
@@ -385,7 +385,7 @@ def gate_view(gate: Gate) -> View:
     control = (
         f"This is look {gate.look}, tested at {rate(gate.look_alpha)}. Over all checks and all looks together, the "
         f"chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance of a wrong fail (one-sided "
-        "tests, corrected by Holm). Each limit is that of its test."
+        f"tests, corrected by Holm). Each limit is that of its test.{_simulated(gate)}"
     )
     labels = (
         "With labels, the estimate is of what people would say (prediction-powered inference); the labeled samples "
@@ -407,6 +407,18 @@ def gate_view(gate: Gate) -> View:
         sections=(Section("Checks", tables=(checks_table(gate.decisions, next_look(gate)),), notes=notes),),
         facts=(Fact("Run", gate.run.id), *baseline),
         footer=FOOTER,
+    )
+
+
+def _simulated(gate: Gate) -> str:
+    """How often such a check passed wrongly in simulations; "" where none is like it."""
+    sizes = [decision.n for decision in gate.decisions if decision.n and decision.labeled is None]
+    if not sizes or gate.run.drawn is not None:
+        return ""
+    n = min(sizes)
+    return (
+        f" In simulations with about {count(n, 'sample')} and the truth at the threshold, a check tested at 5% passed "
+        f"wrongly in at most {percent(simulated_error(n))}."
     )
 
 

@@ -14,7 +14,7 @@ rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -40,6 +40,9 @@ from evalstone.stats.ppi import (
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate"]
 POWER = 0.8
+SIMULATED: Mapping[int, float] = {8: 0.037, 30: 0.047, 100: 0.044, 300: 0.049}
+"""The largest share of wrong passes at an error rate of 0.05 among all populations of `bench/coverage.py` (gates), the
+truth at the threshold, by number of samples; for pass rates computed."""
 Mean: TypeAlias = BoundedMean | BettingMean | CorrectedMean
 
 
@@ -182,6 +185,14 @@ def alpha_at_look(alpha: float, look: int) -> float:
     look 1: 0.8 · alpha,   look k: 0.2 · alpha / 2^(k-1)
     """
     return 0.8 * alpha if look == 1 else 0.2 * alpha / 2 ** (look - 1)
+
+
+def simulated_error(n: int) -> float:
+    """The largest simulated share of wrong passes of one check at an error rate of 0.05 with about n samples."""
+    sizes = sorted(SIMULATED)
+    around = {max((size for size in sizes if size <= n), default=sizes[0])}
+    around.add(min((size for size in sizes if size >= n), default=sizes[-1]))
+    return max(SIMULATED[size] for size in around)
 
 
 def overall(decisions: Sequence[Decision]) -> Verdict:
