@@ -198,7 +198,7 @@ def test_scores_lost_to_a_perturbation_are_reported(tmp_path: Path, evalstone: E
     (tmp_path / "data.jsonl").write_text(json.dumps(row))
     shown = printed(evalstone, "audit", "data.jsonl", "--paraphrase", "other", "--perturbation", "bold")
     assert "1 score lost to a perturbation" in shown
-    assert "Too few samples to find any effect (at least 6 changed" in " ".join(shown.split())
+    assert "Too few samples to find any effect (at least 5 changed" in " ".join(shown.split())
 
 
 def test_an_audit_prints_a_line_per_perturbation(tmp_path: Path, evalstone: Evalstone) -> None:

@@ -113,13 +113,13 @@ def test_a_judge_whose_verdicts_are_all_equal_is_named_though_its_scores_differ(
         (
             ["yes", "no", "yes", "yes"] * 5,  # every second answer is supported
             "0.750",
-            "The accuracy at 0.5 (default), 0.750 (95% CI 0.520 to 0.909), is not above the no-information rate, "
+            "The accuracy at 0.5 (default), 0.750 (95% CI 0.520 to 0.907), is not above the no-information rate, "
             "0.750.",
         ),
         (
             ["yes", "no", "yes", "yes", "yes", "no"] * 2,
             "0.667",
-            "The accuracy at 0.5 (default), 0.833 (95% CI 0.534 to 0.977), is not shown to be above the no-information "
+            "The accuracy at 0.5 (default), 0.833 (95% CI 0.534 to 0.975), is not shown to be above the no-information "
             "rate, 0.667.",
         ),
     ],

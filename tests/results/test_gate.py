@@ -46,8 +46,8 @@ def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
 
 
 def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_run_is_no_worse() -> None:
-    groups = [{"group": f"g{number // 8}"} for number in range(40)]
-    before, now = ["0.8"] * 40, ["0.9"] * 32 + ["0.7"] * 8  # four groups better, one worse
+    groups = [{"group": f"g{number // 40}"} for number in range(200)]
+    before, now = ["0.8"] * 200, ["0.9"] * 160 + ["0.7"] * 40  # four groups better, one worse
     criteria = GateCriteria(max_regression={"given": 0.01})
     assert gate(run_of(now), criteria, baseline=run_of(before)).verdict == "pass"
     grouped = gate(run_of(now, metadata=groups), criteria, baseline=run_of(before, metadata=groups))

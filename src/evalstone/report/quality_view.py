@@ -400,9 +400,8 @@ def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) ->
         yield "The judge follows instructions in the text that it judges."
     yield from (f"Affected by {why} ({listed(names)})." for why, names in reasons.items())
     tests = sum(p is not None for effect in audit.effects for p in (effect.shift_p, effect.flips_p))
-    needed = math.ceil(
-        math.log2(max(1, tests) / ALPHA)
-    )  # the smallest (mid-)p of n changes is 1 / 2^n, times the tests
+    # The smallest p-value of n changes is McNemar's mid-p, 1 / 2^n, times the tests.
+    needed = math.ceil(math.log2(max(1, tests) / ALPHA))
     tested = [effect for effect in effects if effect.perturbation.family != "repetition"]
     few = [effect.perturbation.name for effect in tested if effect.n < needed]
     if tested and len(few) == len(tested):
