@@ -175,6 +175,14 @@ def test_groups_of_one_and_equal_weights_change_nothing_and_copies_in_a_group_ad
     assert thrice.units == 30
 
 
+def test_the_unit_added_to_unequal_groups_has_the_weight_of_a_typical_samples_group() -> None:
+    # Groups of 8, 1 and 1: a random sample is in a group of (64 + 1 + 1) / 10 = 6.6 samples on average.
+    found = BoundedMean.of([1.0] * 8 + [0.5, 0.0], 0, 1, groups=["a"] * 8 + ["b", "c"])
+    m = 0.6
+    terms = [(8 * (1 - m), 1), (0.5 - m, 1), (-m, 1), (6.6 * -m, 1)]
+    assert found.p_value(m, 1) == pytest.approx(probability_below_zero(terms))
+
+
 def test_weights_weigh_and_more_unequal_ones_widen() -> None:
     values = [1.0, 0.5, 0.75, 1.0] * 10
     slightly = BoundedMean.of(values, 0, 1, weights=[1.0, 2.0, 1.0, 2.0] * 10)
