@@ -77,7 +77,7 @@ class BoundedMean:
     """The weighted mean of the units."""
     units: int
     """How many independent values or clusters there are."""
-    _points: tuple[tuple[float, float, float], ...]
+    points: tuple[tuple[float, float, float], ...]
     """Value, weight, and how many units have both; ascending."""
     _typical: float
     """The weight of the unit that a random part of all weight belongs to: Σ w² / Σ w."""
@@ -120,11 +120,6 @@ class BoundedMean:
         inside = min(max(mean, min(values), low), max(values), high)
         return cls(low, high, inside, len(values), tuple(sorted(points)), typical)
 
-    @property
-    def points(self) -> tuple[tuple[float, float, float], ...]:
-        """Value, weight, and how many units have both; ascending."""
-        return self._points
-
     def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
         """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1).
 
@@ -150,12 +145,12 @@ class BoundedMean:
 
     @cached_property
     def _mirrored(self) -> BoundedMean:
-        points = tuple((-x, w, k) for x, w, k in reversed(self._points))
+        points = tuple((-x, w, k) for x, w, k in reversed(self.points))
         return BoundedMean(-self.high, -self.low, -self.mean, self.units, points, self._typical)
 
     def _p_above(self, m: float, share: float) -> float:
         """The p-value of "the true mean is at most m"."""
-        low, smallest, largest = self.low, self._points[0][0], self._points[-1][0]
+        low, smallest, largest = self.low, self.points[0][0], self.points[-1][0]
         given, (m,) = m, _rounded([m], low, self.high)  # so that a value is m, or clearly not
         if m <= low:
             return float(self.mean <= given)
@@ -170,7 +165,7 @@ class BoundedMean:
 
     def _limit_below(self, alpha: float, share: float) -> float:
         """The m at which `_p_above` is alpha."""
-        low, smallest, largest = self.low, self._points[0][0], self._points[-1][0]
+        low, smallest, largest = self.low, self.points[0][0], self.points[-1][0]
         if largest <= low:
             return low
         if smallest == largest:
@@ -189,7 +184,7 @@ class BoundedMean:
 
     def _unseen(self, start: float, end: float, share: float) -> float:
         """max log(((largest - low) / (base - low))^n · seen(base)), base = (m - q · low) / (1 - q) in [start, end]."""
-        low, largest = self.low, self._points[-1][0]
+        low, largest = self.low, self.points[-1][0]
 
         def height(base: float) -> float:
             seen = self._seen(base, share)
@@ -201,17 +196,17 @@ class BoundedMean:
     @cached_property
     def _error(self) -> float:
         """About the standard error of the mean, where the search for limits starts."""
-        total = math.fsum(k * w for _, w, k in self._points)
+        total = math.fsum(k * w for _, w, k in self.points)
         span = self.high - self.low
-        return span * math.sqrt(math.fsum(k * (w / total * (x - self.mean) / span) ** 2 for x, w, k in self._points))
+        return span * math.sqrt(math.fsum(k * (w / total * (x - self.mean) / span) ** 2 for x, w, k in self.points))
 
     def _seen(self, m: float, share: float) -> float:
-        smallest, largest = self._points[0][0], self._points[-1][0]
+        smallest, largest = self.points[0][0], self.points[-1][0]
         return share * self._tail(m, smallest) + ((1 - share) * self._tail(m, largest) if share < 1 else 0.0)
 
     def _tail(self, m: float, added: float) -> float:
         """P(randomly weighted mean <= m), with one more unit of this value."""
-        points = self._points
+        points = self.points
         smallest, largest = points[0][0], points[-1][0]
         if smallest == largest == added:
             return float(smallest <= m)

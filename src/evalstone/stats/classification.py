@@ -23,7 +23,7 @@ from typing import Final
 
 from evalstone.errors import DataError
 from evalstone.stats.agreement import cohen_kappa
-from evalstone.stats.intervals import Interval, check_confidence, proportion_interval, small
+from evalstone.stats.intervals import MOVER, Interval, check_confidence, proportion_interval, small
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _middle(one: Interval | None, other: Interval | None) -> Interval | None:
     down = math.hypot(*(part.mean - part.low for part in (one, other) if part.low is not None)) / 2
     up = math.hypot(*(part.high - part.mean for part in (one, other) if part.high is not None)) / 2
     caution = small(min(one.n, other.n), clustered=False)
-    return Interval(middle, middle - down, middle + up, one.n + other.n, one.confidence, None, "Zou-Donner", caution)
+    return Interval(middle, middle - down, middle + up, one.n + other.n, one.confidence, None, MOVER, caution)
 
 
 def _f1(share: Interval | None) -> Interval | None:

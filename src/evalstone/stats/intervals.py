@@ -23,6 +23,8 @@ from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.special import t_quantile
 
 GAFFKE = "Gaffke"
+MOVER = "Zou-Donner"
+"""Of differences: the distances of the limits from two independent estimates, squared and added (MOVER)."""
 SMALL_SAMPLE = 30
 FEW_CLUSTERS = 20
 MIN_SAMPLES = 5

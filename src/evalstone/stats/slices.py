@@ -15,7 +15,7 @@ import numpy as np
 
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.intervals import MIN_SAMPLES, Interval, mean_interval
+from evalstone.stats.intervals import MIN_SAMPLES, MOVER, Interval, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 
 FEW = 20
@@ -268,7 +268,7 @@ def _gap(own: Interval, rest: Interval) -> Interval:
         return gap
     low = gap.mean - math.hypot(own.mean - own.low, rest.high - rest.mean)
     high = gap.mean + math.hypot(own.high - own.mean, rest.mean - rest.low)
-    return replace(gap, low=low, high=high, method="Zou-Donner", caution=own.caution)
+    return replace(gap, low=low, high=high, method=MOVER, caution=own.caution)
 
 
 def _shrunken(findings: Sequence[SliceFinding], x: Floats) -> list[SliceFinding]:

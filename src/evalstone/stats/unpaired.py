@@ -18,12 +18,11 @@ from dataclasses import dataclass
 
 from evalstone.stats._arrays import column, same_length
 from evalstone.stats.bounded_mean import SHARE, BoundedMean
-from evalstone.stats.intervals import Interval, check_confidence, check_weights
+from evalstone.stats.intervals import MOVER, Interval, check_confidence, check_weights
 from evalstone.stats.paired_tests import PairedTest
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
 
-MOVER = "Zou-Donner"
 SMALLEST_DEVIATE = 1e-6
 LARGEST_DEVIATE = 8.0
 """p-values below 1e-15 are that."""
