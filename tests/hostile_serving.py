@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from tests.serving import on_a_thread
 
@@ -71,20 +72,31 @@ def serving_hostile(reply: Callable[[int], Reply]) -> Generator[HostileServer]:
     server = HostileServer(reply)
 
     async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
+        # asyncio's own ways to accept leave a connection open that comes as they are ended
+        connections = list[socket.socket]()
         tasks = set[asyncio.Task[None]]()
 
-        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            tasks.add(asyncio.ensure_future(server.serve(reader, writer)))
+        def accept() -> None:
+            connections.append(listener.accept()[0])
+            tasks.add(asyncio.create_task(answer(connections[-1])))
 
-        listener = await asyncio.start_server(connected, "127.0.0.1", 0, limit=50_000_000)
-        server.url = f"http://127.0.0.1:{cast(int, listener.sockets[0].getsockname()[1])}/v1"
-        ready()
-        await stop.wait()
-        listener.close()
+        async def answer(connection: socket.socket) -> None:
+            connection.setblocking(False)
+            await server.serve(*await asyncio.open_connection(sock=connection, limit=50_000_000))
+
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.setblocking(False)
+            server.url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+            asyncio.get_running_loop().add_reader(listener, accept)
+            ready()
+            await stop.wait()
+            asyncio.get_running_loop().remove_reader(listener)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0.01)  # for the transports to close
+        for connection in connections:
+            connection.close()
 
     with on_a_thread(serve):
         yield server

@@ -130,18 +130,21 @@ def on_a_thread(serve: Callable[[Callable[[], None], asyncio.Event], Coroutine[A
 
     serve: calls the function once it listens, and ends what it has open once the event is set.
     """
-    loop = asyncio.new_event_loop()
-    ready, stop = threading.Event(), asyncio.Event()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve(ready.set, stop)), daemon=True)
+    ready, stop, started = threading.Event(), asyncio.Event(), list[asyncio.AbstractEventLoop]()
+
+    async def main() -> None:
+        started.append(asyncio.get_running_loop())
+        await serve(ready.set, stop)
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
     if not ready.wait(10):
         raise RuntimeError("the test server did not start")
     try:
         yield
     finally:
-        loop.call_soon_threadsafe(stop.set)
+        started[0].call_soon_threadsafe(stop.set)
         thread.join(10)
-        loop.close()
 
 
 @contextmanager
