@@ -20,7 +20,7 @@ from evalstone.errors import ConfigError, EvalstoneError, JudgeError
 from evalstone.judges.corrections import read_completion
 from evalstone.judges.providers.batch import BatchState, batch_api
 from evalstone.ledger.base import Key, StoredAnswer, to_row
-from evalstone.questions.base import Answer, Question, failed_call, judge_call
+from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from tests.fakes import QUESTION_KINDS, question_of
 from tests.hostile_serving import HostileServer, Reply, chunked, http
 from tests.serving import completion
@@ -133,9 +133,9 @@ def replies(draw: st.DrawFn) -> tuple[Question[Any], int, Reply]:
     return question, status, http(body, *headers, status=status)
 
 
-def check_kept(question: Question[Any], outcome: Answer[Any] | JudgeError) -> None:
+def check_kept(question: Question[Any], outcome: JudgeAnswer[Any] | JudgeError) -> None:
     """Raise for an outcome that no record or ledger could keep."""
-    if isinstance(outcome, Answer):
+    if isinstance(outcome, JudgeAnswer):
         call = judge_call(question, outcome)
         row = to_row(StoredAnswer.of(Key(question.fingerprint, outcome.judge), question.kind, outcome))
         for value in row.values():
@@ -149,7 +149,7 @@ def check_kept(question: Question[Any], outcome: Answer[Any] | JudgeError) -> No
     assert call.cost is None or 0 <= call.cost < math.inf
 
 
-def ask(server: HostileServer, question: Question[Any]) -> Answer[Any]:
+def ask(server: HostileServer, question: Question[Any]) -> JudgeAnswer[Any]:
     """The answer of a judge whose endpoint is the server."""
     judge = ModelJudge(
         "vllm/m", base_url=server.url, retries=1, timeout=0.5, total_timeout=0.001, logprobs=True, prices=(1.0, 1.0)
@@ -162,7 +162,7 @@ def read_reply(server: HostileServer, case: tuple[Question[Any], int, Reply]) ->
     question, status, reply = case
     server.reply = lambda _: reply
     try:
-        outcome: Answer[Any] | JudgeError = ask(server, question)
+        outcome: JudgeAnswer[Any] | JudgeError = ask(server, question)
     except JudgeError as error:
         outcome = error
     except ConfigError:
@@ -223,7 +223,7 @@ def read_batch(server: HostileServer, case: tuple[str, Question[Any], bytes]) ->
         try:
             reply = api.reply(question, result.body)
             value = read_completion(question, reply, api.judge.settings_for(question))
-            outcome: Answer[Any] | JudgeError = Answer(
+            outcome: JudgeAnswer[Any] | JudgeError = JudgeAnswer(
                 value=value, judge="m", reply=reply.text, usage=reply.usage, cost=reply.cost
             )
         except JudgeError as error:

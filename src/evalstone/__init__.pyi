@@ -89,8 +89,8 @@ from evalstone.judges import (
 from evalstone.judges import (
     parse_judge as parse_judge,
 )
-from evalstone.questions.base import Answer as Answer
 from evalstone.questions.base import Ask as Ask
+from evalstone.questions.base import JudgeAnswer as JudgeAnswer
 from evalstone.questions.base import Question as Question
 from evalstone.results.compare import Comparison as Comparison
 from evalstone.results.compare import compare as compare

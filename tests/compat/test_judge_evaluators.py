@@ -22,7 +22,7 @@ from evalstone.compat.spring import (
 )
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
 from evalstone.judges import Judge, LexicalJudge, ModelJudge, ScriptedJudge
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.scorers import SCORERS
 from evalstone.types import Usage
 
@@ -242,7 +242,7 @@ class Declining(Judge):
     def identity(self) -> str:
         return "declining"
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         raise JudgeDeclined("not my language", reply="pardon")
 
 
@@ -321,7 +321,7 @@ class Slow(Judge):
 
         return entered()
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         self.waiting += 1
         self.most = max(self.most, self.waiting)
         text = str(question.inputs()["answer"])
@@ -331,7 +331,7 @@ class Slow(Judge):
             raise JudgeError("out of reach")
         self.finished += 1
         reply = f'{{"reason": "{text}", "verdict": "yes"}}'
-        return Answer(value=question.parse(reply), judge=self.identity, reply=reply)
+        return JudgeAnswer(value=question.parse(reply), judge=self.identity, reply=reply)
 
 
 MANY = [replace(REQUEST, response_content="x" * number) for number in range(1, 21)]

@@ -13,7 +13,7 @@ from evalstone.judge_quality.calibrate import LabelConfig
 from evalstone.judge_quality.perturbations import CHECKED
 from evalstone.judges import Judge, LexicalJudge, ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.custom import Choose
 from evalstone.report.quality_view import audit_view, calibration_warnings
 from evalstone.results.audit import Audit
@@ -129,7 +129,7 @@ class Reduced(Judge):
     def identity(self) -> str:
         return "reduced"
 
-    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         answer = await LexicalJudge().answer(question, repeat)
         return replace(answer, judge=self.identity, refused_settings=("temperature",))
 

@@ -22,7 +22,7 @@ from evalstone.judges.base import Judge
 from evalstone.judges.cascade import Case, CurvePoint, fit_threshold, thresholds
 from evalstone.judges.providers.base import Completion
 from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, VerifyClaims
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.custom import Choose
 from tests.fakes import verdicts
 
@@ -37,7 +37,7 @@ def sure(word: str, confidence: float | None, name: str = "cheap") -> ScriptedJu
     )
 
 
-def asked(judge: Judge, question: Question[Any] = YES_NO) -> Answer[Any]:
+def asked(judge: Judge, question: Question[Any] = YES_NO) -> JudgeAnswer[Any]:
     return asyncio.run(judge.answer(question))
 
 
@@ -51,7 +51,7 @@ class Raising(Judge):
     def identity(self) -> str:
         return "raising"
 
-    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         raise self.error
 
 
@@ -258,12 +258,12 @@ def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> 
     class Counting(Raising):
         now = most = 0
 
-        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             self.now += 1
             self.most = max(self.most, self.now)
             await asyncio.sleep(0.01)
             self.now -= 1
-            return Answer(value=question.parse("yes"), judge="raising", reply="yes")
+            return JudgeAnswer(value=question.parse("yes"), judge="raising", reply="yes")
 
     labels = [LabeledQuestion(ClaimSupported(claim=str(n), context=("p",)), True) for n in range(60)]
     for concurrency in (3, 40):
@@ -325,9 +325,9 @@ def sure_of(*items: tuple[str, float]) -> Judge:
         def identity(self) -> str:
             return "sure"
 
-        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             said: Any = tuple(Verdict(claim, "supported", confidence=confidence) for claim, confidence in items)
-            return Answer(value=said, judge="sure", confidence=min(confidence for _, confidence in items))
+            return JudgeAnswer(value=said, judge="sure", confidence=min(confidence for _, confidence in items))
 
     return Sure()
 

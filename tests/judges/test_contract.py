@@ -19,7 +19,7 @@ from evalstone.errors import ConfigError, JudgeDeclined
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import AskJudge, Judge, leaves
 from evalstone.questions import Explain, ListClaims, VerifyClaims
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
 from evalstone.types import Usage
@@ -92,8 +92,8 @@ def judge(kind: str, url: str, tmp_path: Path) -> Judge:
     return JUDGES[kind](url, tmp_path)
 
 
-def answered(judge: Judge, question: Question[Any] = QUESTION) -> Answer[Any]:
-    async def work() -> Answer[Any]:
+def answered(judge: Judge, question: Question[Any] = QUESTION) -> JudgeAnswer[Any]:
+    async def work() -> JudgeAnswer[Any]:
         async with judge.opened():
             return await judge.answer(question)
 
@@ -173,10 +173,10 @@ def test_an_answers_members_are_steps_whose_usage_and_cost_add_up(judge: Judge) 
     "kind", [kind for kind in JUDGES if "panel" in kind or kind in ("cascade", "self_consistency")]
 )
 def test_a_composite_gives_the_same_answer_through_any_way_to_its_members(judge: Judge) -> None:
-    async def through(member: Judge, question: Question[Any], repeat: int) -> Answer[Any]:
+    async def through(member: Judge, question: Question[Any], repeat: int) -> JudgeAnswer[Any]:
         return await member.answer(question, repeat)
 
-    async def work() -> Answer[Any]:
+    async def work() -> JudgeAnswer[Any]:
         async with judge.opened():
             ask = AskJudge(through)
             answer = await judge.combine(QUESTION, ask)
@@ -204,7 +204,7 @@ def test_judges_of_judges_cannot_answer_what_no_member_can() -> None:
 
 @every_judge
 def test_opening_nests_and_closes(judge: Judge) -> None:
-    async def work() -> Answer[Any]:
+    async def work() -> JudgeAnswer[Any]:
         async with judge.opened(), judge.opened():
             await judge.answer(QUESTION)
         return await judge.answer(QUESTION)

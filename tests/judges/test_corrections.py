@@ -14,7 +14,7 @@ from evalstone.errors import ReplyError
 from evalstone.judges.corrections import SEEDS_APART, correction, repetition
 from evalstone.judges.providers.base import ChatMessage, ModelSettings
 from evalstone.questions import ClaimSupported, ListClaims, MiniCheck
-from evalstone.questions.base import Answer, Ask
+from evalstone.questions.base import Ask, JudgeAnswer
 from evalstone.scorers.base import Scorer
 from evalstone.types import Score
 from tests.serving import Behaviour, Response, completion, serving
@@ -28,7 +28,7 @@ def one_after_another(*answers: Any) -> Behaviour:
     return lambda _, number: answers[min(number, len(answers)) - 1]
 
 
-def asked(*replies: Any, question: Any = QUESTION, **settings: Any) -> tuple[Answer[Any] | ReplyError, list[Any]]:
+def asked(*replies: Any, question: Any = QUESTION, **settings: Any) -> tuple[JudgeAnswer[Any] | ReplyError, list[Any]]:
     """The answer or the last error of a model that gives these replies, and the requests it got."""
     with serving(one_after_another(*replies)) as server:
         judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=5.0, **settings)
@@ -44,7 +44,7 @@ TOO_LONG = Response(400, {"error": {"message": "This model's maximum context len
 def test_a_correction_beyond_the_window_is_followed_by_one_that_starts_afresh() -> None:
     prose = completion("prose " * 900)
     answer, requests = asked(prose, TOO_LONG, GOOD)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, JudgeAnswer)
     assert [len(request["messages"]) for request in requests] == [2, 4, 2]
     assert answer.usage.requests == 2
     error, requests = asked(prose, TOO_LONG, retries=1)
@@ -70,7 +70,7 @@ def test_a_correction_beyond_the_window_divides_no_question() -> None:
 def test_a_reply_that_was_cut_off_names_its_limit_and_is_asked_for_shorter() -> None:
     cut = completion('{"claims": ["Ada was', finish="length")
     answer, requests = asked(cut, GOOD, max_tokens=200)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, JudgeAnswer)
     shown, request = requests[1]["messages"][-2:]
     assert shown["content"] == '{"claims": ["Ada was'
     assert "at the limit of 200 tokens" in request["content"]
@@ -124,7 +124,7 @@ DEGENERATE = [
 @pytest.mark.parametrize("finish", ["stop", "length"])
 def test_a_reply_that_repeats_itself_is_left_out_but_for_its_beginning(reply: str, finish: str) -> None:
     answer, requests = asked(completion(reply, finish=finish), GOOD, max_tokens=900)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, JudgeAnswer)
     shown, request = requests[1]["messages"][-2:]
     beginning, _, rest = shown["content"].rpartition("\n[…]")
     assert not rest
@@ -195,7 +195,7 @@ def test_a_correction_afresh_keeps_a_higher_temperature_and_what_is_unset(
 def test_the_second_correction_starts_afresh_without_the_replies_so_far() -> None:
     wrong = [completion(f"blunder {n}") for n in range(3)]
     answer, requests = asked(*wrong, GOOD, seed=7)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, JudgeAnswer)
     opening = requests[0]["messages"]
     assert [len(request["messages"]) for request in requests] == [2, 4, 2, 2]
     for request in requests[2:]:
@@ -216,14 +216,14 @@ def test_a_temperature_above_that_of_a_fresh_start_stays_and_none_is_left_to_the
     assert [request["temperature"] for request in requests] == [1, 1, 1]
     answer, requests = asked(wrong, wrong, GOOD, temperature=None)
     assert not any("temperature" in request or "seed" in request for request in requests)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, JudgeAnswer)
     assert answer.detail is None
 
 
 def test_an_answer_that_was_not_drawn_afresh_says_nothing_of_it() -> None:
     for replies in ([GOOD], [completion("wrong"), GOOD]):
         answer, _ = asked(*replies, seed=7)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, JudgeAnswer)
         assert answer.detail is None
 
 
@@ -233,7 +233,7 @@ PROSE = "The passage speaks of something else, so it is hard to say."
 
 def test_prose_in_place_of_a_verdict_is_asked_again_once() -> None:
     answer, requests = asked(completion(PROSE), VERDICT, question=CLAIM)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, JudgeAnswer)
     assert (answer.value.verdict, answer.usage.requests) == ("no", 2)
     assert requests[1]["messages"][-2]["content"] == PROSE
     assert "no JSON object, and is neither yes nor no" in requests[1]["messages"][-1]["content"]
@@ -241,7 +241,7 @@ def test_prose_in_place_of_a_verdict_is_asked_again_once() -> None:
 
 def test_prose_twice_is_undecided() -> None:
     answer, requests = asked(completion(PROSE), completion(PROSE + " Again."), question=CLAIM)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, JudgeAnswer)
     assert (answer.value.verdict, len(requests)) == ("undecided", 2)
     assert answer.reply == PROSE + " Again."
     assert answer.detail == {"doubt": "it holds no JSON object, and is neither yes nor no"}
@@ -261,7 +261,7 @@ def test_what_is_clear_or_may_not_be_asked_again_is_asked_once(
     question: Any, reply: str, settings: dict[str, Any]
 ) -> None:
     answer, requests = asked(completion(reply), question=question, **settings)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, JudgeAnswer)
     assert len(requests) == 1
 
 

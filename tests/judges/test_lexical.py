@@ -18,7 +18,7 @@ from evalstone.questions import (
     RatePassages,
     VerifyClaims,
 )
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.verdict import AgreesWithContext, ClaimSupported, CorrectAgainstReference
 from evalstone.types import NO_USAGE
 from tests.fakes import QUESTION_KINDS, question_of
@@ -31,7 +31,7 @@ TOWER = (
 )
 
 
-def asked(question: Question[A]) -> Answer[A]:
+def asked(question: Question[A]) -> JudgeAnswer[A]:
     return asyncio.run(LexicalJudge().answer(question))
 
 

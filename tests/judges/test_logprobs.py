@@ -19,7 +19,7 @@ from evalstone.judges.providers.base import Completion
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, geometric_mean, readable_tokens
 from evalstone.ledger import AsyncLedger
 from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
-from evalstone.questions.base import Answer, LabelProbabilities
+from evalstone.questions.base import JudgeAnswer, LabelProbabilities
 from evalstone.questions.rating import RateByCriterion, Rating
 from evalstone.run.session import Session
 from evalstone.scorers import GEval
@@ -100,11 +100,11 @@ TOKENS = spelt('{"reason": "r", "score": ', token("4", 0.6, {"5": 0.3}), "}")
 REPLY = completion(json.dumps({"reason": "r", "score": 4}), logprobs={"content": TOKENS})
 
 
-def answers(server: Server, *questions: RateByCriterion, ledger: Path | None = None) -> list[Answer[Rating]]:
+def answers(server: Server, *questions: RateByCriterion, ledger: Path | None = None) -> list[JudgeAnswer[Rating]]:
     """What a model gives to questions through a session, one after another."""
     judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k", total_timeout=5.0)
 
-    async def work() -> list[Answer[Rating]]:
+    async def work() -> list[JudgeAnswer[Rating]]:
         async with contextlib.AsyncExitStack() as stack:
             book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger else None
             session = Session(judge, ledger=book)
@@ -223,7 +223,7 @@ BARE = MiniCheck(document="d", claim="c")
 YES_NO = LabelProbabilities("verdict", ("yes", "no"))
 
 
-def chosen(text: str, tokens: list[Mapping[str, Any]], question: Any = CLAIM, **settings: Any) -> Answer[Any]:
+def chosen(text: str, tokens: list[Mapping[str, Any]], question: Any = CLAIM, **settings: Any) -> JudgeAnswer[Any]:
     """What a model with these tokens gives to a question."""
     with serving(lambda _, __: completion(text, logprobs={"content": tokens})) as server:
         judge = ModelJudge("vllm/m", base_url=server.url, **settings)

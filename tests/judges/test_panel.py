@@ -14,7 +14,7 @@ from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.base import Completion
 from evalstone.questions import ClaimSupported, Grade, GradeGrounding, ListClaims, VerifyClaims
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.types import Usage
 from tests.fakes import claims, verdicts
 from tests.serving import completion, serving
@@ -43,11 +43,11 @@ class Broken(Judge):
     def identity(self) -> str:
         return self.name
 
-    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         raise self.error
 
 
-def asked(one: Judge, question: Question[Any]) -> Answer[Any]:
+def asked(one: Judge, question: Question[Any]) -> JudgeAnswer[Any]:
     return asyncio.run(one.answer(question))
 
 
@@ -143,7 +143,7 @@ def test_what_ends_a_run_ends_the_questions_to_the_other_members() -> None:
     class Slow(Broken):
         ended = False
 
-        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             try:
                 await asyncio.sleep(60)
             finally:

@@ -25,7 +25,7 @@ from evalstone.errors import ConfigError, JudgeDeclined, JudgeUnavailable, Provi
 from evalstone.judges.providers.batch import batch_api
 from evalstone.judges.providers.replies import MOST_TOKENS, ReplyTooLarge, read_content
 from evalstone.questions import ListClaims
-from evalstone.questions.base import Answer
+from evalstone.questions.base import JudgeAnswer
 from tests.hostile_serving import HostileServer, Reply, chunked, http, serving_hostile
 from tests.serving import completion
 
@@ -34,7 +34,7 @@ GOOD = completion('{"claims": ["a"]}')
 ROWS = [{"id": str(n), "output": f"Ada was born in {n}.", "context": ["Ada lived."]} for n in range(20)]
 
 
-def asked(reply: Reply, **settings: Any) -> tuple[Answer[Any], HostileServer]:
+def asked(reply: Reply, **settings: Any) -> tuple[JudgeAnswer[Any], HostileServer]:
     """What the reply of an endpoint is read as. Raises what the judge raises."""
     with serving_hostile(lambda _: reply) as started:
         settings = {"total_timeout": 0.2, "retries": 0, "prices": (1.0, 1.0), **settings}

@@ -12,7 +12,7 @@ from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, 
 from evalstone.judges import ReplayJudge, ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.scorers import Faithfulness, Hallucination
 from evalstone.types import Record, Sample
 from tests.fakes import claims, record_of, score_of, verdicts
@@ -23,8 +23,8 @@ SAMPLE = Sample(input="q", output="a and b", context=["p"])
 REPLIES = {"list_claims": claims("a", "b"), "verify_claims": verdicts(("supported", [1]), "not_mentioned")}
 
 
-def asked(judge: Judge, question: Question[Any]) -> Answer[Any]:
-    async def work() -> Answer[Any]:
+def asked(judge: Judge, question: Question[Any]) -> JudgeAnswer[Any]:
+    async def work() -> JudgeAnswer[Any]:
         return await judge.answer(question)
 
     return run(work())

@@ -15,7 +15,7 @@ from evalstone.errors import BudgetExceeded, ConfigError, ProviderError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.questions import ListClaims
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from tests.fakes import claims
 from tests.serving import Response, completion, serving
 
@@ -34,14 +34,14 @@ class Slow(Judge):
     def identity(self) -> str:
         return "slow"
 
-    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         async with self.limits.admitted(self.identity):
             self.count += 1
             self.now += 1
             self.most = max(self.most, self.now)
             await asyncio.sleep(0.01)
             self.now -= 1
-            return Answer(value=("a",), judge="slow", reply='{"claims": ["a"]}')
+            return JudgeAnswer(value=("a",), judge="slow", reply='{"claims": ["a"]}')
 
 
 def asked(judge: Judge, *questions: Question[Any]) -> list[Any]:
@@ -142,7 +142,7 @@ def test_no_more_questions_begin_in_a_minute_than_allowed() -> None:
 def test_max_requests_ends_a_run_and_the_next_run_has_its_own() -> None:
     slow = Slow(max_requests=3)
     answers = asked(slow, *(ListClaims(text=str(number)) for number in range(5)))
-    assert [type(answer) for answer in answers] == [Answer] * 3 + [BudgetExceeded] * 2
+    assert [type(answer) for answer in answers] == [JudgeAnswer] * 3 + [BudgetExceeded] * 2
     assert slow.count == 3
     samples = [{"id": str(number), "output": str(number), "context": ["p"]} for number in range(6)]
     members = (ScriptedJudge(lambda _: claims(), name="a"), ScriptedJudge(lambda _: claims(), name="b"))
@@ -156,7 +156,7 @@ def test_max_requests_of_a_model_counts_its_questions_and_not_its_retries() -> N
     with serving(lambda _, number: completion("?" if number == 1 else '{"claims": ["a"]}')) as server:
         judge = ModelJudge("vllm/x", base_url=server.url, limits=Limits(max_requests=2))
         answers = [asked(judge, ONE, TWO, ListClaims(text="three")) for _ in range(2)]
-    assert [[type(answer) for answer in each] for each in answers] == [[Answer, Answer, BudgetExceeded]] * 2
+    assert [[type(answer) for answer in each] for each in answers] == [[JudgeAnswer, JudgeAnswer, BudgetExceeded]] * 2
     assert len(server.requests) == 5
 
 

@@ -27,7 +27,7 @@ from evalstone._core.parsing import choice_schema, member, object_schema
 from evalstone._core.prompts import Prompt
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.model import opening_messages
-from evalstone.questions.base import Answer, LabelProbabilities, Question
+from evalstone.questions.base import JudgeAnswer, LabelProbabilities, Question
 
 A = TypeVar("A")
 
@@ -148,7 +148,7 @@ def post(url: str, data: Any) -> Any:
 class Sized(ModelJudge):
     """Has the server count the tokens of each question, and answers in its place."""
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         root = (self.base_url or "").removesuffix("/v1")
         messages = [vars(message) for message in opening_messages(question, self.instructions)]
         prompt = (await asyncio.to_thread(post, f"{root}/apply-template", {"messages": messages}))["prompt"]
@@ -157,7 +157,7 @@ class Sized(ModelJudge):
         try:
             return replace(await LexicalJudge().answer(question), judge=self.identity)
         except JudgeDeclined:
-            return Answer(value=question.parse(json.dumps(question.example())), judge=self.identity)
+            return JudgeAnswer(value=question.parse(json.dumps(question.example())), judge=self.identity)
 
 
 SIZES: list[tuple[str, int]] = []

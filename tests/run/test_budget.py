@@ -11,7 +11,7 @@ from typing import Any
 import evalstone
 from evalstone.errors import ReplyError
 from evalstone.judges import Judge, SelfConsistency
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.scorers import FactCheck
 from evalstone.types import Usage
 
@@ -32,14 +32,14 @@ class Paid(Judge):
     def price(self, usage: Usage) -> float | None:
         return PRICE
 
-    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         self.before(question, repeat)
         bad = "bad" in str(question.inputs())
         self.paid.append(4 * PRICE if bad else PRICE)
         if bad:
             raise ReplyError("no verdict", reply="{", cost=4 * PRICE)
         reply = '{"reason": "it stands there", "verdict": "yes"}'
-        return Answer(value=question.parse(reply), judge="paid", reply=reply, cost=PRICE)
+        return JudgeAnswer(value=question.parse(reply), judge="paid", reply=reply, cost=PRICE)
 
 
 def rows(bad: int, good: int) -> list[dict[str, Any]]:

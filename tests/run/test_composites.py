@@ -33,7 +33,7 @@ from evalstone.judges.base import Judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.questions import ClaimSupported, ListClaims, VerifyClaims
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
 from evalstone.run.session import Recording, Session
@@ -65,7 +65,7 @@ class Paid(Judge):
     def price(self, usage: Usage) -> float:
         return 0.5
 
-    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         self.asked.append((question.kind, repeat))
         self.now += 1
         self.most = max(self.most, self.now)
@@ -74,7 +74,7 @@ class Paid(Judge):
         if self.broken:
             raise ProviderError("broken", cost=0.1, usage=Usage(1, 1, 0, 1))
         reply = json.dumps(filled(dict(question.json_schema or {}), question.render()[1]))
-        return Answer(
+        return JudgeAnswer(
             value=question.parse(reply),
             judge=self.name,
             reply=reply,
@@ -151,7 +151,7 @@ def test_members_share_the_places_under_one_bound_and_none_is_held_by_the_panel(
     one, two = Paid("one"), Paid("two")
     nested = Cascade(Panel(one, two), Paid("three"))
     answers = put(nested, *(ListClaims(text=str(n)) for n in range(8)), concurrency=1)
-    assert all(isinstance(answer, Answer) for answer in answers)
+    assert all(isinstance(answer, JudgeAnswer) for answer in answers)
     assert max(one.most, two.most) == 1
 
 
@@ -189,7 +189,7 @@ def test_a_member_that_fails_on_each_of_the_first_questions_is_not_asked_again()
     panel = Panel(Paid("one"), Paid("two"), dead)
     questions = [ClaimSupported(claim=str(n), context=("p",)) for n in range(30)]
     answers = put(panel, *questions, concurrency=3)
-    assert all(isinstance(answer, Answer) for answer in answers)
+    assert all(isinstance(answer, JudgeAnswer) for answer in answers)
     assert 10 <= len(dead.asked) <= 12
     (*_, last) = put(Panel(Paid("one"), Paid("dead", broken=True)), *questions, concurrency=3)
     assert isinstance(last, JudgeUnavailable)
@@ -220,7 +220,7 @@ def test_a_member_that_is_down_says_so_anew_each_time_and_keeps_nothing() -> Non
 
 def test_an_endpoint_that_falls_silent_later_or_before_a_judge_of_known_worth_could_be_asked_is_down() -> None:
     class Silent(Paid):
-        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             if len(self.asked) == 2:
                 raise ProviderTimeout("gone")
             return await super().answer(question, repeat)
@@ -277,10 +277,10 @@ def test_a_dry_run_of_a_cascade_is_the_most_it_can_cost() -> None:
 
 def test_a_summary_says_what_was_escalated_and_what_that_saved(tmp_path: Path) -> None:
     class Half(Paid):
-        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             answer = await super().answer(question, repeat)
             odd = int(question.fingerprint, 16) % 2
-            return Answer(value=answer.value, judge=self.name, confidence=1.0 if odd else 0.1, cost=0.0)
+            return JudgeAnswer(value=answer.value, judge=self.name, confidence=1.0 if odd else 0.1, cost=0.0)
 
     cascade = Cascade(Half("half"), Paid("dear"))
     run = evaluate(SAMPLES, ["faithfulness", "hallucination"], judge=cascade, ledger=None)
@@ -388,7 +388,7 @@ def test_what_was_paid_for_survives_a_kill(tmp_path: Path) -> None:
 
 def test_a_members_error_that_concerns_the_run_ends_it() -> None:
     class Wrong(Paid):
-        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             raise ConfigError("wrong key")
 
     with pytest.raises(ConfigError, match="wrong key"):

@@ -17,7 +17,7 @@ from evalstone.compat.spring import RelevancyEvaluator
 from evalstone.errors import ConfigError
 from evalstone.judges import Cascade, Judge, ModelJudge, Panel, ScriptedJudge
 from evalstone.questions import ListClaims
-from evalstone.questions.base import Answer, Ask, Question
+from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.run.dry_run import JudgeEstimate, by_judge, estimate
 from evalstone.scorers import Faithfulness, Hallucination, Pipeline, PromptStep, Scorer
 from evalstone.types import Score
@@ -38,9 +38,9 @@ class Named(Judge):
     def identity(self) -> str:
         return self.name
 
-    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         value: Any = ("a claim",) if isinstance(question, ListClaims) else ()
-        return Answer(value=value, judge=self.name)
+        return JudgeAnswer(value=value, judge=self.name)
 
 
 @dataclass(frozen=True, kw_only=True)

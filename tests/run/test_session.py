@@ -30,7 +30,7 @@ from evalstone.judges.providers.openai_compatible import RequestRefused
 from evalstone.ledger import AsyncLedger, Key
 from evalstone.ledger.store import Ledger
 from evalstone.questions import ListClaims
-from evalstone.questions.base import Answer, Ask, Question
+from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.run import session
 from evalstone.run.budget import Budget, StopSignal, call_price
 from evalstone.run.session import FAILURE_LIMIT, CircuitBreaker, Recording, Session
@@ -56,7 +56,7 @@ class SlowJudge(Judge):
     def identity(self) -> str:
         return "slow"
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         self.asked.append(question.fingerprint)
         self.now += 1
         self.most = max(self.most, self.now)
@@ -64,13 +64,13 @@ class SlowJudge(Judge):
         self.now -= 1
         if self.broken:
             raise JudgeError("broken", reply="raw")
-        return Answer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=0.5)
+        return JudgeAnswer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=0.5)
 
 
 def test_equal_questions_at_the_same_time_are_one_call() -> None:
     judge = SlowJudge()
 
-    async def ask() -> list[Answer[Any]]:
+    async def ask() -> list[JudgeAnswer[Any]]:
         session = Session(judge)
         return await asyncio.gather(*(session.ask(ListClaims(text="x")) for _ in range(5)))
 
@@ -120,7 +120,7 @@ def test_a_failure_is_shared_within_a_session_and_asked_again_in_the_next() -> N
 
 def test_only_the_one_who_asked_pays_for_a_question_that_fails() -> None:
     class Dear(SlowJudge):
-        async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
             await asyncio.sleep(0.01)
             raise JudgeError("broken", reply="raw", cost=0.5)
 
@@ -135,7 +135,7 @@ def test_only_the_one_who_asked_pays_for_a_question_that_fails() -> None:
 def test_an_answer_in_the_ledger_is_not_asked_for_again_and_costs_nothing(tmp_path: Path) -> None:
     judge = SlowJudge()
 
-    async def ask(*, use_cache: bool = True) -> Answer[Any]:
+    async def ask(*, use_cache: bool = True) -> JudgeAnswer[Any]:
         async with AsyncLedger(tmp_path / "l.db") as ledger:
             return await Session(judge, ledger=ledger, use_cache=use_cache).ask(ListClaims(text="x"))
 
@@ -257,12 +257,12 @@ class FirstFails(Judge):
     def identity(self) -> str:
         return "first fails"
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         self.paid += 1.0
         if str(question.inputs()["text"]).endswith(" 0"):
             raise self.error("broken", cost=1.0) if issubclass(self.error, JudgeError) else self.error("broken")
         await asyncio.sleep(0.05)
-        return Answer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=1.0)
+        return JudgeAnswer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=1.0)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -303,13 +303,13 @@ def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted(answered: bool)
     sent, released = asyncio.Event(), asyncio.Event()
 
     class Waiting(FirstFails):
-        async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
             self.paid = 1.0
             sent.set()
             await released.wait()
             if not answered:
                 await asyncio.sleep(0.05)
-            return Answer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=1.0)
+            return JudgeAnswer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=1.0)
 
     @dataclass(frozen=True, kw_only=True)
     class Careless(Scorer):
@@ -328,7 +328,7 @@ def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted(answered: bool)
 
 
 def test_a_call_that_one_scorer_leaves_unsent_is_asked_for_another_that_asks_at_that_moment() -> None:
-    async def ask() -> Answer[Any]:
+    async def ask() -> JudgeAnswer[Any]:
         session = Session(SlowJudge(), concurrency=1)
         busy = asyncio.ensure_future(session.ask(ListClaims(text="busy")))
         leaving = Recording(session)
@@ -353,13 +353,11 @@ def test_a_judge_of_your_own_that_gives_no_answer_is_refused() -> None:
 
     class Plain(Own):
         def answer(self, question: Question[Any], repeat: int = 0) -> Any:
-            return Answer(value=(), judge="own")
+            return JudgeAnswer(value=(), judge="own")
 
-    for judge, kind in ((Own(), "str"), (Plain(), "Answer")):
-        told = (
-            f"{type(judge).__name__}.answer must be an async def that returns an Answer; it gave a value of type {kind}"
-        )
-        with pytest.raises(ConfigError, match=told):
+    for judge, kind in ((Own(), "str"), (Plain(), "JudgeAnswer")):
+        told = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer; it gave a value of type"
+        with pytest.raises(ConfigError, match=f"{told} {kind}"):
             evaluate([{"output": "x", "context": ["x"]}], "faithfulness", judge=judge, ledger=None)
 
 
@@ -420,7 +418,7 @@ def test_a_budget_pays_for_the_call_that_just_fits() -> None:
 
 def test_a_shared_failure_keeps_its_type_and_its_words_whatever_its_class_takes() -> None:
     class Refusing(FirstFails):
-        async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
             raise RequestRefused("refused the request (HTTP 400: no)", 400)
 
     async def ask() -> list[Any]:
@@ -440,7 +438,7 @@ class Broken(Judge):
     identity = "broken"  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
     error: Exception
 
-    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         raise self.error
 
 
@@ -488,7 +486,7 @@ def test_a_stop_ends_the_calls_where_the_next_run_has_those_until_then(tmp_path:
     judge, stop = SlowJudge(), StopSignal()
     stop.request("enough")
 
-    async def ask() -> Answer[Any]:
+    async def ask() -> JudgeAnswer[Any]:
         async with AsyncLedger(tmp_path / "l.db") as ledger:
             return await Session(judge, ledger=ledger, use_cache=use_cache, stop=stop).ask(ListClaims(text="x"))
 
@@ -506,7 +504,7 @@ def test_a_sample_whose_next_question_a_stop_keeps_back_is_open_and_not_failed(t
     class Stopping(SlowJudge):
         """Asks the run to stop while it answers."""
 
-        async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
             stop.request("enough")
             return await super().answer(question, repeat)
 

@@ -36,7 +36,7 @@ from evalstone.errors import AnswerPending, BudgetExceeded, DataError, JudgeUnav
 from evalstone.judges import Judge
 from evalstone.ledger.base import Applied, Operations
 from evalstone.ledger.store import Ledger
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.run import SpillingRecords
 from evalstone.scorers import Completeness, Faithfulness, Pipeline, Summarization
 from evalstone.types import Record, Usage
@@ -388,9 +388,9 @@ class Unsure(Judge):
     def identity(self) -> str:
         return "unsure"
 
-    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         given = {"value": question.parse(json.dumps(question.example())), **self.given}
-        return Answer(judge="unsure", **given)
+        return JudgeAnswer(judge="unsure", **given)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from evalstone._core.prompts import Prompt
 from evalstone.api import plan_for
 from evalstone.errors import PromptTooLong, QuestionTooLong
 from evalstone.judges.base import Judge
-from evalstone.questions.base import Answer, Ask, Question, VerdictPerItem
+from evalstone.questions.base import Ask, JudgeAnswer, Question, VerdictPerItem
 from evalstone.questions.grade import GradeGrounding
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.reply import Subject, WorstFirst, YesNo
@@ -172,13 +172,13 @@ class Windowed(Judge):
     def identity(self) -> str:
         return self.name
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         size = sum(map(tokens, question.render()))
         self.asked.append(size)
         await asyncio.sleep(0)
         if size > self.size:
             raise PromptTooLong(f"{size} tokens do not fit", window=self.named)
-        return Answer(value=question.parse(json.dumps(question.example())), judge=self.name)
+        return JudgeAnswer(value=question.parse(json.dumps(question.example())), judge=self.name)
 
     @property
     def refused(self) -> int:

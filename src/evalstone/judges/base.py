@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from evalstone._core.redaction import register
 from evalstone.errors import JudgeError
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
-from evalstone.questions.base import Answer, Question, failed_call, judge_call
+from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import NO_USAGE, JudgeCall, Usage, total_cost
 
@@ -43,7 +43,7 @@ class Judge(ABC):
         """What the ledger and the reports call this judge. Equal identities give interchangeable answers."""
 
     @abstractmethod
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         """Answer a question.
 
         Args:
@@ -56,7 +56,7 @@ class Judge(ABC):
             JudgeError: it should have answered and did not.
         """
 
-    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+    async def combine(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         """Answer from the members' answers. Only judges with members are asked this way.
 
         Args:
@@ -104,7 +104,7 @@ class AskJudge:
     """
 
     def __init__(
-        self, answer: Callable[[Judge, Question[Any], int], Awaitable[Answer[Any]]] | None = None, repeat: int = 0
+        self, answer: Callable[[Judge, Question[Any], int], Awaitable[JudgeAnswer[Any]]] | None = None, repeat: int = 0
     ) -> None:
         """Ask through `answer`, such as a run's session; None asks the members directly."""
         self._answer = answer or answer_directly
@@ -121,7 +121,7 @@ class AskJudge:
             "members": tuple(self.calls),
         }
 
-    async def __call__(self, judge: Judge, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def __call__(self, judge: Judge, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         """Ask a member. Raises what the member raises."""
         repeat += self.repeat
         try:
@@ -133,7 +133,7 @@ class AskJudge:
         return answer
 
 
-async def answer_directly(judge: Judge, question: Question[A], repeat: int = 0) -> Answer[A]:
+async def answer_directly(judge: Judge, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
     """Ask a judge with no ledger, limits or budget in between."""
     return await judge.answer(question, repeat)
 

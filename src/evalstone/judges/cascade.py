@@ -24,7 +24,7 @@ from evalstone.errors import ConfigError, DataError, JudgeError
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.composite import Composite
 from evalstone.judges.settings import Range, check_settings, is_number, require_judge
-from evalstone.questions.base import Answer, Question, answer_type, item_confidences
+from evalstone.questions.base import JudgeAnswer, Question, answer_type, item_confidences
 from evalstone.questions.reply import LabelOrder, label_orders
 
 A = TypeVar("A")
@@ -42,7 +42,7 @@ class Cascade(Composite):
     fallback, in a question of their own. What the fallback answers stands, and its error is the cascade's.
 
     Confidence: the primary's if its answer was kept, else the fallback's; the lower of both if items were divided.
-    `Answer.detail` has `escalated`, the share of the question that went to the fallback, in [0, 1], `items`, their
+    `JudgeAnswer.detail` has `escalated`, the share of the question that went to the fallback, in [0, 1], `items`, their
     numbers from 1 if they were divided, the primary's `confidence`, and `why`.
 
     Raises ConfigError for two equal judges, or a threshold outside [0, 1].
@@ -73,7 +73,7 @@ class Cascade(Composite):
             f"{self.threshold:g} sure"
         )
 
-    async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+    async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         try:
             first = await ask(self.primary, question)
         except JudgeError as error:
@@ -87,17 +87,19 @@ class Cascade(Composite):
             return await self._escalated(question, ask, confidence, why)
         return await self._divided(question, ask, first, unsure)
 
-    async def _escalated(self, question: Question[A], ask: AskJudge, confidence: float | None, why: str) -> Answer[A]:
+    async def _escalated(
+        self, question: Question[A], ask: AskJudge, confidence: float | None, why: str
+    ) -> JudgeAnswer[A]:
         second = await self._fall_back(question, ask)
         return self.combined(ask, second.value, second.confidence, self._detail(1.0, confidence, why))
 
-    async def _fall_back(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+    async def _fall_back(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         try:
             return await ask(self.fallback, question)
         except JudgeError as error:
             raise self.failure(ask, str(error), [error]) from None
 
-    def _unsure_items(self, question: Question[Any], first: Answer[Any]) -> list[int] | None:
+    def _unsure_items(self, question: Question[Any], first: JudgeAnswer[Any]) -> list[int] | None:
         """The positions of the items for the fallback; None to ask it the whole question."""
         confidences = item_confidences(question, first)
         if confidences is None:
@@ -106,8 +108,8 @@ class Cascade(Composite):
         return unsure if 0 < len(unsure) < len(confidences) else None
 
     async def _divided(
-        self, question: Question[A], ask: AskJudge, first: Answer[A], unsure: Sequence[int]
-    ) -> Answer[A]:
+        self, question: Question[A], ask: AskJudge, first: JudgeAnswer[A], unsure: Sequence[int]
+    ) -> JudgeAnswer[A]:
         name = cast(str, question.divisible_by)
         items: Sequence[str] = getattr(question, name)
         rest: Question[Any] = dataclasses.replace(question, **{name: tuple(items[place] for place in unsure)})
@@ -333,7 +335,7 @@ async def judged_cases(
     gate = asyncio.Semaphore(AT_ONCE) if ask is None else contextlib.nullcontext()
     put = AskJudge() if ask is None else ask
 
-    async def tried(judge: Judge, question: Question[Any]) -> Answer[Any] | None:
+    async def tried(judge: Judge, question: Question[Any]) -> JudgeAnswer[Any] | None:
         async with gate:
             try:
                 return await put(judge, question)
@@ -351,7 +353,7 @@ async def judged_cases(
     return [case for cases, _ in results for case in cases], sum(missing for _, missing in results)
 
 
-def cases_of(label: LabeledQuestion, early: Answer[Any] | None, late: Answer[Any]) -> list[Case]:
+def cases_of(label: LabeledQuestion, early: JudgeAnswer[Any] | None, late: JudgeAnswer[Any]) -> list[Case]:
     """The cases in two answers to one labeled question. Raises DataError when the label does not fit the question."""
     fallback, name = _right(label, late.value), label.question.fingerprint
     if early is None:

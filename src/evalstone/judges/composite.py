@@ -27,7 +27,7 @@ from evalstone.judges.model import ModelJudge
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.judges.settings import Range, check_settings, require_judge
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
-from evalstone.questions.base import Answer, Question, is_votable
+from evalstone.questions.base import JudgeAnswer, Question, is_votable
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.types import Usage, total_cost
 
@@ -53,7 +53,7 @@ class Composite(Judge):
         """How the members' answers become one, for reports."""
 
     @abstractmethod
-    async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+    async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         """The members' answers as one, within the limits."""
 
     def derive(self, *members: Judge) -> None:
@@ -63,11 +63,11 @@ class Composite(Judge):
         object.__setattr__(self, "cacheable", any(leaf.cacheable for leaf in leaves(self)))
         object.__setattr__(self, "note", "; ".join([self.description, *notes]))
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         async with self.opened():
             return await self.combine(question, AskJudge(repeat=repeat))
 
-    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+    async def combine(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         if self.limits == NO_LIMITS:
             return await self.decide(question, ask)
         async with self.limits.admitted(self.identity):
@@ -98,9 +98,9 @@ class Composite(Judge):
     def secrets(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(secret for member in self.members for secret in member.secrets))
 
-    def combined(self, ask: AskJudge, value: A, confidence: float | None, detail: Mapping[str, Any]) -> Answer[A]:
+    def combined(self, ask: AskJudge, value: A, confidence: float | None, detail: Mapping[str, Any]) -> JudgeAnswer[A]:
         """The answer that the recorded calls came to."""
-        return Answer(
+        return JudgeAnswer(
             value=value,
             judge=self.identity,
             confidence=confidence,
@@ -113,12 +113,12 @@ class Composite(Judge):
         self,
         question: Question[A],
         ask: AskJudge,
-        answers: Sequence[Answer[A]],
+        answers: Sequence[JudgeAnswer[A]],
         *,
         vote: Vote,
         detail: Mapping[str, Any],
         errors: Errors,
-    ) -> Answer[A]:
+    ) -> JudgeAnswer[A]:
         """The result of a vote on several answers. Raises JudgeDeclined if it can't be decided."""
         try:
             result = elect(question, answers, vote)
@@ -144,7 +144,7 @@ class Composite(Judge):
 
 async def ask_all(
     ask: AskJudge, asked: Sequence[tuple[Judge, int]], question: Question[A]
-) -> tuple[list[Answer[A]], Errors]:
+) -> tuple[list[JudgeAnswer[A]], Errors]:
     """Ask several members, or one several times, at once: the answers in order, and why the others gave none.
 
     Raises what ends a run, once all have ended, and ConfigError at once. A member that is down only gives no answer.
@@ -157,7 +157,7 @@ async def ask_all(
             task.cancel()
     order = {(judge.identity, ask.repeat + repeat): place for place, (judge, repeat) in enumerate(asked)}
     ask.calls.sort(key=lambda call: order.get((call.judge, call.repeat_index), -1))
-    answers = [result for result in results if isinstance(result, Answer)]
+    answers = [result for result in results if isinstance(result, JudgeAnswer)]
     errors: dict[str, JudgeError | JudgeUnavailable] = {}
     for (judge, repeat), result in zip(asked, results, strict=True):
         if isinstance(result, JudgeError | JudgeUnavailable):
@@ -167,7 +167,7 @@ async def ask_all(
     return answers, errors
 
 
-async def _tried(ask: AskJudge, judge: Judge, question: Question[A], repeat: int) -> Answer[A] | Exception:
+async def _tried(ask: AskJudge, judge: Judge, question: Question[A], repeat: int) -> JudgeAnswer[A] | Exception:
     try:
         return await ask(judge, question, repeat)
     except (JudgeError, RunAborted) as error:
@@ -198,7 +198,7 @@ class Panel(Composite):
     and to the next if it gives no answer, so that all later questions are about one list.
 
     The answer's confidence is the smallest share of members that agree on a verdict (the smallest mean probability if
-    the vote is by that), in [0, 1], not calibrated; None if there are only numbers. `Answer.detail` has `vote`,
+    the vote is by that), in [0, 1], not calibrated; None if there are only numbers. `JudgeAnswer.detail` has `vote`,
     `agreement` and `entropy` (means over the verdicts, in [0, 1] and in bits), `verdicts` with the votes for each, and
     `silent`: who gave no answer, and why.
 
@@ -254,7 +254,7 @@ class Panel(Composite):
             return self.quorum
         return len(self.judges) if self.vote == "unanimous" else len(self.judges) // 2 + 1
 
-    async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+    async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         if not is_votable(question):
             return await self._first_answer(question, ask)
         answers, errors = await ask_all(ask, [(judge, 0) for judge in self.judges], question)
@@ -265,7 +265,7 @@ class Panel(Composite):
         detail = {"kind": "panel", "vote": self.vote, "answered": len(answers)}
         return self.voted(question, ask, answers, vote=self.vote, detail=detail, errors=errors)
 
-    async def _first_answer(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+    async def _first_answer(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         errors: dict[str, JudgeError | JudgeUnavailable] = {}
         for judge in self.judges:
             answers, error = await ask_all(ask, [(judge, 0)], question)
@@ -287,8 +287,9 @@ class SelfConsistency(Composite):
     (seed, seed + 1, …). At temperature 0 only the endpoint's nondeterminism shows. More than half of the repetitions
     must be answered. Questions that can't be voted on (lists, texts) are asked once.
 
-    `Answer.detail` has `flip_rate`: the mean over the verdicts of the share of repetitions that differ from the result,
-    in [0, 1], lower is better, None if there are only numbers; `samples`, how many were answered; and what `Panel` has.
+    `JudgeAnswer.detail` has `flip_rate`: the mean over the verdicts of the share of repetitions that differ from the
+    result, in [0, 1], lower is better, None if there are only numbers; `samples`, how many were answered; and what
+    `Panel` has.
 
     Raises ConfigError for `n` outside [2, 1000] and for a judge that repeats its questions already.
     """
@@ -312,7 +313,7 @@ class SelfConsistency(Composite):
         same = "; its settings ask for the same answer each time" if _is_deterministic(self.judge) else ""
         return f"one judge asked {self.n} times, by majority{same}"
 
-    async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+    async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         votable = is_votable(question)
         n = self.n if votable else 1
         answers, errors = await ask_all(ask, [(self.judge, repeat) for repeat in range(n)], question)

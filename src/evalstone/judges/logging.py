@@ -16,7 +16,7 @@ from evalstone._core.redaction import redacted
 from evalstone.errors import JudgeError
 from evalstone.judges.base import AskJudge, Judge, register_secrets
 from evalstone.judges.settings import check_settings, require_judge
-from evalstone.questions.base import Answer, Question, failed_call, judge_call
+from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits
 from evalstone.types import JudgeCall, Usage
 
@@ -64,13 +64,13 @@ class LoggingJudge(Judge):
         self.judge.check()
         self._append("")
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         return await self._logged(question, repeat, self.judge.answer(question, repeat))
 
-    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+    async def combine(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         return await self._logged(question, ask.repeat, self.judge.combine(question, ask))
 
-    async def _logged(self, question: Question[A], repeat: int, answering: Awaitable[Answer[A]]) -> Answer[A]:
+    async def _logged(self, question: Question[A], repeat: int, answering: Awaitable[JudgeAnswer[A]]) -> JudgeAnswer[A]:
         try:
             answer = await answering
         except JudgeError as error:

@@ -36,7 +36,7 @@ from evalstone.judges.providers.base import (
 from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limiter, Limits, TransientError, shared_limiter
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
 from evalstone.types import NO_USAGE, Usage, total_cost
 
@@ -283,7 +283,7 @@ class ModelJudge(Judge):
             top_logprobs=(FEW_ALTERNATIVES if len(labels.labels) <= 3 else ALTERNATIVES) if labels else None,
         )
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         async with self.opened() as provider:
             if self.limits.max_requests is not None:
                 self._limiter().count(self.identity)
@@ -335,7 +335,7 @@ async def converse(
     retries: int = 3,
     total_timeout: float = math.inf,
     instructions: str = "",
-) -> Answer[A]:
+) -> JudgeAnswer[A]:
     """Ask a model and read its reply: the one loop that retries.
 
     After a transient error the request is sent again, until `total_timeout`; after a timeout it is not, for it would
@@ -353,7 +353,7 @@ async def converse(
     messages = opening = opening_messages(question, instructions)
     first, detail = settings, None
     failure: JudgeError | None = None
-    doubtful: Answer[A] | None = None
+    doubtful: JudgeAnswer[A] | None = None
     try:
         while True:
             try:
@@ -384,7 +384,7 @@ async def converse(
             last = len(costs) > retries or backoff.expired
             try:
                 value = read_completion(question, completion, settings)
-                answer = Answer(
+                answer = JudgeAnswer(
                     value=value,
                     judge=judge,
                     reply=reply,

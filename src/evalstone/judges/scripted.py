@@ -17,7 +17,7 @@ from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.model import ModelJudge, converse
 from evalstone.judges.providers.base import Completion
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
 from evalstone.types import Usage
 
@@ -58,7 +58,7 @@ class ScriptedJudge(Judge):
         name = "" if self.name == "scripted" else f", name={self.name!r}"
         return f"ScriptedJudge(retries={self.retries}{name})"
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         self.asked.append(question)
 
         async def complete(*_: object) -> Completion | None:
@@ -136,13 +136,13 @@ class ReplayJudge(Judge):
     def context_limits(self) -> ContextLimits:
         return self.limits_of_source
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         call = self.calls.get(question.fingerprint)
         if call is None:
             raise JudgeDeclined(f"no answer to this {question.kind} question was recorded")
         reply, alternatives = call.get("reply"), call.get("alternatives") or None
         detail: Mapping[str, Any] = call.get("detail") or {}
-        return Answer(
+        return JudgeAnswer(
             value=question.from_jsonable(call["answer"])
             if reply is None
             else question.parse_with_probabilities(reply, alternatives),

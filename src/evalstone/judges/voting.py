@@ -22,7 +22,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import JudgeDeclined, ReplyError
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.custom import AnswerAs
 from evalstone.questions.reply import LabelOrder, label_orders, subject_of
 from evalstone.questions.schemas import resolved
@@ -285,7 +285,7 @@ def _join(at: str, name: str) -> str:
     return f"{at}.{name}" if at else name
 
 
-def elect(question: Question[A], answers: Sequence[Answer[A]], vote: Vote) -> VoteResult[A]:
+def elect(question: Question[A], answers: Sequence[JudgeAnswer[A]], vote: Vote) -> VoteResult[A]:
     """One answer out of one or more to a question. Raises JudgeDeclined as `settle` does."""
     config = VoteConfig(vote, tuple(answer.confidence for answer in answers))
     values = [answer.value for answer in answers]

@@ -17,7 +17,7 @@ from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
 
 if TYPE_CHECKING:
-    from evalstone.questions.base import Answer
+    from evalstone.questions.base import JudgeAnswer
 
 INVALID_ROW = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
 """The errors of reading a row that doesn't hold what it should."""
@@ -99,7 +99,7 @@ class StoredAnswer:
     """The judge's settings that its endpoint refused, so that this answer was given without them."""
 
     @classmethod
-    def of(cls, key: Key, kind: str, answer: Answer[Any] | JudgeCall) -> StoredAnswer:
+    def of(cls, key: Key, kind: str, answer: JudgeAnswer[Any] | JudgeCall) -> StoredAnswer:
         """A judge's answer to a question of this key and kind, or a call of a record, which has the same fields."""
         return cls(
             question=key.question,

@@ -58,7 +58,7 @@ from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
 V = TypeVar("V")
-C = TypeVar("C", bound="Answer[Any] | JudgeCall")
+C = TypeVar("C", bound="JudgeAnswer[Any] | JudgeCall")
 
 BYTES_PER_TOKEN = 4
 """On average: for costs and rates. Windows need what a text takes at most, which `estimated_tokens` says."""
@@ -500,7 +500,7 @@ def _check_placeholders(kind: type[Question[Any]], prompt: Prompt) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Generic[A]):
+class JudgeAnswer(Generic[A]):
     """A judge's answer and what it took.
 
     Raises:
@@ -547,7 +547,7 @@ class Answer(Generic[A]):
                 raise OutcomeError(f"{self.judge}: its answer cannot be written as JSON: {error}") from None
 
 
-def item_confidences(question: Question[Any], answer: Answer[Any]) -> tuple[float | None, ...] | None:
+def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple[float | None, ...] | None:
     """How sure a judge was of each item of its answer; None where it doesn't say, or the question can't be divided.
 
     Taken from the votes of a panel or of repetitions, or from the verdicts themselves. The same stored answer gives the
@@ -564,7 +564,7 @@ def item_confidences(question: Question[Any], answer: Answer[Any]) -> tuple[floa
     return own if any(one is not None for one in own) else None
 
 
-def judge_call(question: Question[A], answer: Answer[A], repeat_index: int = 0) -> JudgeCall:
+def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int = 0) -> JudgeCall:
     """A question and its answer, as a record keeps them."""
     return JudgeCall(
         question=question.kind,

@@ -20,7 +20,7 @@ from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.base import Key, is_there
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import estimated_usage
 from evalstone.run.plan import Plan, scorer_info
@@ -165,7 +165,7 @@ class _DryRunSession(Session):
             line.failed += 1
             line.error = line.error or outcome.error
 
-    def known(self, key: Key) -> Answer[Any] | JudgeError | None:
+    def known(self, key: Key) -> JudgeAnswer[Any] | JudgeError | None:
         found = super().known(key)
         self._line.shared += found is not None and key.judge in self._of_scorers
         return found
@@ -175,12 +175,12 @@ class _DryRunSession(Session):
         self._line.shared += not own and key.judge in self._of_scorers
         return call, own
 
-    async def _combine(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+    async def _combine(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         answer = await super()._combine(call, _unwrapped(judge))
         # Stand-ins always agree, which says nothing about the confidence of their judges.
         return replace(answer, confidence=None, detail=None) if judge.cacheable else answer
 
-    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+    async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         question, line, judge = call.question, self._line, _unwrapped(judge)
         if judge.cacheable and (stored := self._stored(call)) is not None:
             line.answered += 1
@@ -198,9 +198,9 @@ class _DryRunSession(Session):
         asked.usage += usage
         # Each call by itself: some prices rise with the length of a call.
         asked.cost = total_cost((asked.cost, judge.price(usage)))
-        return Answer(value=await stand_in(question), judge=call.key.judge)
+        return JudgeAnswer(value=await stand_in(question), judge=call.key.judge)
 
-    def _stored(self, call: InflightCall) -> Answer[Any] | None:
+    def _stored(self, call: InflightCall) -> JudgeAnswer[Any] | None:
         if self._store is None:
             return None
         question, judge, repeat = call.key

@@ -31,7 +31,7 @@ from evalstone.errors import (
 )
 from evalstone.judges.base import AskJudge, Judge, leaves, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
-from evalstone.questions.base import Answer, Question, as_cached, failed_call, judge_call
+from evalstone.questions.base import JudgeAnswer, Question, as_cached, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.types import NO_USAGE, JudgeCall, Record
@@ -89,10 +89,10 @@ class Session:
         self._breakers: dict[str, CircuitBreaker] = {}
         self._known_working: set[str] = set()
         self._inflight: dict[Key, InflightCall] = {}
-        self._recent: OrderedDict[Key, Answer[Any] | JudgeError] = OrderedDict()
+        self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
 
-    async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
+    async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> JudgeAnswer[A]:
         """The judge's answer; `cached` when this call cost nothing.
 
         Args:
@@ -164,7 +164,7 @@ class Session:
         self._learned[judge.identity] = now
         self._limits.clear()
 
-    def known(self, key: Key) -> Answer[Any] | JudgeError | None:
+    def known(self, key: Key) -> JudgeAnswer[Any] | JudgeError | None:
         """The answer or the failure that this session remembers."""
         if (known := self._recent.get(key)) is not None:
             self._recent.move_to_end(key)
@@ -191,7 +191,7 @@ class Session:
         if self._inflight.get(call.key) is call:
             del self._inflight[call.key]
 
-    async def _answer(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+    async def _answer(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         key = call.key
         try:
             if judge.members:
@@ -211,13 +211,13 @@ class Session:
         finally:
             self._forget(call)
 
-    def _remember(self, key: Key, outcome: Answer[Any] | JudgeError) -> None:
+    def _remember(self, key: Key, outcome: JudgeAnswer[Any] | JudgeError) -> None:
         self._recent[key] = outcome
         self._held += len(outcome.reply or "")
         while len(self._recent) > self.remembered or self._held > HELD_CHARACTERS:
             self._held -= len(self._recent.popitem(last=False)[1].reply or "")
 
-    async def _combine(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+    async def _combine(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         """The answer of a composite judge, whose members are asked in this session."""
         call.sent = True
         recording = Recording(self)
@@ -226,7 +226,7 @@ class Session:
         finally:
             await recording.close()
 
-    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+    async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         """The answer of a judge that answers by itself: from the ledger, or by calling it."""
         ledger = self.ledger if judge.cacheable else None
         if ledger is None:
@@ -244,7 +244,7 @@ class Session:
         finally:
             ledger.release(*call.key)
 
-    async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> Answer[Any]:
+    async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots:
             if ledger is not None:
@@ -259,9 +259,9 @@ class Session:
             try:
                 reply = judge.answer(call.question, call.key.repeat_index)
                 is_async = inspect.isawaitable(cast(object, reply))
-                answer = await reply if is_async else cast("Answer[Any]", reply)
-                if not is_async or not isinstance(cast(object, answer), Answer):
-                    expected = f"{type(judge).__name__}.answer must be an async def that returns an Answer"
+                answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
+                if not is_async or not isinstance(cast(object, answer), JudgeAnswer):
+                    expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
                     raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
                 paid = answer.cost
             except ENDING_THE_RUN:
@@ -304,7 +304,7 @@ class InflightCall:
         self.key = key
         self.sent = False
         self.others = 0
-        self.task: asyncio.Task[Answer[Any]]
+        self.task: asyncio.Task[JudgeAnswer[Any]]
 
 
 class Recording:
@@ -372,7 +372,7 @@ class Recording:
             value.close()
         return list(dict.fromkeys(kind for kind, _ in forgotten))
 
-    async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
+    async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> JudgeAnswer[A]:
         """The answer, its call kept. Raises what `Session.ask` raises."""
         session = self._session
         judge = self.judge if judge is None else judge
@@ -388,7 +388,7 @@ class Recording:
         task = asyncio.current_task()
         if task is not None:
             self._tasks.add(task)
-        outcome: Answer[A] | JudgeError
+        outcome: JudgeAnswer[A] | JudgeError
         try:
             outcome = await asyncio.shield(call.task)
         except JudgeError as error:
@@ -405,11 +405,13 @@ class Recording:
             self._own.discard(call)
         return self._keep(question, key, outcome, cached=not own)
 
-    async def ask_member(self, judge: Judge, question: Question[A], repeat: int) -> Answer[A]:
+    async def ask_member(self, judge: Judge, question: Question[A], repeat: int) -> JudgeAnswer[A]:
         """The answer of a composite judge's member."""
         return await self.ask(question, judge, repeat)
 
-    def _keep(self, question: Question[A], key: Key, outcome: Answer[A] | JudgeError, *, cached: bool) -> Answer[A]:
+    def _keep(
+        self, question: Question[A], key: Key, outcome: JudgeAnswer[A] | JudgeError, *, cached: bool
+    ) -> JudgeAnswer[A]:
         if isinstance(outcome, JudgeError):
             error = unpaid_error(outcome) if cached else outcome
             self.calls.append(failed_call(question, error, key.judge, key.repeat_index))
@@ -495,13 +497,13 @@ def _said(error: Exception) -> str:
     return str(error) if isinstance(error, EvalstoneError) else described(error)
 
 
-def read_stored(question: Question[A], answer: StoredAnswer) -> Answer[A] | None:
+def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] | None:
     """A stored reply as an answer that costs nothing; None when it no longer parses, so that it is asked again."""
     try:
         value = question.parse_with_probabilities(answer.reply, answer.alternatives)
     except EvalstoneError:
         return None
-    return Answer(
+    return JudgeAnswer(
         value=value,
         judge=answer.judge,
         reply=answer.reply,

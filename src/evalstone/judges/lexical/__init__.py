@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from evalstone.judges.base import Judge
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
 
 A = TypeVar("A")
@@ -49,13 +49,13 @@ class LexicalJudge(Judge):
 
         return card()
 
-    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for runs without it
 
         started = time.perf_counter()
         value, confidence, alternatives = answer_to(question)
         weighed = question.with_probabilities(value, alternatives) if alternatives else value
-        return Answer(
+        return JudgeAnswer(
             value=weighed,
             judge=self.identity,
             seconds=time.perf_counter() - started,

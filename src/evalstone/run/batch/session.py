@@ -23,7 +23,7 @@ from evalstone.judges.providers.replies import as_object, parsed_json
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.base import BatchedQuestion, BatchRow
 from evalstone.ledger.batches import batched_questions
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import call_price
 from evalstone.run.dry_run import stand_in
 from evalstone.run.runner import score_sample
@@ -120,7 +120,7 @@ class BatchSession(Session):
             self._look_up.cancel()
         await super().close()
 
-    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+    async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         # Of the questions that a scorer asks at once all are collected, though the first one pending ends its work.
         call.sent = True
         question, key = call.question, call.key.question
@@ -152,7 +152,7 @@ class BatchSession(Session):
         wanted, self._wanted, self._look_up = self._wanted, set[str](), None
         return await self.store.work(batched_questions, self.store.store, wanted, self.identity)
 
-    async def _read(self, call: InflightCall, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
+    async def _read(self, call: InflightCall, known: BatchedQuestion, body: dict[str, Any]) -> JudgeAnswer[Any]:
         """The answer that came in a batch. Raises AnswerPending when it is asked again, else what is wrong."""
         question, retries = call.question, self.api.judge.retries
         reply: Completion | None = None
@@ -167,7 +167,7 @@ class BatchSession(Session):
             raise self._retry(question, known, body, error) from None
         sent = self._sent_with(known)
         self.api.capabilities.accept(question, sent.form(question.kind))
-        answer = Answer(
+        answer = JudgeAnswer(
             value=value,
             judge=self.identity,
             reply=reply.text,
@@ -251,13 +251,13 @@ class EstimateSession(Session):
             await score_sample(scorer, sample, self)
         return self._left >= 0
 
-    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+    async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         answer, amount = await self._batches.lookup(call.question)
         if call.key.question not in self._counted:
             self._counted.add(call.key.question)
             self._left -= amount
         value = await stand_in(call.question) if answer is None else answer
-        return Answer(value=value, judge=self.identity)
+        return JudgeAnswer(value=value, judge=self.identity)
 
 
 def _capabilities(row: BatchRow) -> ModelCapabilities:
