@@ -24,6 +24,7 @@ from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.code_identity import is_own_code
+from evalstone.targets import Target, parse_target
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class AsScorer(Protocol):
 
 ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | AsScorer"
 """A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, or a Scorer."""
+TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | Target"
+"""A function, an address such as "my_app:agent", a table of settings, or a Target."""
 JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
 """A name such as "lexical" or "openai/gpt-5.1", a table of settings, or a Judge."""
 
@@ -53,11 +56,14 @@ def plan_for(
     scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
     judge: JudgeSpec = "lexical",
+    target: TargetSpec | None = None,
+    trials: int = 1,
     mapping: ColumnMapping | None = None,
 ) -> Plan:
     """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
     dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
-    return Plan(dataset, parse_scorers(scorers), parse_judge(judge))
+    answering = None if target is None else parse_target(target)
+    return Plan(dataset, parse_scorers(scorers), parse_judge(judge), target=answering, trials=trials)
 
 
 async def aevaluate(
@@ -65,6 +71,8 @@ async def aevaluate(
     scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
     judge: JudgeSpec = "lexical",
+    target: TargetSpec | None = None,
+    trials: int = 1,
     concurrency: int = 32,
     ledger: str | Path | None = DEFAULT_LEDGER,
     progress: bool | None = None,
@@ -83,6 +91,10 @@ async def aevaluate(
         samples: What to score: Sample values, dictionaries, a path, a table, or a Dataset.
         scorers: One or more names, Scorer values or tables.
         judge: Who answers the scorers' questions. "lexical" needs no key and no network.
+        target: What answers the samples before they are scored: a function whose parameters name what it gets (input,
+            messages, context, instructions, metadata, trial, thread) and which returns text or an `Answer`; an address;
+            or a Target. Scorers then see its answer in place of what the samples hold.
+        trials: How often the target answers each sample. Every trial is scored; means and intervals are over samples.
         concurrency: The most judge calls in flight at a time.
         ledger: Where answers and records are kept, so that no call is paid for twice and an interrupted run resumes;
             None keeps nothing.
@@ -103,10 +115,10 @@ async def aevaluate(
 
     Raises:
         ConfigError: Before anything is asked, for whatever the caller can fix.
-        RunAborted: When the judge no longer answers; finished records stay in the ledger.
+        RunAborted: When the judge or the target no longer answers; finished records stay in the ledger.
         LedgerError: When the ledger cannot be written.
     """
-    plan = plan_for(samples, scorers, judge=judge, mapping=mapping)
+    plan = plan_for(samples, scorers, judge=judge, target=target, trials=trials, mapping=mapping)
     with contextlib.ExitStack() as stack:
         bar = None
         if progress is None:  # a terminal or a notebook

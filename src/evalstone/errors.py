@@ -14,6 +14,7 @@
     ├── RunAborted             the run cannot continue; what it has is kept
     │   ├── BudgetExceeded     the next call does not fit into the budget
     │   ├── JudgeUnavailable   the judge fails on every question, or has stopped answering
+    │   ├── TargetUnavailable  the target fails on every sample, or has stopped answering
     │   ├── AnswerPending      the answer will come from a provider's batch
     │   ├── RunStopped         the run was asked to stop before this question, or its next request, was sent
     │   └── BatchError         a provider did not accept a batch, or cannot report its state
@@ -114,6 +115,10 @@ class JudgeUnavailable(RunAborted):
     """The judge failed on each of the first questions of a run, or its endpoint answers none of the last."""
 
 
+class TargetUnavailable(RunAborted):
+    """The target failed on each of the first samples of a run, or can't be reached any more."""
+
+
 class AnswerPending(RunAborted):
     """A question's answer is to come from a provider's batch. The outcome stays open; the run goes on with others."""
 
@@ -124,6 +129,14 @@ class RunStopped(RunAborted):
 
 class BatchError(RunAborted):
     """A provider did not take a batch, or could not be asked what became of it."""
+
+
+class TargetError(EvalstoneError):
+    """A target gave no usable answer: what it sent, or how it ended, is of no use for one sample and trial."""
+
+
+class TargetUnreachable(TargetError):
+    """A target could not be reached. A run that resumes asks it again."""
 
 
 class JudgeError(EvalstoneError):

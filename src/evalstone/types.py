@@ -385,8 +385,9 @@ SAMPLE_FIELDS = (
     "metadata",
     "trajectory",
     "expected_trajectory",
+    "state",
 )
-_HASHED_IF_PRESENT = ("trajectory", "expected_trajectory")
+_HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -417,6 +418,10 @@ class Sample:
     """The steps that the agent took; plain data is accepted too."""
     expected_trajectory: TrajectoryExpectation | None = None
     """What is expected of the trajectory; plain data is accepted too."""
+    state: Any = None
+    """What a target left behind, as JSON data: files, rows of a database, a basket."""
+    trial: int | None = None
+    """Which of several trials of a target this is, from 1; None where there is one."""
 
     def __post_init__(self) -> None:
         for name in ("id", "input", "output", "reference", "instructions"):
@@ -639,6 +644,8 @@ class Record:
     seconds: float = 0.0
     group: str | None = None
     """The sample's `group`."""
+    trial: int | None = None
+    """The sample's `trial`."""
 
     @property
     def cost(self) -> float | None:
@@ -667,6 +674,7 @@ class Record:
             "cost": self.cost,
             "error": _error(outcome) if isinstance(outcome, Failed) else None,
             **({} if self.group is None else {"group": self.group}),
+            **({} if self.trial is None else {"trial": self.trial}),
         }
 
     @classmethod
@@ -746,6 +754,28 @@ class Drawn:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredTarget:
+    """The target in `summary.json`: what answered, and what its answers took."""
+
+    identity: str
+    trials: int
+    answers: int = 0
+    """How many of its calls gave an answer."""
+    failed: int = 0
+    """How many gave none."""
+    cost: float | None = None
+    """US dollars, as far as answers report it; None where none does."""
+    usage: Usage = NO_USAGE
+    """Tokens, as far as answers report them."""
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The `mean`, `p50` and `p95` of the seconds that an answer took; empty without answers."""
+
+    def __post_init__(self) -> None:
+        if self.trials < 1 or min(self.answers, self.failed) < 0:
+            raise DataError("the target's trials must be 1 or more, its answers and failed 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunMetadata:
     """What `summary.json`, or a run's row in the ledger, says of a run; cost is absent until the run has ended."""
 
@@ -763,6 +793,7 @@ class RunMetadata:
     tags: tuple[str, ...] = ()
     kind: RunKind = "evaluation"
     drawn: Drawn | None = None
+    target: StoredTarget | None = None
 
     def __post_init__(self) -> None:
         check_time(self.started, "started")

@@ -13,6 +13,7 @@ import pytest
 
 from evalstone import evaluate
 from evalstone.errors import (
+    BudgetExceeded,
     ConfigError,
     JudgeDeclined,
     JudgeError,
@@ -33,7 +34,8 @@ from evalstone.questions import ListClaims
 from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.run import session
 from evalstone.run.budget import Budget, StopSignal, call_price
-from evalstone.run.session import FAILURE_LIMIT, CircuitBreaker, Recording, Session
+from evalstone.run.circuit_breaker import FAILURE_LIMIT, CircuitBreaker
+from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Record, Score
 from tests.runs import Given, samples_of
@@ -402,7 +404,8 @@ def test_a_budget_counts_what_is_reserved_by_calls_in_flight() -> None:
     assert price is not None
     budget = Budget(1.5 * price, judge)
     assert budget.reserve(question, judge) == price
-    assert budget.reserve(question, judge) is None
+    with pytest.raises(BudgetExceeded, match="does not fit"):
+        budget.reserve(question, judge)
     budget.settle(price, 0.4 * price)
     assert budget.reserve(question, judge) == price
 
@@ -413,7 +416,9 @@ def test_a_budget_pays_for_the_call_that_just_fits() -> None:
     price = call_price(question, judge)
     assert price is not None
     budget = Budget(2 * price, judge)
-    assert [budget.reserve(question, judge) for _ in range(3)] == [price, price, None]
+    assert [budget.reserve(question, judge) for _ in range(2)] == [price, price]
+    with pytest.raises(BudgetExceeded, match="does not fit"):
+        budget.reserve(question, judge)
 
 
 def test_a_shared_failure_keeps_its_type_and_its_words_whatever_its_class_takes() -> None:

@@ -31,8 +31,9 @@ from evalstone.questions.base import Ask, JudgeAnswer, Question, VerdictPerItem
 from evalstone.questions.grade import GradeGrounding
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.reply import Subject, WorstFirst, YesNo
+from evalstone.run.circuit_breaker import FAILURE_LIMIT
 from evalstone.run.dry_run import estimate
-from evalstone.run.session import FAILURE_LIMIT, Recording, Session
+from evalstone.run.session import Recording, Session
 from evalstone.scorers.registry import SCORERS
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import Call

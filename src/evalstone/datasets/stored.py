@@ -24,6 +24,8 @@ def sample_row(sample: Sample) -> dict[str, Any]:
         value = getattr(sample, name)
         if value is not None and (value or name not in ("messages", "metadata")):
             row[name] = to_jsonable(value)
+    if sample.trial is not None:
+        row["trial"] = sample.trial
     return row
 
 
@@ -33,13 +35,14 @@ def sample_of(row: object) -> Sample:
         raise DataError(f"a sample must be an object, not {type(row).__name__}")
     fields = dict(cast("dict[str, Any]", row))
     try:
-        fields["messages"] = [_message(message) for message in fields.get("messages", ())]
+        fields["messages"] = [message_of(message) for message in fields.get("messages", ())]
         return Sample(**fields)
     except TypeError as error:
         raise DataError(f"not a sample ({error})") from None
 
 
-def _message(row: Any) -> Message:
+def message_of(row: Any) -> Message:
+    """A message from its fields."""
     fields: dict[str, Any] = dict(row)
     fields["tool_calls"] = [ToolCall(**call) for call in fields.get("tool_calls", ())]
     if isinstance(fields.get("usage"), dict):

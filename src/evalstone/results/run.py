@@ -11,7 +11,7 @@ import os
 import tempfile
 import weakref
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import FileIO
 from operator import attrgetter
@@ -38,6 +38,7 @@ from evalstone.types import (
     RunMetadata,
     Sample,
     Score,
+    StoredTarget,
     installed_version,
     total_cost,
 )
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 TEXTS = ("input", "output", "reference", "context")
 MAX_IN_MEMORY = 20_000
+_T = TypeVar("_T")
 _MISSING, _IN_MEMORY = -1, -2
 _LENGTH = 8
 """The bytes before a record in the temporary file that say how long it is."""
@@ -104,6 +106,13 @@ class Run:
     """What the run was made for."""
     drawn: Drawn | None = None
     """The order in which the samples were drawn, if the run's gate stopped it."""
+    target: StoredTarget | None = None
+    """What answered the samples, if they were not scored as they were."""
+
+    @property
+    def trials(self) -> int:
+        """How often the target answered each sample; 1 without a target."""
+        return 1 if self.target is None else self.target.trials
 
     @property
     def complete(self) -> bool:
@@ -147,7 +156,8 @@ class Run:
         """
         if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
             return None
-        return total_cost(map(attrgetter("cost"), self.summary))
+        answers = 0.0 if self.target is None else self.target.cost or 0.0
+        return total_cost((answers, *map(attrgetter("cost"), self.summary)))
 
     @property
     def failed(self) -> int:
@@ -186,6 +196,7 @@ class Run:
             "warnings": dict(self.warnings),
             "judge_stats": dict(self.judge_stats),
             **({} if self.drawn is None else {"drawn": to_jsonable(self.drawn)}),
+            **({} if self.target is None else {"target": to_jsonable(self.target)}),
             "scorers": [dataclasses.asdict(info) for info in self.scorers],
         }
 
@@ -204,7 +215,8 @@ class Run:
         stored = RunMetadata.of(data, f"run {data.get('run')}")
         scorers = tuple(map(ScorerInfo.of, stored.scorers))
         summary, drawn = summarize(scorers, records), stored.drawn
-        finished = len(records) == stored.dataset.samples * len(scorers)
+        trials = 1 if stored.target is None else stored.target.trials
+        finished = len(records) == stored.dataset.samples * trials * len(scorers)
         return cls(
             id=stored.run,
             dataset_name=stored.dataset.name,
@@ -225,6 +237,7 @@ class Run:
             tags=stored.tags,
             kind=stored.kind,
             drawn=drawn,
+            target=stored.target,
         )
 
     def to_dicts(self, *, wide: bool = False) -> list[dict[str, Any]]:
@@ -403,37 +416,51 @@ def scores_in_order(run: Run, signature: str) -> tuple[Sequence[float], tuple[st
     return array("d", values.values()), group_labels(values, groups)
 
 
-class SpillingRecords(Sequence[Record]):
-    """Records by cell number, of which there are `size`; cells without a record are left out when read.
+class SpillingList(Sequence[_T]):
+    """Values by cell number, of which there are `size`; cells without a value are left out when read.
 
-    The first `in_memory` records are kept in memory. Later ones are written to a temporary file that is deleted with
+    The first `in_memory` values are kept in memory. Later ones are written to a temporary file that is deleted with
     this object.
+
+    Args:
+        size: How many cells there are.
+        write: A value as text.
+        read: A value from its text.
+        in_memory: How many values are kept in memory.
     """
 
-    def __init__(self, size: int, *, in_memory: int = MAX_IN_MEMORY) -> None:
+    def __init__(
+        self,
+        size: int,
+        write: Callable[[_T], str],
+        read: Callable[[bytes], _T],
+        *,
+        in_memory: int = MAX_IN_MEMORY,
+    ) -> None:
         self.size = size
+        self._write, self._parse = write, read
         self._limit = in_memory
-        self._records: dict[int, Record] = {}
+        self._values: dict[int, _T] = {}
         self._offsets = array("q", [_MISSING]) * size
         self._count = 0
         self._file: FileIO | None = None
 
-    def put(self, cell: int, record: Record) -> None:
-        """Store the record of a cell, once. Raises WriteError when the disk is full; the record is then in memory."""
+    def put(self, cell: int, value: _T) -> None:
+        """Store the value of a cell, once. Raises WriteError when the disk is full; the value is then in memory."""
         self._count += not self.has(cell)
-        self._records[cell], self._offsets[cell] = record, _IN_MEMORY
-        if len(self._records) <= self._limit:
+        self._values[cell], self._offsets[cell] = value, _IN_MEMORY
+        if len(self._values) <= self._limit:
             return
         try:
-            self._offsets[cell] = self._append(redacted(json.dumps(record.to_dict())).encode())
+            self._offsets[cell] = self._append(self._write(value).encode())
         except OSError as error:
-            told = f"records can't be kept in a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
+            told = f"results can't be kept in a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
             raise WriteError(f"{told}. To use another folder, set TMPDIR") from None
-        del self._records[cell]
+        del self._values[cell]
 
     def _append(self, text: bytes) -> int:
-        """Write a record to the file, its length first, and return where it is. Nothing is buffered: a disk that is
-        full is one for the record that doesn't fit, and not for those that are read later."""
+        """Write a value to the file, its length first, and return where it is. Nothing is buffered: a disk that is
+        full is one for the value that doesn't fit, and not for those that are read later."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
             weakref.finalize(self, self._file.close)
@@ -444,26 +471,26 @@ class SpillingRecords(Sequence[Record]):
         return offset
 
     def has(self, cell: int) -> bool:
-        """Whether a cell has a record."""
+        """Whether a cell has a value."""
         return self._offsets[cell] != _MISSING
 
     @property
     def complete(self) -> bool:
-        """Whether every cell has a record."""
+        """Whether every cell has a value."""
         return self._count == self.size
 
     def __len__(self) -> int:
         return self._count
 
     @overload
-    def __getitem__(self, index: int) -> Record: ...
+    def __getitem__(self, index: int) -> _T: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Record, ...]: ...
-    def __getitem__(self, index: int | slice) -> Record | tuple[Record, ...]:
+    def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
+    def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
         cells = self._cells()
         return tuple(map(self._read, cells[index])) if isinstance(index, slice) else self._read(cells[index])
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[_T]:
         return map(self._read, self._cells())
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -473,10 +500,25 @@ class SpillingRecords(Sequence[Record]):
         every = range(self.size)
         return every if self.complete else [cell for cell in every if self.has(cell)]
 
-    def _read(self, cell: int) -> Record:
+    def _read(self, cell: int) -> _T:
         offset = self._offsets[cell]
         if offset == _IN_MEMORY or self._file is None:
-            return self._records[cell]
+            return self._values[cell]
         self._file.seek(offset)
         size = int.from_bytes(self._file.read(_LENGTH) or b"")
-        return Record.from_dict(json.loads(self._file.read(size) or b""))
+        return self._parse(self._file.read(size) or b"")
+
+
+class SpillingRecords(SpillingList[Record]):
+    """The records of a run by cell number."""
+
+    def __init__(self, size: int, *, in_memory: int = MAX_IN_MEMORY) -> None:
+        super().__init__(size, _record_text, _record_of, in_memory=in_memory)
+
+
+def _record_text(record: Record) -> str:
+    return redacted(json.dumps(record.to_dict()))
+
+
+def _record_of(text: bytes) -> Record:
+    return Record.from_dict(json.loads(text))

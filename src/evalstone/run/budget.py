@@ -7,7 +7,7 @@ import math
 import threading
 from typing import Any
 
-from evalstone.errors import ConfigError
+from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
 from evalstone.ledger.base import Key, StoredAnswer
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
@@ -73,21 +73,20 @@ class Budget:
         self._started = math.inf
         self._counted: set[Key] = set()
 
-    def reserve(self, question: Question[Any], judge: Judge) -> float | None:
-        """Reserve the cost of a call; None when it does not fit into what is left."""
-        amount = call_price(question, judge) or 0.0
+    def reserve(self, question: Question[Any], judge: Judge) -> float:
+        """Reserve the cost of a call. Raises BudgetExceeded when it does not fit into what is left."""
+        return self.reserve_amount(call_price(question, judge) or 0.0)
+
+    def reserve_amount(self, amount: float) -> float:
+        """Reserve so many US dollars for a call. Raises BudgetExceeded when they do not fit into what is left."""
         if self.spent + self.reserved + amount > self.limit:
-            return None
+            reserved = f", ${self.reserved:.4f} reserved for calls in flight" if self.reserved > TINY else ""
+            raise BudgetExceeded(
+                f"the next call (about ${amount:.4f}) does not fit into what is left of the budget of ${self.limit:g} "
+                f"(${self.spent:.4f} spent{reserved})"
+            )
         self.reserved += amount
         return amount
-
-    def refusal(self, question: Question[Any], judge: Judge) -> str:
-        """Say that a call does not fit into what is left."""
-        reserved = f", ${self.reserved:.4f} reserved for calls in flight" if self.reserved > TINY else ""
-        return (
-            f"the next call (about ${call_price(question, judge) or 0.0:.4f}) does not fit into what is left of the "
-            f"budget of ${self.limit:g} (${self.spent:.4f} spent{reserved})"
-        )
 
     def settle(self, reserved: float, paid: float | None) -> None:
         """Replace a reservation by what was paid; the reservation stands where the price is unknown."""

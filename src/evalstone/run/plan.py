@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import cast
 
 from evalstone._core.display import joined
 from evalstone._core.json import content_hash
@@ -17,7 +18,8 @@ from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, Scorer
-from evalstone.types import RunKind
+from evalstone.targets import Target, absent
+from evalstone.types import RunKind, Sample
 
 WAITING = "waiting for "
 """How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""
@@ -43,6 +45,16 @@ class Plan:
     judge: Judge
     """Answers the questions of the scorers that name no judge of their own."""
     kind: RunKind = "evaluation"
+    target: Target | None = None
+    """Answers the samples before they are scored."""
+    trials: int = 1
+    """How often the target answers each sample."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.trials, bool) or not isinstance(cast(object, self.trials), int) or self.trials < 1:
+            raise ConfigError(f"trials must be a whole number, 1 or more, not {self.trials!r}")
+        if self.trials > 1 and self.target is None:
+            raise ConfigError("trials repeat a target; name one: target=…, --target …")
 
     @functools.cached_property
     def judges(self) -> tuple[Judge, ...]:
@@ -64,12 +76,22 @@ class Plan:
             [s.signature, [prompt.digest for prompt in s.prompts()], [judge.identity for judge in s.judges]]
             for s in self.scorers
         ]
-        return content_hash([self.dataset.version, scorers, self.judge.identity, self.kind])
+        content = [self.dataset.version, scorers, self.judge.identity, self.kind]
+        return content_hash(content if self.target is None else [*content, self.target.identity, self.trials])
 
     @property
     def size(self) -> int:
         """How many outcomes the run will have."""
-        return len(self.dataset) * len(self.scorers)
+        return len(self.dataset) * self.trials * len(self.scorers)
+
+    def cases(self) -> Iterator[Sample]:
+        """The samples to score, before the target has answered them: each once for each trial."""
+        if self.trials == 1:
+            yield from self.dataset
+            return
+        for sample in self.dataset:
+            for trial in range(1, self.trials + 1):
+                yield replace(sample, trial=trial)
 
     def random_order(self) -> list[int]:
         """The places of the samples in a random order, which is the same for the same plan."""
@@ -88,10 +110,16 @@ class Plan:
             raise ConfigError(f"the scorer {twice[0]} is named twice")
         for judge in self.asked_judges if asking else ():
             judge.check()
-        absent = [self._absent(scorer) for scorer in self.scorers]
-        if all(absent):
+        if self.target is not None:
+            self.target.check()
+            problems = [absent(self.target, sample) for sample in self.dataset]
+            if all(problems):
+                raise ConfigError(f"no sample of {self.dataset.name} can be answered: {problems[0]}{self._columns()}")
+            return
+        absent_fields = [self._absent(scorer) for scorer in self.scorers]
+        if all(absent_fields):
             of = "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
-            raise ConfigError(f"no sample{of} can be scored: {'. '.join(filter(None, absent))}{self._columns()}")
+            raise ConfigError(f"no sample{of} can be scored: {'. '.join(filter(None, absent_fields))}{self._columns()}")
 
     def _absent(self, scorer: Scorer) -> str:
         """What no sample has and the scorer needs; empty when some sample has everything."""

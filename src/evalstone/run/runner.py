@@ -7,18 +7,15 @@ import contextlib
 import itertools
 import secrets
 import time
-import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
 from evalstone._core.json import strict_jsonable
-from evalstone._core.redaction import masked
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -30,32 +27,29 @@ from evalstone.errors import (
     OutcomeError,
     RunStopped,
     StorageError,
-    described,
 )
 from evalstone.judges.providers.limits import counting_warnings, stopping
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
 from evalstone.results.run import Run, SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder
+from evalstone.run.answers import Answers
 from evalstone.run.budget import DECIDED, Budget, StopSignal
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import ENDING_THE_RUN, Recording, Session
+from evalstone.run.user_code import failed, frames_of, is_ours
 from evalstone.scorers import Scorer
 from evalstone.types import Drawn, Failed, Outcome, Record, Sample, Score, Skipped
 
 if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
+    from evalstone.targets import Target
 
 MOST_UNNOTIFIED = 1000
 """How many records of an interrupted run are read before the user's function is called with them."""
 
 Cell = tuple[int, Sample, Scorer]
 OnRecord = Callable[[Record], Awaitable[None] | None]
-
-_OURS = ("evalstone", "asyncio", "concurrent", "contextlib", "functools")
-"""Modules whose frames are not those of the user's code: evalstone, and what calls are made through."""
-TRACEBACK_FRAMES = 20
-"""The most frames of a scorer's traceback that are kept: its innermost."""
 
 
 async def execute(
@@ -79,6 +73,8 @@ async def execute(
     covers are a fair part of the dataset. `progress` is called with each record on the event loop.
     """
     _check(concurrency, ledger, batch)
+    if plan.target is not None and batch:
+        raise ConfigError("batch can't be used with a target; save the answers with --out, then score samples.jsonl")
     async with contextlib.AsyncExitStack() as stack:
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
@@ -95,10 +91,13 @@ async def execute(
             options: dict[str, Any] = {"concurrency": concurrency, "use_cache": use_cache, "budget": limit}
             session = Session(plan.judge, ledger=store, stop=stop, **options)
         stack.push_async_callback(session.close)
-        runner = _Runner(plan, session, store, stop)
+        runner = _Runner(plan, session, store, stop, use_cache=use_cache)
         runner.on_record, runner.progress = on_record, progress
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
+        if plan.target is not None:
+            await stack.enter_async_context(plan.target.opened())
+            stack.push_async_callback(runner.close_answers)
         shuffled = budget is not None or stop.shuffled
         runner.warnings = stack.enter_context(counting_warnings())
         return await runner.run(workers=2 * concurrency, resume=use_cache, shuffled=shuffled)
@@ -131,8 +130,11 @@ def _batches(
 class _Runner:
     """A plan being run."""
 
-    def __init__(self, plan: Plan, session: Session, ledger: AsyncLedger | None, stop: StopSignal) -> None:
-        self.plan, self.session, self.ledger, self.stop = plan, session, ledger, stop
+    def __init__(
+        self, plan: Plan, session: Session, ledger: AsyncLedger | None, stop: StopSignal, *, use_cache: bool
+    ) -> None:
+        self.plan, self.session, self.ledger, self.stop, self.use_cache = plan, session, ledger, stop, use_cache
+        self.answers: Answers | None = None
         self.on_record: OnRecord | None = None
         self.progress: Callable[[Record], None] | None = None
         self._unnotified = list[Record]()
@@ -158,6 +160,8 @@ class _Runner:
         another's answer leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
+        if self.plan.target is not None and self.answers is None:
+            self.answers = self._answers(self.plan.target)
         try:
             return await self._score(workers, began, resumed, shuffled=shuffled)
         except StorageError as error:
@@ -206,11 +210,13 @@ class _Runner:
         self.id, self.started = row.id, row.started
         if self.budget is not None:
             self.budget.resume(datetime.fromisoformat(row.started).timestamp())
+        if self.plan.target is not None:
+            self.answers = self._answers(self.plan.target)
         # A hash for each cell: ids may be long, and there may be a million of them.
-        places = {hash((sample.id, scorer.signature)): index for index, sample, scorer in self._cells()}
+        places = {hash((sample.id, sample.trial, scorer.signature)): index for index, sample, scorer in self._cells()}
         async for record in self.ledger.records(row.id):
             self.session.restore(record)
-            index = places.get(hash((record.sample, record.scorer)))
+            index = places.get(hash((record.sample, record.trial, record.scorer)))
             if index is None:
                 continue
             if isinstance(record.outcome, Failed):
@@ -220,7 +226,34 @@ class _Runner:
             if len(self._unnotified) >= MOST_UNNOTIFIED:
                 await self._notified()
         await self._notified()
+        if self.answers is not None:
+            for place, sample in enumerate(self.plan.cases()):
+                if not self._open_in(place):
+                    await self.answers.restore(place, sample)
         return len(self.records)
+
+    def _answers(self, target: Target) -> Answers:
+        """What the target has answered and is to answer in this run."""
+        return Answers(
+            target,
+            self.id,
+            trials=self.plan.trials,
+            size=len(self.plan.dataset) * self.plan.trials,
+            ledger=self.ledger,
+            use_cache=self.use_cache,
+            budget=self.budget,
+            stop=self.stop,
+        )
+
+    async def close_answers(self) -> None:
+        """End the calls of the target that are in flight."""
+        if self.answers is not None:
+            await self.answers.close()
+
+    def _open_in(self, place: int) -> int:
+        """How many scorers have no record yet of the sample and trial with this number in the plan."""
+        scorers = len(self.scorers)
+        return sum(not self.records.has(index) for index in range(place * scorers, (place + 1) * scorers))
 
     def _add(self, index: int, record: Record) -> None:
         self.summaries[record.scorer].add(record)
@@ -255,7 +288,7 @@ class _Runner:
 
     def _cells(self) -> Iterator[Cell]:
         index = 0
-        for sample in self.plan.dataset:
+        for sample in self.plan.cases():
             for scorer in self.plan.scorers:
                 yield index, sample, scorer
                 index += 1
@@ -263,7 +296,7 @@ class _Runner:
     def _open_cells(self, shuffled: bool) -> Iterator[Cell]:
         cells = self._cells()
         if shuffled:
-            by_sample = [list(group) for _, group in itertools.groupby(cells, key=lambda cell: cell[1])]
+            by_sample = [list(group) for _, group in itertools.groupby(cells, key=lambda cell: cell[1].id)]
             cells = itertools.chain.from_iterable(by_sample[place] for place in self.plan.random_order())
         return (cell for cell in cells if not self.records.has(cell[0]))
 
@@ -273,7 +306,7 @@ class _Runner:
             if self.stop.requested or self._ended:
                 return
             try:
-                record = await score_sample(scorer, sample, self.session)
+                record = await self._record(index, sample, scorer)
             except (AnswerPending, RunStopped):
                 continue
             except BudgetExceeded as error:
@@ -298,6 +331,17 @@ class _Runner:
             self.session.check(record)
             # Code scorers and the lexical judge never wait; let other tasks of the loop run.
             await asyncio.sleep(0)
+
+    async def _record(self, index: int, sample: Sample, scorer: Scorer) -> Record:
+        if self.answers is None:
+            return await score_sample(scorer, sample, self.session)
+        place = index // len(self.scorers)
+        answered, problem = await self.answers.get(place, sample, self._open_in(place))
+        if problem is None:
+            return await score_sample(scorer, answered, self.session)
+        return Record(
+            sample=sample.id, scorer=scorer.signature, outcome=problem, group=sample.group, trial=sample.trial
+        )
 
     async def _all(self, workers: list[asyncio.Task[None]]) -> None:
         """Wait for all workers; the first error, or being canceled, ends them all and is raised as it is."""
@@ -345,7 +389,8 @@ class _Runner:
             stop_reason=stop_reason,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
-            dataset=self.plan.dataset.samples,
+            dataset=self.plan.dataset.samples if self.answers is None else self.answers.samples,
+            target=None if self.answers is None else self.answers.summary(),
             batches=() if self.batches is None else self.batches.open_names,
             name=self.name,
             tags=self.tags,
@@ -403,6 +448,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
         steps=tuple(recording.calls),
         seconds=time.perf_counter() - started,
         group=sample.group,
+        trial=sample.trial,
     )
 
 
@@ -425,7 +471,7 @@ def _outcome(error: Exception | asyncio.CancelledError) -> Outcome:
     """What an error means for the sample. Raises the first one in a group that concerns the run."""
     errors = list(_flat(error))
     for each in errors:
-        if isinstance(each, ENDING_THE_RUN) and all(map(_is_ours, (*_frames(error), *_frames(each)))):
+        if isinstance(each, ENDING_THE_RUN) and all(map(is_ours, (*frames_of(error), *frames_of(each)))):
             raise each
     if all(isinstance(each, JudgeDeclined) for each in errors):
         return Skipped(str(errors[0]))
@@ -434,25 +480,7 @@ def _outcome(error: Exception | asyncio.CancelledError) -> Outcome:
         return Failed(str(first), first.reply)
     if isinstance(first, EvalstoneError):
         return Failed(str(first))
-    return Failed(described(first), exception=type(first).__name__, traceback=_traceback(first))
-
-
-def _traceback(error: BaseException) -> str:
-    """The traceback from the first frame of a scorer's code on; that of evalstone's own frames says nothing more."""
-    frames = list(_frames(error))
-    first = next((frame for frame in frames if not _is_ours(frame)), frames[-1] if frames else None)
-    return masked("".join(traceback.format_exception(type(error), error, first, limit=-TRACEBACK_FRAMES)).rstrip())
-
-
-def _frames(error: BaseException) -> Iterator[TracebackType]:
-    frame = error.__traceback__
-    while frame is not None:
-        yield frame
-        frame = frame.tb_next
-
-
-def _is_ours(frame: TracebackType) -> bool:
-    return str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0] in _OURS
+    return failed(first)
 
 
 def _flat(error: Exception | asyncio.CancelledError) -> Iterator[Exception | asyncio.CancelledError]:

@@ -15,25 +15,21 @@ from types import CoroutineType
 from typing import Any, TypeVar, cast
 
 from evalstone.errors import (
-    BudgetExceeded,
     ConfigError,
     EvalstoneError,
-    JudgeDeclined,
     JudgeError,
-    JudgeUnavailable,
     PromptTooLong,
-    ProviderTimeout,
     QuestionTooLong,
     RunAborted,
     RunStopped,
     StorageError,
-    described,
 )
 from evalstone.judges.base import AskJudge, Judge, leaves, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.questions.base import JudgeAnswer, Question, as_cached, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
 A = TypeVar("A")
@@ -44,7 +40,6 @@ ENDING_THE_RUN = (ConfigError, StorageError, RunAborted)
 REMEMBERED = 4096
 HELD_CHARACTERS = 50_000_000
 """Characters of raw replies that are remembered at most."""
-FAILURE_LIMIT = 10
 
 
 class Session:
@@ -253,7 +248,7 @@ class Session:
                     raise RunStopped(self.stop.reason)
             breaker = self._breaker(call.key.judge)
             breaker.check()
-            reserved = self._reserve(call.question, judge)
+            reserved = 0.0 if self._budget is None else self._budget.reserve(call.question, judge)
             paid: float | None = None
             call.sent = True
             try:
@@ -284,14 +279,6 @@ class Session:
         if breaker is None:
             breaker = self._breakers[judge] = CircuitBreaker(judge, self._known_working)
         return breaker
-
-    def _reserve(self, question: Question[Any], judge: Judge) -> float:
-        if self._budget is None:
-            return 0.0
-        reserved = self._budget.reserve(question, judge)
-        if reserved is None:
-            raise BudgetExceeded(self._budget.refusal(question, judge))
-        return reserved
 
 
 class InflightCall:
@@ -441,60 +428,6 @@ class Recording:
             elif isinstance(error, JudgeError):
                 self.calls.append(failed_call(call.question, error, call.key.judge, call.key.repeat_index))
         self._own.clear()
-
-
-class CircuitBreaker:
-    """Ends a run whose judge is of no use: when each of the first ten calls failed and none succeeded, or when the
-    last ten got no answer from the endpoint.
-
-    Args:
-        judge: The judge's identity.
-        known_working: Judges whose earlier answers the run uses. What is left for them may be just what they fail on,
-            so that for them only an endpoint that does not answer counts.
-    """
-
-    def __init__(self, judge: str, known_working: set[str]) -> None:
-        self._judge = judge
-        self._known_working = known_working
-        self._answered = False
-        self._failed = 0
-        self._timeouts = 0
-        self._open = ""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the judge is not asked any more."""
-        return bool(self._open)
-
-    def check(self) -> None:
-        """Raise JudgeUnavailable once the breaker has tripped."""
-        if self._open:
-            raise JudgeUnavailable(self._open)
-
-    def answered(self) -> None:
-        """Count an answer."""
-        self._answered = True
-        self._timeouts = 0
-
-    def failed(self, error: Exception) -> None:
-        """Count a failure of any kind. One too many opens the breaker for the next call; this one keeps its own error
-        and cost."""
-        if isinstance(error, JudgeDeclined | PromptTooLong):  # about the question, and not the judge
-            return
-        self._failed += 1
-        self._timeouts = self._timeouts + 1 if isinstance(error, ProviderTimeout) else 0
-        if self._open:
-            return
-        if self._failed >= FAILURE_LIMIT and not self._answered and self._judge not in self._known_working:
-            self._open = (
-                f"{self._judge} failed on each of the first {self._failed} questions; the last error: {_said(error)}"
-            )
-        elif self._timeouts >= FAILURE_LIMIT:
-            self._open = f"{self._judge} did not answer the last {self._timeouts} questions; the last error: {error}"
-
-
-def _said(error: Exception) -> str:
-    return str(error) if isinstance(error, EvalstoneError) else described(error)
 
 
 def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] | None:

@@ -1,0 +1,81 @@
+"""Ends a run whose judge or target is of no use."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from evalstone.errors import (
+    EvalstoneError,
+    JudgeDeclined,
+    JudgeUnavailable,
+    PromptTooLong,
+    ProviderTimeout,
+    RunAborted,
+    TargetUnreachable,
+    described,
+)
+
+FAILURE_LIMIT = 10
+
+
+class CircuitBreaker:
+    """Opens when each of the first ten calls failed and none succeeded, or when the last ten reached nobody.
+
+    Args:
+        name: The identity of a judge or target.
+        known_working: Those whose earlier answers the run uses. What is left for them may be just what they fail on,
+            so that for them only an endpoint that does not answer counts.
+        calls: What the calls are.
+        error: What is raised once it is open.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        known_working: Container[str],
+        *,
+        calls: str = "questions",
+        error: type[RunAborted] = JudgeUnavailable,
+    ) -> None:
+        self._name = name
+        self._known_working = known_working
+        self._calls = calls
+        self._error = error
+        self._answered = False
+        self._failed = 0
+        self._unreachable = 0
+        self._open = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are no more calls."""
+        return bool(self._open)
+
+    def check(self) -> None:
+        """Raise the error once the breaker is open."""
+        if self._open:
+            raise self._error(self._open)
+
+    def answered(self) -> None:
+        """Count an answer."""
+        self._answered = True
+        self._unreachable = 0
+
+    def failed(self, error: Exception) -> None:
+        """Count a failure of any kind. One too many opens the breaker for the next call; this one keeps its own error
+        and cost."""
+        if isinstance(error, JudgeDeclined | PromptTooLong):  # about the question, and not the judge
+            return
+        self._failed += 1
+        self._unreachable = self._unreachable + 1 if isinstance(error, ProviderTimeout | TargetUnreachable) else 0
+        if self._open:
+            return
+        said = str(error) if isinstance(error, EvalstoneError) else described(error)
+        if self._failed >= FAILURE_LIMIT and not self._answered and self._name not in self._known_working:
+            self._open = (
+                f"{self._name} failed on each of the first {self._failed} {self._calls}; the last error: {said}"
+            )
+        elif self._unreachable >= FAILURE_LIMIT:
+            self._open = (
+                f"{self._name} did not answer the last {self._unreachable} {self._calls}; the last error: {said}"
+            )

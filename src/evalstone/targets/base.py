@@ -1,0 +1,298 @@
+"""What a target is: a system that answers samples, one call per sample and trial."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, cast
+
+from evalstone._core import sync
+from evalstone._core.display import excerpt, joined
+from evalstone._core.json import content_hash, strict_jsonable, to_jsonable
+from evalstone._core.text import is_blank
+from evalstone._core.validation import read_data
+from evalstone.datasets.conversation import read_messages
+from evalstone.datasets.stored import message_of
+from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.judges.providers.limits import Limits
+from evalstone.judges.settings import Range, check_settings
+from evalstone.types import NO_USAGE, Message, Sample, Usage, passages
+
+INPUTS = ("input", "messages", "context", "instructions", "metadata")
+"""The sample fields that a target may be given. What is expected of its answer is not among them."""
+PARAMETERS = (*INPUTS, "trial", "thread")
+CONCURRENCY = 8
+"""Calls of a target in flight, unless its limits say otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a target returns for a sample. A target that has nothing but text to return may return the text.
+
+    Raises:
+        ConfigError: A field has the wrong type.
+    """
+
+    output: str | None = None
+    """The answer; by default the assistant's last message."""
+    messages: Sequence[Message | Mapping[str, Any]] = ()
+    """The conversation with its tool calls: Message values, or messages of a known format."""
+    context: Sequence[str] | None = None
+    """The passages that were retrieved, in the order of retrieval."""
+    state: Any = None
+    """What the target left behind, for scorers of the outcome: JSON data."""
+    usage: Usage = NO_USAGE
+    """Tokens, if known."""
+    cost: float | None = None
+    """US dollars; None if unknown."""
+    trace: Any = None
+    """Anything to keep with the answer, such as the id of its trace: JSON data."""
+
+    def __post_init__(self) -> None:
+        if self.output is not None and not isinstance(cast(object, self.output), str):
+            raise ConfigError(f"output must be text, not {type(self.output).__name__}: {excerpt(self.output)}")
+        if isinstance(self.messages, str) or not isinstance(cast(object, self.messages), Sequence):
+            raise ConfigError(f"messages must be a list, not {type(self.messages).__name__}: {excerpt(self.messages)}")
+        if not all(isinstance(message, Message) for message in self.messages):
+            object.__setattr__(self, "messages", read_messages(to_jsonable(list(self.messages))))
+        object.__setattr__(self, "messages", tuple(self.messages))
+        object.__setattr__(self, "context", passages(self.context))
+        usage = cast(object, self.usage)
+        if isinstance(usage, Mapping):
+            object.__setattr__(self, "usage", read_data(Usage, cast(object, usage)))
+        elif not isinstance(usage, Usage):
+            raise ConfigError(f"usage must be a Usage, not {type(usage).__name__}: {excerpt(usage)}")
+        cost = cast(object, self.cost)
+        if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1e9):
+            raise ConfigError(f"cost must be US dollars, 0 or more, not {excerpt(cost)}")
+        for name in ("state", "trace"):
+            try:
+                object.__setattr__(self, name, strict_jsonable(getattr(self, name)))
+            except ValueError as error:
+                raise ConfigError(f"{name} cannot be written as JSON: {error}") from None
+        if self.output is None:
+            said = [m.content for m in cast("Sequence[Message]", self.messages) if m.role == "assistant"]
+            object.__setattr__(self, "output", said[-1] if said and not is_blank(said[-1]) else None)
+
+    @classmethod
+    def of(cls, value: object) -> Answer:
+        """What a target returned, as an Answer: text, an Answer, a mapping of its fields, or what a known framework or
+        API returns.
+
+        Raises:
+            DataError: It is none of these, or holds nothing to score.
+            ConfigError: A field has the wrong type.
+        """
+        match value:
+            case Answer():
+                answer = value
+            case str():
+                answer = cls(output=value)
+            case Mapping() if value and _FIELDS.issuperset(fields := cast("Mapping[str, Any]", value)):
+                answer = cls(**fields)
+            case None:
+                raise DataError("the target returned None; return text or an Answer")
+            case _:
+                raise DataError(f"the target returned what is no answer: {type(value).__name__} {excerpt(value)}")
+        if not answer.messages and answer.state is None and is_blank(answer.output or ""):
+            raise DataError("the target's answer is blank")
+        return answer
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON data; fields without a value are left out."""
+        fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        default = Answer()
+        return {name: to_jsonable(value) for name, value in fields.items() if value != getattr(default, name)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Answer:
+        """An answer from `to_dict`."""
+        fields: dict[str, Any] = {**data, "messages": tuple(map(message_of, data.get("messages", ())))}
+        return cls(**fields)
+
+    def fill(self, sample: Sample, *, seconds: float) -> Sample:
+        """The sample with this answer in it. `metadata["target"]` has the seconds, tokens and cost of the call.
+
+        Messages that hold no user's are taken as the reply to those of the sample.
+        """
+        messages = cast("tuple[Message, ...]", tuple(self.messages))
+        if messages and all(message.role != "user" for message in messages):
+            asked = sample.messages or ([] if sample.input is None else [Message(role="user", content=sample.input)])
+            messages = (*asked, *messages)
+        call: dict[str, Any] = {"seconds": seconds}
+        if self.usage != NO_USAGE:
+            call["usage"] = to_jsonable(self.usage)
+        if self.cost is not None:
+            call["cost"] = self.cost
+        if self.trace is not None:
+            call["trace"] = self.trace
+        return replace(
+            sample,
+            output=self.output,
+            messages=messages or sample.messages,
+            context=sample.context if self.context is None else self.context,
+            state=self.state,
+            trajectory=None,
+            metadata={**sample.metadata, "target": call},
+        )
+
+
+_FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(ABC):
+    """A system that answers samples.
+
+    Raises:
+        ConfigError: A setting is out of range.
+    """
+
+    version: str = ""
+    """The version of the system. With one, later runs use the answers of earlier ones; without, only a run that was
+    interrupted does, because a change of the system can't be seen from outside."""
+    timeout: Annotated[float, Range(0, exclusive=True)] = 120.0
+    """Seconds that one answer may take."""
+    limits: Limits = field(default_factory=lambda: Limits(max_concurrency=CONCURRENCY))
+    """How much it may be asked at a time and per minute."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the target is called in results."""
+
+    @property
+    def identity(self) -> str:
+        """Name and version."""
+        return f"{self.name}@{self.version}" if self.version else self.name
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The sample fields that it is given."""
+        return INPUTS
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The sample fields without which it can't be asked."""
+        return ()
+
+    def check(self) -> None:  # noqa: B027 - most targets have nothing to check
+        """Raise ConfigError for what would make every call fail, before any is made."""
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        """Keep connections open for a run."""
+        yield
+
+    @abstractmethod
+    async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
+        """Ask the system once, and return what it returned.
+
+        Args:
+            sample: What to answer.
+            trial: Which of several trials this is, from 1.
+            thread: The id of a conversation that nobody has used before.
+
+        Raises:
+            TargetUnreachable: It can't be reached, which says nothing about how it answers.
+            RunAborted: It refuses every call. Anything else that is raised fails this sample and trial.
+        """
+
+    def fingerprint(self, sample: Sample) -> str:
+        """A hash of the sample's id and of what the target is given of it."""
+        return content_hash([sample.id, {name: getattr(sample, name) for name in self.inputs}])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionTarget(Target):
+    """A Python function as a target; a plain one runs in a thread.
+
+    Args:
+        function: Its parameters name what it gets: input, messages, context, instructions, metadata, trial, thread. It
+            returns text, an `Answer`, or what a known framework returns.
+        prepare: Called with the sample before each trial, to set up what the function works on.
+        finish: Called with the sample after each trial, also after a failed one; what it returns, unless None, is the
+            answer's `state`.
+
+    Raises:
+        ConfigError: A parameter is none of these.
+    """
+
+    function: Callable[..., Any]
+    prepare: Callable[[Sample], Any] | None = None
+    finish: Callable[[Sample], Any] | None = None
+    label: str = ""
+    """The target's name; by default that of the function with its module."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("function", "prepare", "finish"):
+            value = getattr(self, name)
+            if not callable(value) and (value is not None or name == "function"):
+                raise ConfigError(f"{name} must be a function, not {type(value).__name__}: {excerpt(value)}")
+        for parameter in self._parameters.values():
+            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or (
+                parameter.name not in PARAMETERS and parameter.default is not parameter.empty
+            ):
+                continue
+            if parameter.name not in PARAMETERS or parameter.kind is parameter.POSITIONAL_ONLY:
+                problem = unknown("parameter", parameter.name, PARAMETERS)
+                raise ConfigError(f"the target {self.name} has an {problem}")
+
+    @property
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+        try:
+            return inspect.signature(self.function).parameters
+        except (TypeError, ValueError):
+            raise ConfigError(f"the parameters of {self.function!r} can't be read; wrap it in a function") from None
+
+    @property
+    def name(self) -> str:
+        """The label, or the function's module and name."""
+        function = self.function
+        kind: Any = function if hasattr(function, "__qualname__") else type(function)
+        return self.label or f"{kind.__module__}:{kind.__qualname__}"
+
+    @property
+    def _taken(self) -> tuple[str, ...]:
+        parameters = self._parameters
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+            return PARAMETERS
+        return tuple(name for name in PARAMETERS if name in parameters)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The sample fields among the function's parameters."""
+        return tuple(name for name in self._taken if name in INPUTS)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Its parameters without a default."""
+        parameters = self._parameters
+        return tuple(n for n in self.inputs if n in parameters and parameters[n].default is inspect.Parameter.empty)
+
+    async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
+        """Call the function."""
+        values = {**{name: getattr(sample, name) for name in INPUTS}, "trial": trial, "thread": thread}
+        arguments = {name: values[name] for name in self._taken if name in self.required or values[name] is not None}
+        try:
+            if self.prepare is not None:
+                await sync.call(self.prepare, sample)
+            result: object = await sync.call(self.function, **arguments)
+        finally:
+            state: object = None if self.finish is None else await sync.call(self.finish, sample)
+        return result if state is None else replace(Answer.of(result), state=state)
+
+
+def absent(target: Target, sample: Sample) -> str:
+    """What a sample lacks for a target, in words; "" if it can be asked."""
+    values = {name: getattr(sample, name) for name in target.required}
+    lacking = [name for name, value in values.items() if value is None or (name == "messages" and not value)]
+    return f"the target needs {joined(lacking)}, which the sample lacks" if lacking else ""

@@ -1,0 +1,243 @@
+"""Functions as targets: what they get, what they return, and what becomes of their failures."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Failed, Limits, Sample, Score, Scorer, Skipped, evaluate
+from evalstone.errors import ConfigError, TargetUnavailable
+from evalstone.targets import Answer, FunctionTarget, parse_target
+from evalstone.types import Message
+
+BORN = "contains(expected='1815')"
+CASES = [{"id": f"q{n}", "input": f"When was Ada born? ({n})", "context": ["Ada was born in 1815."]} for n in range(6)]
+
+
+class Seen(Scorer):
+    """Remembers the samples that it gets."""
+
+    name = "seen"
+    excluded_from_signature = ("name", "version", "judge")
+
+    def score(self, *, output: str, metadata: dict[str, Any]) -> Score:
+        return Score(float("1815" in output), reason=str(sorted(metadata["target"])))
+
+
+def test_scorers_see_the_answer_and_share_one_call() -> None:
+    calls = list[str]()
+
+    def agent(*, input: str) -> str:
+        calls.append(input)
+        return "Ada was born in 1815." if "(3)" not in input else "Ada was born in 1912."
+
+    run = evaluate(CASES, [Seen(), "faithfulness", BORN], target=agent, ledger=None)
+    assert sorted(calls) == sorted(str(case["input"]) for case in CASES)
+    assert [record.value for record in run if record.scorer.startswith("seen")] == [1, 1, 1, 0, 1, 1]
+    assert run["contains"].mean == run["faithfulness"].mean == pytest.approx(5 / 6)
+    assert run.target is not None
+    assert (run.target.answers, run.target.failed, run.target.cost) == (6, 0, None)
+    assert [sample.output for sample in run.dataset or ()][3] == "Ada was born in 1912."
+
+
+def test_an_async_function_and_one_that_returns_an_answer() -> None:
+    async def agent(*, input: str, thread: str, trial: int) -> Answer:
+        await asyncio.sleep(0)
+        return Answer(
+            messages=[{"role": "assistant", "content": f"Born in 1815, {trial}."}],
+            context=["Ada was born in 1815."],
+            state={"rows": [1]},
+            cost=0.01,
+            usage={"input": 3, "output": 2},  # pyright: ignore[reportArgumentType]
+            trace={"id": thread},
+        )
+
+    run = evaluate(CASES[:2], "faithfulness", target=agent, ledger=None)
+    first = next(iter(run.dataset or ()))
+    assert first.output == "Born in 1815, 1."
+    assert [message.role for message in first.messages] == ["user", "assistant"]
+    assert first.state == {"rows": [1]}
+    assert set(first.metadata["target"]) == {"seconds", "usage", "cost", "trace"}
+    assert run.cost == pytest.approx(0.02)
+    assert run.target is not None
+    assert (run.target.usage.input, run.target.usage.output) == (6, 4)
+
+
+def test_an_exception_and_a_blank_answer_fail_their_sample_alone() -> None:
+    def agent(*, input: str) -> str | None:
+        if "(1)" in input:
+            raise KeyError("seven")
+        return {"(2)": " ", "(4)": None}.get(input[-3:], "Ada was born in 1815.")
+
+    run = evaluate(CASES, BORN, target=agent, ledger=None)
+    outcomes = [record.outcome for record in run]
+    failed = {n: outcome for n, outcome in enumerate(outcomes) if isinstance(outcome, Failed)}
+    assert sorted(failed) == [1, 2, 4]
+    assert failed[1].error.startswith("the target failed: KeyError: 'seven' (test_targets.py, line")
+    assert failed[1].exception == "KeyError"
+    assert failed[2].error == "the target failed: the target's answer is blank"
+    assert "returned None" in failed[4].error
+    assert run.target is not None
+    assert (run.target.answers, run.target.failed) == (3, 3)
+
+
+def test_a_function_that_never_returns_times_out() -> None:
+    async def agent(*, input: str) -> str:
+        await asyncio.sleep(60 if "(1)" in input else 0)
+        return "1815"
+
+    run = evaluate(CASES[:3], BORN, target={"function": agent, "timeout": 0.05}, ledger=None)
+    failures = [record.outcome.error for record in run if isinstance(record.outcome, Failed)]
+    assert failures == ["the target failed: no answer within 0.05 s"]
+
+
+def test_a_target_that_always_fails_ends_the_run() -> None:
+    def agent(*, input: str) -> str:
+        raise OSError("down")
+
+    cases = [{"id": str(n), "input": "x"} for n in range(200)]
+    with pytest.raises(TargetUnavailable, match=r"failed on each of the first 10 samples; the last error: OSError: do"):
+        evaluate(cases, BORN, target=agent, ledger=None)
+
+
+def test_no_more_calls_at_a_time_than_its_limits_say() -> None:
+    lock, now, most = threading.Lock(), 0, 0
+
+    def agent(*, input: str) -> str:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        threading.Event().wait(0.01)
+        with lock:
+            now -= 1
+        return "1815"
+
+    target = FunctionTarget(function=agent, limits=Limits(max_concurrency=2))
+    evaluate(CASES, BORN, target=target, ledger=None)
+    assert most == 2
+
+
+def of_a_question(question: str) -> str:
+    return question
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (of_a_question, "the target .* has an unknown parameter 'question'; known: context, input"),
+        (3, "a target is a function or an address .*, not 3"),
+        ("nothing:here", "there is no module nothing, which the target nothing:here names"),
+        ("json:here", "the module json has no here"),
+        ("agent", "a target is a function or an address"),
+    ],
+)
+def test_what_is_no_target_is_refused(function: Any, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        parse_target(function)
+
+
+def test_a_sample_that_lacks_what_the_target_needs_is_skipped() -> None:
+    def agent(*, input: str) -> str:
+        return "1815"
+
+    run = evaluate([CASES[0], {"id": "x", "reference": "y"}], BORN, target=agent, ledger=None)
+    assert [type(record.outcome) for record in run] == [Score, Skipped]
+    with pytest.raises(ConfigError, match="no sample of in memory can be answered: the target needs input"):
+        evaluate([{"reference": "y"}], BORN, target=agent, ledger=None)
+
+
+def test_what_is_set_up_is_taken_down_also_after_a_failure() -> None:
+    events = list[str]()
+
+    def agent(*, input: str) -> str:
+        events.append("call")
+        if "(1)" in input:
+            raise ValueError
+        return "1815"
+
+    def finish(sample: Sample) -> dict[str, str]:
+        events.append(f"finish {sample.id}")
+        return {"of": sample.id}
+
+    target = FunctionTarget(
+        function=agent,
+        prepare=lambda sample: events.append(f"prepare {sample.id}"),
+        finish=finish,
+        limits=Limits(max_concurrency=1),
+    )
+    run = evaluate(CASES[:2], BORN, target=target, ledger=None)
+    assert events == ["prepare q0", "call", "finish q0", "prepare q1", "call", "finish q1"]
+    assert [sample.state for sample in run.dataset or ()] == [{"of": "q0"}, None]
+
+
+def test_an_answer_reads_back_as_what_it_was() -> None:
+    answer = Answer(
+        output="x", messages=[Message(role="user", content="y")], context=["z"], state=[1], cost=0.5, trace={"a": 1}
+    )
+    assert Answer.from_dict(answer.to_dict()) == answer
+    assert Answer(output="x").to_dict() == {"output": "x"}
+
+
+def test_trials_repeat_the_target_and_keep_the_sample_s_id() -> None:
+    def agent(*, input: str, trial: int) -> str:
+        return "1815" if trial % 2 else "1912"
+
+    run = evaluate(CASES[:3], BORN, target=agent, trials=4, ledger=None)
+    assert [(record.sample, record.trial) for record in run] == [(f"q{n}", t) for n in range(3) for t in (1, 2, 3, 4)]
+    assert [record.value for record in run][:4] == [1, 0, 1, 0]
+    assert run[1].to_dict()["trial"] == 2
+
+
+def test_trials_need_a_target() -> None:
+    with pytest.raises(ConfigError, match="trials repeat a target"):
+        evaluate(CASES, BORN, trials=2, ledger=None)
+
+
+def test_a_resumed_run_calls_nothing_again(tmp_path: Path) -> None:
+    calls = list[str]()
+
+    def agent(*, input: str) -> str:
+        calls.append(input)
+        if "(2)" in input:
+            raise ValueError("no")
+        return "1815"
+
+    stopped = list[int]()
+
+    def stop(_: Any) -> None:
+        stopped.append(1)
+        if len(stopped) == 3:
+            raise RuntimeError("enough")
+
+    ledger = tmp_path / "l.db"
+    target = FunctionTarget(function=agent, label="agent")
+    with pytest.raises(RuntimeError, match="enough"):
+        evaluate(CASES, BORN, target=target, ledger=ledger, concurrency=1, on_record=stop)
+    run = evaluate(CASES, BORN, target=target, ledger=ledger)
+    assert run.resumed >= 2
+    assert sorted(calls) == sorted(str(case["input"]) for case in CASES)
+    assert [record.value for record in run] == [1, 1, None, 1, 1, 1]
+    assert run.target is not None
+    assert (run.target.answers, run.target.failed) == (5, 1)
+    assert [sample.output for sample in run.dataset or ()] == ["1815", "1815", None, "1815", "1815", "1815"]
+    again = evaluate(CASES, BORN, target=target, ledger=ledger)
+    assert again.resumed == 0
+    assert len(calls) == 2 * len(CASES)
+
+
+def test_a_version_lets_later_runs_use_the_answers(tmp_path: Path) -> None:
+    calls = list[str]()
+
+    def agent(*, input: str) -> str:
+        calls.append(input)
+        return "1815"
+
+    for version, expected in (("1", 6), ("1", 6), ("2", 12)):
+        target = FunctionTarget(function=agent, version=version)
+        evaluate(CASES, BORN, target=target, ledger=tmp_path / "l.db")
+        assert len(calls) == expected
