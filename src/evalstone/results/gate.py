@@ -329,7 +329,7 @@ def _values(
     list[float | None] | None,
     Sequence[int] | None,
 ]:
-    """A scorer's values, None where one is missing and counts, with groups, weights, labels and strata of the samples."""
+    """A scorer's values, None where one is missing and counts, and the samples' groups, weights, labels and strata."""
     records = [record for record in _by_sample(run, info).values() if counts(record, missing)]
     samples = [record.sample for record in records]
     values, groups = [record.value for record in records], group_labels(samples, group_of(records))
