@@ -340,7 +340,12 @@ class _Runner:
         if problem is None:
             return await score_sample(scorer, answered, self.session)
         return Record(
-            sample=sample.id, scorer=scorer.signature, outcome=problem, group=sample.group, trial=sample.trial
+            sample=sample.id,
+            scorer=scorer.signature,
+            outcome=problem,
+            group=sample.group,
+            trial=sample.trial,
+            weight=sample.weight,
         )
 
     async def _all(self, workers: list[asyncio.Task[None]]) -> None:
@@ -449,6 +454,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
         seconds=time.perf_counter() - started,
         group=sample.group,
         trial=sample.trial,
+        weight=sample.weight,
     )
 
 
