@@ -451,9 +451,17 @@ class Sample:
 
     @property
     def group(self) -> str | None:
-        """`group` in the metadata. Samples of one group, such as the turns of a conversation, are not independent."""
+        """`group` in the metadata; without one, the trials of a sample are a group. Samples of one group, such as the
+        turns of a conversation, are not independent."""
         group = self.metadata.get("group")
-        return None if group is None or group == "" else str(group)
+        if group is None or group == "":
+            return None if self.trial is None else self.id
+        return str(group)
+
+    @property
+    def key(self) -> str:
+        """The id; of a trial, with its number: "q1 #2"."""
+        return case_key(self.id, self.trial)
 
     @property
     def weight(self) -> float | None:
@@ -495,6 +503,11 @@ def _check_weight(weight: object, where: str = "") -> None:
     if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < cast("float", weight) <= LARGEST:
         told = f"weight must be a finite number above 0, not {weight!r:.60}"
         raise DataError(f"{where}{told} (a `weight` in the metadata weights means; give anything else another name)")
+
+
+def case_key(sample: str, trial: int | None) -> str:
+    """What a sample, or one of its trials, is called: "q1", "q1 #2"."""
+    return sample if trial is None else f"{sample} #{trial}"
 
 
 def passages(value: object) -> tuple[str, ...] | None:
@@ -673,6 +686,11 @@ class Record:
     def __post_init__(self) -> None:
         if self.weight is not None:
             _check_weight(self.weight)
+
+    @property
+    def key(self) -> str:
+        """The sample's `key`."""
+        return case_key(self.sample, self.trial)
 
     @property
     def cost(self) -> float | None:

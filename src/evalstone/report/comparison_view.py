@@ -293,8 +293,7 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     wanted = {change.sample for line in comparison.scorers for change in line.changes[:most]}
     texts = {name: {s.id: s for s in run.dataset or () if s.id in wanted} for name, run in comparison.runs.items()}
     records = {
-        name: {(r.sample, r.scorer): r for r in run.records if r.sample in wanted}
-        for name, run in comparison.runs.items()
+        name: {(r.key, r.scorer): r for r in run.records if r.key in wanted} for name, run in comparison.runs.items()
     }
     for line in comparison.scorers:
         if line.changes[:most]:

@@ -39,12 +39,15 @@ from evalstone.types import TOLERANCE, Record, Score
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
+    from evalstone.results.trials import Reliability
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.slices import SliceFinding
 
 MOST_SAMPLES = 10_000
 BINS = 20
 LONGEST_JUDGE = 200
+FLAKIEST = 5
+"""How many of the flakiest samples are named."""
 
 
 def run_view(
@@ -96,7 +99,7 @@ def run_view(
         warnings=tuple(_warnings(run)),
         sections=(_scores(run, records, calibrations or {}),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
-        details=(*_missing(run), *map(_corrected, corrected), *_slices(slices)),
+        details=(*_trials(run), *_missing(run), *map(_corrected, corrected), *_slices(slices)),
         samples=SampleList(
             columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
             samples=_Lazy(lambda: views(chosen)),
@@ -122,7 +125,7 @@ def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
     """Where each sample's records are."""
     places: dict[str, array[int]] = {}
     for place, record in enumerate(records):
-        places.setdefault(record.sample, array("q")).append(place)
+        places.setdefault(record.key, array("q")).append(place)
     return places
 
 
@@ -392,6 +395,63 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
     label = f"{name}: {mean}, {between}"
     chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
     return Cell(mean, "strong"), Cell(spread, chart=chart)
+
+
+# ---- Trials ----
+
+
+def _trials(run: Run) -> Iterator[Section]:
+    if run.trials < 2 or not run.records:
+        return
+    results = run.reliability()
+    columns = (
+        words("scorer"),
+        Column("a trial passes at"),
+        Column("k"),
+        Column("pass@k"),
+        words("95% CI"),
+        Column("pass^k"),
+        words("95% CI of pass^k"),
+        Column("SD between samples"),
+        Column("SD between trials"),
+    )
+    rows = [row for result in results for row in _trial_rows(result)]
+    lead = [
+        f"{result.title}: {result.always:,} of {count(result.always + result.never + len(result.flaky), 'sample')} "
+        f"passed in every trial, {result.never:,} in none, {len(result.flaky):,} in some."
+        for result in results
+    ]
+    flaky = [
+        f"{result.title}: flakiest are "
+        + listed(f"{one.sample} ({one.passed} of {one.trials} passed)" for one in result.flaky[:FLAKIEST])
+        for result in results
+        if result.flaky
+    ]
+    notes = (
+        "pass@k: at least one of k trials passes; pass^k: all of k do. A trial that failed counts as not passed. "
+        "The SD between trials includes the judge's own.",
+    )
+    yield Section("Trials", tuple(lead), (table("Trials of each scorer", columns, rows),), notes=(*flaky, *notes))
+
+
+def _trial_rows(result: Reliability) -> Iterator[Sequence[Cell | str]]:
+    digits = digits_for(result.info.scale)
+    better = "at most" if result.info.lower_is_better else "at least"
+    for place, one in enumerate(result.passes):
+        spread: tuple[str, str] = ("", "")
+        if place == 0 and result.variance is not None:
+            of = result.variance.variances
+            spread = number(of["samples"].mean ** 0.5, digits), number(of["noise"].mean ** 0.5, digits)
+        yield (
+            result.title if place == 0 else "",
+            f"{better} {number(result.threshold, digits)}" if place == 0 else "",
+            f"{one.k}",
+            number(one.at_least_one.mean, 3),
+            limits(one.at_least_one.low, one.at_least_one.high, 3),
+            number(one.all.mean, 3),
+            limits(one.all.low, one.all.high, 3),
+            *spread,
+        )
 
 
 # ---- Means corrected by human labels ----

@@ -42,9 +42,9 @@ def with_texts(data: Iterable[Sample] | None, names: Iterable[str]) -> Iterator[
     """The named samples in the order of the data, then the names of those whose texts are not at hand."""
     rest = dict.fromkeys(names)
     for sample in data or ():
-        if sample.id in rest:
-            del rest[sample.id]
-            yield sample.id, sample
+        if sample.key in rest:
+            del rest[sample.key]
+            yield sample.key, sample
     yield from ((name, None) for name in rest)
 
 

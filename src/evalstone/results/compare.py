@@ -293,7 +293,8 @@ def same_outputs(a: Run, b: Run) -> frozenset[str]:
     """The ids of the samples whose outputs, contexts and conversations are the same in both runs."""
     if a.dataset is None or b.dataset is None:
         return frozenset()
-    ours, theirs = _hashes(a.dataset), _hashes(b.dataset)
+    by_trial = a.trials == b.trials
+    ours, theirs = _hashes(a.dataset, by_trial=by_trial), _hashes(b.dataset, by_trial=by_trial)
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
 
 
@@ -356,6 +357,8 @@ def _compare_all(
         info = of_scorer[0].info
         signatures = {"A": info.signature, **{line.b: line.info_b.signature for line in of_scorer}}
         scores = {letter: scores_by_sample(runs[letter], signature) for letter, signature in signatures.items()}
+        if len({runs[letter].trials for letter in scores}) > 1:
+            scores = {letter: of.by_sample for letter, of in scores.items()}
         common = [sample for sample in scores["A"].values if all(sample in of.values for of in scores.values())]
         columns = {letter: [of.values[sample] for sample in common] for letter, of in scores.items()}
         named = {sample: name for of in reversed(scores.values()) for sample, name in of.group_of.items()}
@@ -481,6 +484,10 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
             raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
     if a.id == b.id:
         notes.append("they are the same run")
+    if a.trials != b.trials:
+        notes.append(
+            f"they have {a.trials} and {b.trials} trials of each sample: a sample's score is its mean over them"
+        )
     for run, name in ((a, "first"), (b, "second")):
         if run.drawn is not None:
             biased = "its mean tends to lie too far from the threshold, and intervals hold less often than they say"
@@ -499,7 +506,8 @@ def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -
     if a.dataset is None or b.dataset is None:
         mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
         return
-    ours, theirs = _hashes(a.dataset), _hashes(b.dataset)
+    by_trial = a.trials == b.trials
+    ours, theirs = _hashes(a.dataset, by_trial=by_trial), _hashes(b.dataset, by_trial=by_trial)
     common = ours.keys() & theirs.keys()
     if cases := sum(ours[name][0] != theirs[name][0] for name in common):
         mismatches.append(
@@ -512,10 +520,10 @@ def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -
         notes.append(f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation")
 
 
-def _hashes(samples: Iterable[Sample]) -> Mapping[str, tuple[str, str]]:
-    """By sample id: the hashes of the case and of what is under test."""
+def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, tuple[str, str]]:
+    """By sample, or by trial of a sample: the hashes of the case and of what is under test."""
     return {
-        sample.id: (
+        sample.key if by_trial else sample.id: (
             content_hash([getattr(sample, name) for name in CASE_FIELDS]),
             content_hash([getattr(sample, name) for name in TESTED_FIELDS]),
         )
@@ -525,6 +533,8 @@ def _hashes(samples: Iterable[Sample]) -> Mapping[str, tuple[str, str]]:
 
 def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
     first, second = scores_by_sample(a, ours.signature), scores_by_sample(b, theirs.signature)
+    if a.trials != b.trials:
+        first, second = first.by_sample, second.by_sample
     samples = tuple(name for name in first.values if name in second.values)
     check_same_weights(samples, first.weight_of, second.weight_of)
     return PairedScores(

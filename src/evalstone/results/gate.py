@@ -264,6 +264,11 @@ def _regression_checks(
             "the gates of both runs stopped them, in different orders, so that their difference can't be tested; "
             "continue one of them to the end (rerun its command without --gate)"
         )
+    if run.trials != baseline.trials:
+        raise ConfigError(
+            f"the run has {run.trials} trials of each sample and the baseline {baseline.trials}; a regression is "
+            "tested between runs with as many"
+        )
     by_scorer = {pair.info_b: pair for pair in pairs}
     for name, margin in criteria.max_regression.items():
         info = run[name].info
@@ -317,7 +322,7 @@ def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Record]:
         records = in_order(run.records, run.drawn).get(info.signature, [])
     else:
         records = [record for record in run.records if record.scorer == info.signature]
-    return {record.sample: record for record in records}
+    return {record.key: record for record in records}
 
 
 def _values(
@@ -331,7 +336,7 @@ def _values(
 ]:
     """A scorer's values, None where one is missing and counts, and the samples' groups, weights, labels and strata."""
     records = [record for record in _by_sample(run, info).values() if counts(record, missing)]
-    samples = [record.sample for record in records]
+    samples = [record.key for record in records]
     values, groups = [record.value for record in records], group_labels(samples, group_of(records))
     weights = weight_column(samples, weight_of(records))
     if labels is None:
@@ -339,7 +344,7 @@ def _values(
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
     strata = iter(score_strata([value for value in values if value is not None]))
-    human = [None if record.value is None else labels.get(record.sample) for record in records]
+    human = [None if record.value is None else labels.get(record.key) for record in records]
     return values, groups, weights, human, [-1 if value is None else next(strata) for value in values]
 
 

@@ -112,7 +112,7 @@ def load_labels(run: Run, scorer: str, source: Any) -> Labels:
         DataError: a label cannot be read (names file, line and column), or no sample of the run has the id.
     """
     info = run[scorer].info
-    samples = [Sample(id=name) for name in dict.fromkeys(record.sample for record in run.records)]
+    samples = [Sample(id=name) for name in dict.fromkeys(record.key for record in run.records)]
     labeled = read_labels(source, LabelReader(info.scale, info.lower_is_better), data=samples)
     means: dict[str, float] = {}
     for name, labels in labeled.labels.items():

@@ -136,7 +136,7 @@ def _data(
     for record in run.records:
         if record.scorer in infos:
             weight = () if record.weight is None else (record.weight,)
-            outcomes[record.scorer].append((record.sample, type(record.outcome).__name__, record.value, *weight))
+            outcomes[record.scorer].append((record.key, type(record.outcome).__name__, record.value, *weight))
     in_order, data = watched or run.drawn is not None, dict[str, str]()
     for signature, those in sorted(outcomes.items()):
         names = signature, infos[signature].name, run.titles[signature]

@@ -103,7 +103,7 @@ def sample_size(
         raise ConfigError(f"the power must be between 0 and 1, not {power:g}")
     from evalstone.stats.power import plan_sample_size  # noqa: PLC0415 - numpy
 
-    refuse_weights(((record.sample, record.weight) for record in run.records), "a plan of sample sizes")
+    refuse_weights(((record.key, record.weight) for record in run.records), "a plan of sample sizes")
     pilots = _single_pilot(run) if baseline is None else _paired_pilot(baseline, run, allow_mismatch)
     scorers: list[ScorerPower] = []
     for pilot in pilots:

@@ -45,6 +45,7 @@ from evalstone.types import (
 
 if TYPE_CHECKING:
     from evalstone.results.slices import ScorerSlices, SliceBy
+    from evalstone.results.trials import Reliability
 
 TEXTS = ("input", "output", "reference", "context")
 MAX_IN_MEMORY = 20_000
@@ -177,6 +178,17 @@ class Run:
         from evalstone.results.slices import slices  # noqa: PLC0415 - numpy, which only slices need
 
         return slices(self, by, confidence=confidence)
+
+    def reliability(
+        self, scorer: str | None = None, *, threshold: float | None = None, confidence: float = 0.95
+    ) -> tuple[Reliability, ...]:
+        """How reliably the target passes when it answers again: pass@k, pass^k, and the samples that are flaky.
+
+        Args and errors: those of `evalstone.results.trials.reliability`.
+        """
+        from evalstone.results.trials import reliability  # noqa: PLC0415 - only runs with trials need it
+
+        return reliability(self, scorer, threshold=threshold, confidence=confidence)
 
     def metadata(self) -> dict[str, Any]:
         """What was run, without its results: dataset, judge, scorers."""
@@ -404,13 +416,15 @@ def result_for(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
 
 @dataclass(frozen=True)
 class Scores:
-    """A scorer's values by sample id, in the order of the run."""
+    """A scorer's values by the sample's key, in the order of the run."""
 
     values: Mapping[str, float]
     group_of: Mapping[str, str]
     """The groups of the samples that have one."""
     weight_of: Mapping[str, float]
     """The weights of the samples that have one."""
+    sample_of: Mapping[str, str]
+    """The id of each sample."""
 
     @property
     def groups(self) -> tuple[str, ...] | None:
@@ -422,29 +436,43 @@ class Scores:
         """The weight of each value; None where all are equal."""
         return weight_column(self.values, self.weight_of)
 
+    @property
+    def by_sample(self) -> Scores:
+        """The mean over the trials of each sample, by the sample's id."""
+        trials: dict[str, list[float]] = {}
+        for key, value in self.values.items():
+            trials.setdefault(self.sample_of[key], []).append(value)
+        values = {sample: sum(some) / len(some) for sample, some in trials.items()}
+
+        def once(of: Mapping[str, _T]) -> dict[str, _T]:
+            return {self.sample_of[key]: value for key, value in of.items() if key in self.sample_of}
+
+        groups = {sample: group for sample, group in once(self.group_of).items() if group != sample}
+        return Scores(values, groups, once(self.weight_of), {sample: sample for sample in values})
+
     def only(self, names: Iterable[str]) -> Scores:
         """The values of some of the samples."""
         values = {name: self.values[name] for name in names}
         groups = {name: self.group_of[name] for name in values if name in self.group_of}
         weights = {name: self.weight_of[name] for name in values if name in self.weight_of}
-        return Scores(values, groups, weights)
+        return Scores(values, groups, weights, {name: self.sample_of[name] for name in values})
 
 
 def scores_by_sample(run: Run, signature: str) -> Scores:
-    """A scorer's values by sample id, with the groups and weights of their samples."""
+    """A scorer's values by the sample's key, with the groups and weights of their samples."""
     found = [record for record in run.records if record.scorer == signature and isinstance(record.outcome, Score)]
-    values = {record.sample: record.outcome.value for record in found if isinstance(record.outcome, Score)}
-    return Scores(values, group_of(found), weight_of(found))
+    values = {record.key: record.outcome.value for record in found if isinstance(record.outcome, Score)}
+    return Scores(values, group_of(found), weight_of(found), {record.key: record.sample for record in found})
 
 
 def group_of(records: Iterable[Record]) -> dict[str, str]:
     """The groups of the samples that have one."""
-    return {record.sample: record.group for record in records if record.group is not None}
+    return {record.key: record.group for record in records if record.group is not None}
 
 
 def weight_of(records: Iterable[Record]) -> dict[str, float]:
     """The weights of the samples that have one."""
-    return {record.sample: record.weight for record in records if record.weight is not None}
+    return {record.key: record.weight for record in records if record.weight is not None}
 
 
 def weight_column(samples: Iterable[str], weights: Mapping[str, float]) -> tuple[float, ...] | None:

@@ -134,7 +134,7 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
     keys: dict[str, str] = {}
     for sample in run.dataset:
         value = _field_value(sample, field) if isinstance(field, str) else field(sample)
-        keys[sample.id] = ABSENT if value is None else str(to_jsonable(value))
+        keys[sample.key] = ABSENT if value is None else str(to_jsonable(value))
         names.update(dict.fromkeys(map(str, sample.metadata)))
     if isinstance(field, str) and set(keys.values()) == {ABSENT}:
         raise ConfigError(
