@@ -18,6 +18,7 @@ import coverage_labels
 import coverage_looks
 import coverage_plan
 import coverage_slices
+import coverage_trials
 import coverage_weights
 import decisions
 import numpy as np
@@ -189,6 +190,7 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_agree.calibration_errors,
     coverage_agree.thresholds,
     coverage_agree.components,
+    *coverage_trials.SECTIONS,
     *coverage_weights.SECTIONS,
 )
 

@@ -805,20 +805,28 @@ class StoredTarget:
 
     identity: str
     trials: int
+    scope: str = ""
+    """What its answers have in the ledger in place of a judge."""
+    inputs: tuple[str, ...] = ()
+    """The sample fields that it was given."""
     answers: int = 0
     """How many of its calls gave an answer."""
     failed: int = 0
     """How many gave none."""
+    cached: int = 0
+    """How many of both an earlier run paid for."""
     cost: float | None = None
-    """US dollars, as far as answers report it; None where none does."""
+    """US dollars paid in this run, as far as answers report it; None where none does."""
+    note: str = ""
+    """What to know about its cost, or ""."""
     usage: Usage = NO_USAGE
-    """Tokens, as far as answers report them."""
+    """Tokens paid in this run, as far as answers report them."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """The `mean`, `p50` and `p95` of the seconds that an answer took; empty without answers."""
 
     def __post_init__(self) -> None:
-        if self.trials < 1 or min(self.answers, self.failed) < 0:
-            raise DataError("the target's trials must be 1 or more, its answers and failed 0 or more")
+        if self.trials < 1 or min(self.answers, self.failed, self.cached) < 0:
+            raise DataError("the target's trials must be 1 or more, its answers, failed and cached 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,15 +56,16 @@ RUN_HEADER = (
 
 def run_csv(run: Run) -> Iterator[str]:
     """A run as lines of CSV, in the order of the dataset where it is at hand."""
-    records: dict[str, list[Record]] = {}
+    records: dict[tuple[str, int | None], list[Record]] = {}
     for record in run.records:
-        records.setdefault(record.sample, []).append(record)
+        records.setdefault((record.sample, record.trial), []).append(record)
+    trials = any(trial is not None for _, trial in records)
     rows = (
-        _run_row(record, sample, run.titles)
-        for name, sample in with_texts(run.dataset, tuple(records))
-        for record in records.pop(name)
+        (*_run_row(record, sample, run.titles), *((record.trial,) if trials else ()))
+        for case, sample in with_texts(run.dataset, tuple(records), key=lambda sample: (sample.id, sample.trial))
+        for record in records.pop(case)
     )
-    return csv_rows(RUN_HEADER, rows)
+    return csv_rows((*RUN_HEADER, "trial") if trials else RUN_HEADER, rows)
 
 
 def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -> Sequence[Cell]:

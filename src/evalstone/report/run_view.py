@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import count, digits_for, limits, listed, money, number, p_value, percent, signed
+from evalstone._core.display import count, digits_for, limits, listed, money, number, p_value, percent, sentence, signed
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
 from evalstone.report.quality_view import calibration_notes
 from evalstone.report.samples import goodness, sample_view, with_texts
@@ -137,6 +137,8 @@ def _warnings(run: Run) -> Iterator[str]:
         yield f"The run ended early: {run.stop_reason}. The numbers are those of the samples that were scored."
     if run.failed:
         yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
+    if run.target is not None and run.target.note:
+        yield sentence(run.target.note)
     for name, times in refused_settings(run.warnings).items():
         yield f"The endpoint refused the setting {name}; {count(times, 'answer was', 'answers were')} given without it."
     if times := run.warnings.get(REPEATED_SECRETS):
@@ -146,7 +148,7 @@ def _warnings(run: Run) -> Iterator[str]:
 def _facts(run: Run) -> Iterator[Fact]:
     if run.calls:
         yield Fact("Judge calls", run.calls, run.calls)
-    yield Fact("Cost", money(run.cost), f"cost {money(run.cost)}")
+    yield Fact("Cost", money(run.cost), run.cost_text)
     yield Fact("Duration", f"{run.seconds:.1f} s", f"{run.seconds:.1f} s")
     if text := retries(run.warnings):
         yield Fact("Retries", text, text)

@@ -150,15 +150,34 @@ class Run:
 
     @property
     def cost(self) -> float | None:
-        """US dollars paid in this run; None when a price is unknown.
+        """US dollars paid in this run, for judge calls and, as far as it reports its cost, the target; None when a
+        price is unknown.
 
         Calls that belong to no record, because the run ended first, are not counted. Where a run ended early and no
         record holds a call of its own, the cost is unknown.
         """
         if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
             return None
-        answers = 0.0 if self.target is None else self.target.cost or 0.0
-        return total_cost((answers, *map(attrgetter("cost"), self.summary)))
+        if self.target is None:
+            return self.judge_cost
+        if self.records and not (self.target.answers or self.target.failed):
+            return None  # it was killed, and nobody has added up the costs of the target
+        return total_cost((self.target.cost or 0.0, self.judge_cost))
+
+    @property
+    def judge_cost(self) -> float | None:
+        """US dollars paid for judge calls; None when a price is unknown."""
+        return total_cost(map(attrgetter("cost"), self.summary))
+
+    @property
+    def cost_text(self) -> str:
+        """What the run cost, in words; that of a target is told apart."""
+        if self.target is None or self.cost is None:
+            return f"cost {money(self.cost)}"
+        if self.target.cost is None:
+            return f"judge cost {money(self.judge_cost)}"
+        parts = f"target {money(self.target.cost)}, judge {money(self.judge_cost)}"
+        return f"cost {money(self.cost)} ({parts})"
 
     @property
     def failed(self) -> int:
@@ -256,21 +275,23 @@ class Run:
         """The records as dictionaries, as in `records.jsonl`.
 
         Args:
-            wide: one row per sample instead: its id, its texts where available, and a column with each scorer's
-                value (None where it has no score).
+            wide: one row per sample, or sample and trial, instead: its id, the trial if there are several, its texts
+                where available, and a column with each scorer's value (None where it has no score).
         """
         if not wide:
             return [record.to_dict() for record in self.records]
-        texts = {sample.id: {name: getattr(sample, name) for name in TEXTS} for sample in self.dataset or ()}
-        rows: dict[str, dict[str, Any]] = {}
+        texts = {(one.id, one.trial): {name: getattr(one, name) for name in TEXTS} for one in self.dataset or ()}
+        rows: dict[tuple[str, int | None], dict[str, Any]] = {}
         columns = {
-            signature: title if title not in ("sample", *TEXTS) else signature
+            signature: title if title not in ("sample", "trial", *TEXTS) else signature
             for signature, title in self.titles.items()
         }
         for record in self.records:
-            row = rows.get(record.sample)
+            case = record.sample, record.trial
+            row = rows.get(case)
             if row is None:
-                row = rows[record.sample] = {"sample": record.sample, **texts.get(record.sample, {})}
+                trial = {} if record.trial is None else {"trial": record.trial}
+                row = rows[case] = {"sample": record.sample, **trial, **texts.get(case, {})}
                 row.update(dict.fromkeys(columns.values()))
             row[columns[record.scorer]] = record.value
         return list(rows.values())
@@ -296,10 +317,14 @@ class Run:
 
     @property
     def samples_and_judge(self) -> str:
-        """How many samples, and which judge: "60 samples · judge lexical@2"."""
+        """Samples and trials, target and judge: "60 samples × 4 trials · target app:agent · judge lexical@4"."""
         several = len({judge for line in self.summary for judge in line.judges}) > 1
         judge = "no judge needed" if self.judge == "none" else f"{'judges' if several else 'judge'} {self.judge}"
-        return f"{count(self.samples, 'sample')} · {judge}"
+        samples = count(self.samples, "sample")
+        if self.target is None:
+            return f"{samples} · {judge}"
+        trials = f" × {self.trials:,} trials" if self.trials > 1 else ""
+        return f"{samples}{trials} · target {self.target.identity} · {judge}"
 
     @property
     def calls(self) -> str:
@@ -337,7 +362,9 @@ class Run:
                 yield f"{self.titles[line.info.signature]}: {times:,} × {safe(reason)}"
         if self.corrections:
             yield self.corrections
-        yield " · ".join(filter(None, (self.calls, f"cost {money(self.cost)}", f"{self.seconds:.1f} s")))
+        if self.target is not None and self.target.note:
+            yield sentence(self.target.note)
+        yield " · ".join(filter(None, (self.calls, self.cost_text, f"{self.seconds:.1f} s")))
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]

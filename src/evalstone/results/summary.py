@@ -283,7 +283,8 @@ class SummaryBuilder:
             questions=self.questions,
             cached=self.cached,
             cost=self.cost,
-            reasons=tuple(self.reasons.most_common(TOP_REASONS)),
+            # Equal counts by text: an interrupted run ends with the same table, whatever came first in it.
+            reasons=tuple(sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))[:TOP_REASONS]),
             corrections=self.corrections,
             corrected=self.corrected,
             lost=self.lost,
