@@ -458,7 +458,7 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "runs are compared though their weights differ",
-        "src/evalstone/results/run.py",
+        "src/evalstone/results/scores.py",
         '        if one != other:\n            raise ConfigError(\n                f"sample {name!r:.80} has a weight',
         '        if False:\n            raise ConfigError(\n                f"sample {name!r:.80} has a weight',
         ("tests/results/test_weights.py",),

@@ -17,7 +17,8 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
-from evalstone.results.run import OfScorer, Run, Scores, refuse_weights, scores_by_sample
+from evalstone.results.run import OfScorer, Run
+from evalstone.results.scores import Scores, refuse_weights, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Sample, reaches

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from evalstone._core.json import to_jsonable
 from evalstone._core.sync import is_async
 from evalstone.errors import ConfigError, unknown
-from evalstone.results.run import OfScorer, Run, scores_by_sample
+from evalstone.results.run import OfScorer, Run
+from evalstone.results.scores import scores_by_sample
 from evalstone.stats.intervals import Interval
 from evalstone.stats.multiple_testing import adjust_p_values
 from evalstone.types import Sample
