@@ -443,6 +443,27 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/stats/test_bounded_mean.py",),
     ),
     Mutant(
+        "unseen samples weigh as little as the lightest one",
+        "src/evalstone/stats/weighted_mean.py",
+        "return max(weight for _, weight, _ in self.points)",
+        "return min(weight for _, weight, _ in self.points)",
+        ("tests/stats/test_weighted_mean.py",),
+    ),
+    Mutant(
+        "a gate ignores weights",
+        "src/evalstone/results/gate.py",
+        "weights = weight_column(samples, weight_of(records))",
+        "weights = None",
+        ("tests/results/test_weights.py",),
+    ),
+    Mutant(
+        "runs are compared though their weights differ",
+        "src/evalstone/results/scores.py",
+        '        if one != other:\n            raise ConfigError(\n                f"sample {name!r:.80} has a weight',
+        '        if False:\n            raise ConfigError(\n                f"sample {name!r:.80} has a weight',
+        ("tests/results/test_weights.py",),
+    ),
+    Mutant(
         "McNemar's test is the exact one",
         "src/evalstone/stats/paired_tests.py",
         "binomial_cdf(k, n, 0.5) + binomial_cdf(k - 1, n, 0.5)",
@@ -494,15 +515,15 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "the drift of runs ignores the confidence",
         "src/evalstone/results/drift.py",
-        "scale=scale, confidence=confidence, tolerance=tolerance",
-        "scale=scale, tolerance=tolerance",
+        "confidence=confidence, tolerance=tolerance",
+        "tolerance=tolerance",
         ("tests/results/test_drift.py",),
     ),
     Mutant(
         "the drift of runs ignores the tolerance",
         "src/evalstone/results/drift.py",
-        "scale=scale, confidence=confidence, tolerance=tolerance",
-        "scale=scale, confidence=confidence",
+        "confidence=confidence, tolerance=tolerance",
+        "confidence=confidence",
         ("tests/results/test_drift.py",),
     ),
     # ---- Verdicts ----
@@ -551,7 +572,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate takes the samples of a group for independent",
         "src/evalstone/results/gate.py",
-        "group_labels(samples, _groups(theirs.values()) | _groups(ours.values()))",
+        "group_labels(samples, group_of(theirs.values()) | group_of(ours.values()))",
         "None",
         ("tests/results/test_gate.py",),
     ),
@@ -572,8 +593,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate takes a run that its own gate stopped for one of a fixed size",
         "src/evalstone/results/gate.py",
-        "info.scale, groups, stopped=stopped, human=human, strata=strata)",
-        "info.scale, groups, human=human, strata=strata)",
+        "info.scale, groups, weights, stopped, human, strata)",
+        "info.scale, groups, weights, False, human, strata)",
         ("tests/results/test_gate.py",),
     ),
     Mutant(

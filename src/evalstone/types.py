@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from numbers import Real
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from evalstone._core.json import content_hash, to_jsonable
@@ -412,7 +414,7 @@ class Sample:
     instructions: str | None = None
     """The system prompt."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Anything else. `group` names the cluster that the sample belongs to."""
+    """Anything else. `group` names the cluster that the sample belongs to, `weight` how many samples it stands for."""
     trajectory: Trajectory | None = None
     """The steps that the agent took; plain data is accepted too."""
     expected_trajectory: TrajectoryExpectation | None = None
@@ -437,6 +439,8 @@ class Sample:
         for message in self.messages:
             if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"messages must be Message values, not {type(message).__name__}")
+        if "weight" in self.metadata:
+            _check_weight(self.metadata["weight"], f"sample {self.id!r:.80}: " if self.id else "")
         if not self.id:
             object.__setattr__(self, "id", self.content_hash[:16])
 
@@ -445,6 +449,14 @@ class Sample:
         """`group` in the metadata. Samples of one group, such as the turns of a conversation, are not independent."""
         group = self.metadata.get("group")
         return None if group is None or group == "" else str(group)
+
+    @property
+    def weight(self) -> float | None:
+        """`weight` in the metadata: how many samples of the population this one stands for, a finite number above 0.
+
+        Only the ratios of weights count. None counts as 1.
+        """
+        return float(self.metadata["weight"]) if "weight" in self.metadata else None
 
     @functools.cached_property
     def content_hash(self) -> str:
@@ -469,6 +481,15 @@ class Sample:
 
     def __hash__(self) -> int:
         return hash((self.id, self.content_hash))
+
+
+LARGEST = sys.float_info.max
+
+
+def _check_weight(weight: object, where: str = "") -> None:
+    if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < cast("float", weight) <= LARGEST:
+        told = f"weight must be a finite number above 0, not {weight!r:.60}"
+        raise DataError(f"{where}{told} (a `weight` in the metadata weights means; give anything else another name)")
 
 
 def passages(value: object) -> tuple[str, ...] | None:
@@ -639,6 +660,12 @@ class Record:
     seconds: float = 0.0
     group: str | None = None
     """The sample's `group`."""
+    weight: float | None = None
+    """The sample's `weight`."""
+
+    def __post_init__(self) -> None:
+        if self.weight is not None:
+            _check_weight(self.weight)
 
     @property
     def cost(self) -> float | None:
@@ -667,6 +694,7 @@ class Record:
             "cost": self.cost,
             "error": _error(outcome) if isinstance(outcome, Failed) else None,
             **({} if self.group is None else {"group": self.group}),
+            **({} if self.weight is None else {"weight": self.weight}),
         }
 
     @classmethod

@@ -50,7 +50,7 @@ def csv_rows(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[
 
 RUN_HEADER = (
     "sample", "scorer", "outcome", "value", "scale", "reason", "question", "answer", "group", "seconds", "cost",
-    "signature",
+    "signature", "weight",
 )  # fmt: skip
 
 
@@ -82,6 +82,7 @@ def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -
         record.seconds,
         record.cost,
         record.scorer,
+        record.weight,
     )
 
 
@@ -102,10 +103,11 @@ def _comparison_row(line: ScorerComparison) -> Sequence[Cell]:
     result = line.result
     difference, paired = result.difference, None if isinstance(result, UnpairedComparison) else result
     changed = None if paired is None else paired.mcnemar
+    ranks = None if paired is None or paired.wilcoxon is None else paired.wilcoxon.p_value
     return (
         line.title, line.a, line.b, line.field, line.key, difference.n, result.mean_a, result.mean_b, difference.mean,
         difference.low, difference.high, result.p_value, line.adjusted_p_value,
         *((None,) * 4 if paired is None else (paired.cohen_dz, paired.wins, paired.ties, paired.losses)),
-        line.verdict, line.info.signature, None if paired is None else paired.wilcoxon.p_value,
+        line.verdict, line.info.signature, ranks,
         None if changed is None else changed.p_value,
     )  # fmt: skip

@@ -31,7 +31,7 @@ from evalstone.report.view import (
 )
 from evalstone.results.human_labels import LABELS_OF_SLICE, PPIResult, RoganGladenResult
 from evalstone.results.power_analysis import detectable_note
-from evalstone.results.run import Run
+from evalstone.results.run import Run, weighted_note
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.stats.intervals import Interval
@@ -181,7 +181,7 @@ def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequ
             counts[record.scorer][min(BINS - 1, int(BINS * (record.outcome.fraction + TOLERANCE)))] += 1
     columns = (
         words("scorer"),
-        Column("mean"),
+        Column("weighted mean" if weighted(run) else "mean"),
         words("95% CI"),
         words("distribution"),
         Column("scored", informative=False),
@@ -201,6 +201,11 @@ def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequ
                 (doubts if doubtful else quality).append((line, text))
     notes = (*run_notes(run), *_by_scorer(run, quality))
     return Section("Scores", tables=(scores,), warnings=tuple(_by_scorer(run, doubts)), notes=notes, legend=legend)
+
+
+def weighted(run: Run) -> bool:
+    """Whether a mean of the run is weighted."""
+    return any(line.interval is not None and line.interval.effective is not None for line in run.summary)
 
 
 def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence[Cell]:
@@ -253,6 +258,8 @@ def _cautions(line: ScorerSummary) -> Iterator[str]:
     interval = line.interval
     if interval is not None and interval.groups is not None:
         yield f"clustered samples: cluster-robust interval ({count(interval.groups, 'cluster')})"
+    if interval is not None and interval.effective is not None:
+        yield weighted_note(interval.effective, interval.n)
     if interval is not None and interval.caution:
         yield interval.caution
 
@@ -310,11 +317,14 @@ def _missing(run: Run) -> Iterator[Section]:
 
 # ---- Slices ----
 
-SLICE_NOTE = (
-    "p: one-sided permutation test of whether the slice is worse than the other samples, Holm-adjusted over all slices "
-    "and scorers. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean "
-    "drawn toward the other slices, a better guess of what a repetition would show."
-)
+
+def _slice_note(weighted: bool) -> str:
+    test = "test of the difference of weighted means" if weighted else "permutation test"
+    return (
+        f"p: one-sided {test} of whether the slice is worse than the other samples, Holm-adjusted over all slices and "
+        "scorers. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean "
+        "drawn toward the other slices, a better guess of what a repetition would show."
+    )
 
 
 def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
@@ -329,9 +339,8 @@ def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
     if results:
         titles = listed(result.title for result in results)
         lead = lead or ["No slice is significantly worse than the other samples."]
-        yield Section(
-            f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=(SLICE_NOTE,), folded=True
-        )
+        notes = (_slice_note(any(result.weighted for result in results)),)
+        yield Section(f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=notes, folded=True)
 
 
 def _slice_table(result: ScorerSlices) -> Table:
@@ -340,7 +349,7 @@ def _slice_table(result: ScorerSlices) -> Table:
     columns = (
         words(f"{result.title} by slice"),
         Column("n", informative=False),
-        Column("mean"),
+        Column("weighted mean" if result.weighted else "mean"),
         words(f"{level} CI"),
         Column("vs. other samples"),
         words(f"{level} CI of the difference"),

@@ -37,7 +37,6 @@ from evalstone.types import (
     RunKind,
     RunMetadata,
     Sample,
-    Score,
     installed_version,
     total_cost,
 )
@@ -306,6 +305,8 @@ class Run:
         for line in self.summary:
             if line.doubt:
                 yield f"{self.titles[line.info.signature]}: {line.doubt}"
+            if line.interval is not None and line.interval.effective is not None:
+                yield f"{self.titles[line.info.signature]}: {weighted_note(line.interval.effective, line.scored)}"
             for reason, times in line.reasons:
                 yield f"{self.titles[line.info.signature]}: {times:,} × {safe(reason)}"
         if self.corrections:
@@ -336,6 +337,13 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {len(self.records)} records of {len(self.scorers)} scorers>"
+
+
+def weighted_note(effective: float, n: int) -> str:
+    """That a mean is weighted, and how much its samples say. effective: Kish's number of them."""
+    return (
+        f"weighted mean: {count(n, 'sample')} of unequal weight say about as much as {effective:,.0f} of equal weight"
+    )
 
 
 def _numbers(line: ScorerSummary) -> tuple[str, ...]:
@@ -378,29 +386,6 @@ def result_for(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
         if item.info.signature == signature:
             return item
     raise ConfigError(f"there is no result for {scorer}: too few samples have a score")
-
-
-def scores_by_sample(run: Run, signature: str) -> tuple[Mapping[str, float], Mapping[str, str]]:
-    """A scorer's values by sample id, and the groups of the samples that have one."""
-    values: dict[str, float] = {}
-    groups: dict[str, str] = {}
-    for record in run.records:
-        if record.scorer == signature and isinstance(record.outcome, Score):
-            values[record.sample] = record.outcome.value
-            if record.group is not None:
-                groups[record.sample] = record.group
-    return values, groups
-
-
-def group_labels(samples: Mapping[str, object] | Sequence[str], groups: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The group of each sample, a unique one where it has none; None where no sample has one."""
-    return tuple(groups.get(name, f"\0{name}") for name in samples) if groups else None
-
-
-def scores_in_order(run: Run, signature: str) -> tuple[Sequence[float], tuple[str, ...] | None]:
-    """A scorer's values in the order of the run, with their groups (None where no sample has one)."""
-    values, groups = scores_by_sample(run, signature)
-    return array("d", values.values()), group_labels(values, groups)
 
 
 class SpillingRecords(Sequence[Record]):

@@ -403,6 +403,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
         steps=tuple(recording.calls),
         seconds=time.perf_counter() - started,
         group=sample.group,
+        weight=sample.weight,
     )
 
 
