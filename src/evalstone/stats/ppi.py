@@ -32,7 +32,7 @@ import numpy as np
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
 from evalstone.stats.comparison import difference_interval
-from evalstone.stats.intervals import Interval, check_confidence, mean_interval
+from evalstone.stats.intervals import Interval, check_confidence, mean_interval, mover
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
 
@@ -69,7 +69,7 @@ class _Sum:
         """How far the limit is from the mean; about how far it would be with so many times as many labels."""
         far = [abs(part.mean - part.limit(alpha, side, share=share)) for part in self.parts]
         far[0] /= math.sqrt(times)
-        return math.sqrt(math.fsum(x * x for x in far) + 2 * self.correlation * far[0] * far[-1] * (len(far) > 1))
+        return mover(*far, correlation=self.correlation if len(far) > 1 else 0.0)
 
 
 @dataclass(frozen=True)
