@@ -111,3 +111,11 @@ def test_strata_of_labeled_pairs_are_those_of_the_run_that_the_labels_were_chose
     assert labeled_pairs(pair, ({**both, "s3": 0.5}, {**both, "s4": 0.5}), ())["strata"] == tuple(
         zip(first, second, strict=True)
     )
+
+
+def test_errors_of_labels_name_no_option_that_only_calibrate_has() -> None:
+    for label, told in ((7, r"must be in \[0, 1\], not 7"), ("perhaps", "supported or unsupported, not 'perhaps'")):
+        with pytest.raises(DataError, match=told):
+            load_labels(run_of(ANSWERS), "given", [{"id": "s1", "label": label}, {"id": "s2", "label": 0.5}])
+    with pytest.raises(DataError, match=r"no column of labels .*name it label$"):
+        load_labels(run_of(ANSWERS), "given", [{"id": "s1", "verdict_of_ann": 1}])
