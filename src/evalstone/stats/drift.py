@@ -15,8 +15,8 @@ import numpy as np
 
 from evalstone.errors import ConfigError
 from evalstone.stats._arrays import column
-from evalstone.stats.comparison import Comparison, compare_pairs
-from evalstone.stats.intervals import check_number
+from evalstone.stats.comparison import Comparison, compare_pairs, differences
+from evalstone.stats.intervals import Interval, check_number, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 
 
@@ -31,8 +31,8 @@ class Drift:
     """"drifted" if the adjusted p-value is at most 1 - confidence; otherwise "stable" if the interval of the mean
     change is within ± tolerance; otherwise "inconclusive": too few anchors."""
     tolerance: float
-    changed: float
-    """The share of anchors whose score changed, in [0, 1]."""
+    changed: Interval
+    """The share of anchors whose score changed, in [0, 1], with its interval."""
     mean_change: float
     """Mean |now - before|, which shows a judge that changes in both directions."""
     largest_change: float
@@ -80,7 +80,10 @@ def drift(
     if comparison is None:
         return None
     change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
-    changed = 1 - comparison.ties / comparison.n
+    moved = (differences(column("before", before), column("now", now)) != 0).astype(np.float64).tolist()
+    changed = mean_interval(moved, low=0.0, high=1.0, confidence=confidence, groups=groups)
+    if changed is None:
+        return None
     found = Drift(comparison, 1.0, "inconclusive", tolerance, changed, float(change.mean()), float(change.max()))
     return _judged(found, found.p_value)
 
