@@ -459,10 +459,9 @@ def _mean_rows(result: PPIResult) -> Iterator[tuple[str, Interval | None, str]]:
 
 def _judge_error(result: PPIResult | RoganGladenResult) -> Iterator[str]:
     if isinstance(result, PPIResult) and result.result.bias is not None:
-        off = signed(result.result.bias, digits_for(result.info.scale))
-        saved = result.result.variance_reduction
-        added = f"; its scores replace {percent(saved)} of the labels' variance" if saved else ""
-        yield f"on the labeled samples the judge's score is off by {off} on average{added}"
+        off, digits = result.result.bias, digits_for(result.info.scale)
+        between = f"{100 * off.confidence:g}% CI {limits(off.low, off.high, digits, sign=True)}"
+        yield f"by the labels, the judge's score is off by {signed(off.mean, digits)} on average ({between})"
         if text := more_labels(result.result, result.info.scale):
             yield text
 
