@@ -114,7 +114,8 @@ def load_labels(run: Run, scorer: str, source: Any) -> Labels:
     """
     info = run[scorer].info
     samples = [Sample(id=name) for name in dict.fromkeys(record.sample for record in run.records)]
-    labeled = read_labels(source, LabelReader(info.scale, info.lower_is_better), data=samples)
+    reader = LabelReader(info.scale, info.lower_is_better, has_options=False)
+    labeled = read_labels(source, reader, data=samples)
     means: dict[str, float] = {}
     for name, labels in labeled.labels.items():
         numbers = [label for label in labels if label is not None]
