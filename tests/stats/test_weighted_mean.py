@@ -157,7 +157,7 @@ def test_comparisons_of_weighted_samples_have_weighted_figures_and_no_others() -
     assert many.pairs[0].comparison == found
     changed = drift(a, b, weights=weights)
     assert changed is not None
-    assert (changed.changed, changed.mean_change) == pytest.approx((4 / 6, 4 / 6))
+    assert (changed.changed.mean, changed.mean_change) == pytest.approx((4 / 6, 4 / 6))
     assert changed.p_value == found.p_value
 
 
