@@ -8,7 +8,8 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError
-from evalstone.results.run import OfScorer, Run, group_labels, weight_column
+from evalstone.results.run import OfScorer, Run
+from evalstone.results.scores import group_labels, weight_column
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.types import Record, Score, Skipped, reaches
