@@ -35,6 +35,8 @@ WHOLE = Sample(
     metadata={"n": 1, "nested": {"x": [None, True]}, "bidi": "\u202e\u2028\x00"},
     trajectory=Trajectory(steps=(TrajectoryStep(step_type="tool_call", name="look"),)),
     expected_trajectory=TrajectoryExpectation(steps=(ExpectedStep(name="look"),)),
+    state={"rows": [1]},
+    trial=2,
 )
 
 
@@ -44,6 +46,7 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
     back = StoredSamples(tmp_path / "s.jsonl")
     assert list(back) == samples
     assert [sample.metadata for sample in back] == [sample.metadata for sample in samples]
+    assert [sample.trial for sample in back] == [2, None, None]
     assert version_of(back) == version_of(samples)
 
 
@@ -68,3 +71,38 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_text('{"id": "a"}\n{\n')
     with pytest.raises(DataError, match=r"s\.jsonl, line 2"):
         list(StoredSamples(tmp_path / "s.jsonl"))
+
+
+def test_trials_load_as_samples_of_one_group(tmp_path: Path) -> None:
+    trials = [Sample(id=id, output=f"{id} {n}", metadata=data, trial=n) for id, data in GROUPS for n in (1, 2, 3)]
+    write_samples(tmp_path / "s.jsonl", trials)
+    loaded = list(load(tmp_path / "s.jsonl"))
+    assert [sample.id for sample in loaded] == ["a", "a-2", "a-3", "b", "b-2", "b-3"]
+    assert [sample.output for sample in loaded] == [sample.output for sample in trials]
+    assert [sample.group for sample in loaded] == ["a", "a", "a", "g", "g", "g"]
+    assert [sample.metadata["trial"] for sample in loaded] == [1, 2, 3, 1, 2, 3]
+
+
+GROUPS: list[tuple[str, dict[str, str]]] = [("a", {}), ("b", {"group": "g"})]
+
+
+def test_large_files_of_trials_load_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = [Sample(id=id, output=f"{id} {n}", state=[n], trial=n) for id in "ab" for n in (1, 2, 3)]
+    write_samples(tmp_path / "s.jsonl", trials)
+    whole = load(tmp_path / "s.jsonl")
+    monkeypatch.setattr("evalstone.datasets.loading.STREAMED_FROM", 1)
+    streamed = load(tmp_path / "s.jsonl")
+    assert list(streamed) == list(whole)
+    assert streamed.version == whole.version
+
+
+def test_a_column_trial_among_columns_of_one_s_own_is_metadata() -> None:
+    (sample,) = load([{"id": "p7", "output": "x", "trial": 3, "site": "Oslo"}])
+    assert (sample.id, sample.group, sample.metadata) == ("p7", None, {"trial": 3, "site": "Oslo"})
+
+
+def test_a_state_is_an_object_or_a_list_and_any_value_where_it_is_mapped() -> None:
+    rows = [{"output": "x", "state": state} for state in ({"a": 1}, [1], "CA", None)]
+    assert [sample.state for sample in load(rows)] == [{"a": 1}, [1], None, None]
+    assert [sample.metadata for sample in load(rows)] == [{}, {}, {"state": "CA"}, {}]
+    assert [sample.state for sample in load(rows, mapping={"state": "state"})] == [{"a": 1}, [1], "CA", None]

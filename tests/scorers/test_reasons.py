@@ -21,6 +21,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "tool_not_called": {"tool": "search"},
     "tool_order": {"tools": ("search",)},
     "max_tool_calls": {"limit": 1},
+    "latency": {"limit": 1},
+    "cost": {"limit": 1},
+    "tokens": {"limit": 1},
 }
 
 

@@ -73,6 +73,7 @@ EXIT_CODES = {
 }
 
 TOPICS = {
+    "Target": "target trials target_version target_timeout target_concurrency",
     "Judge": "judge base_url budget no_cache per_judge",
     "Running": "concurrency batch wait dry_run",
     "Thresholds": "fail_under fail_over gate minimum maximum max_regression pass_rate",

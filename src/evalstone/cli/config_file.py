@@ -7,6 +7,9 @@
     ledger = "sqlite:///runs.db"
     budget = 5.0
 
+    trials = 4
+    target = "my_app:agent"                 # or a table: [target] address = "my_app:agent", timeout = 60
+
     [map]
     output = "answer"
 
@@ -32,7 +35,7 @@ from evalstone.ledger.base import DEFAULT_LEDGER
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-LEAST = {"limit": 1, "concurrency": 1, "budget": 0, "top": 0}
+LEAST = {"limit": 1, "trials": 1, "concurrency": 1, "budget": 0, "top": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,8 @@ class RunConfig:
     data: str
     scorers: list[str | dict[str, Any]] = field(default_factory=lambda: ["faithfulness", "context_relevance"])
     judge: str | dict[str, Any] = "lexical"
+    target: str | dict[str, Any] | None = None
+    trials: int = 1
     limit: int | None = None
     map: dict[str, str | list[str]] = field(default_factory=dict[str, str | list[str]])
     out: str | None = None
@@ -70,6 +75,11 @@ def load_config(data: str, **options: Any) -> RunConfig:
     """
     is_toml = data.endswith(".toml")
     settings: dict[str, Any] = _read(Path(data)) if is_toml else {"data": data}
+    target: dict[str, Any] = options.get("target") or {}
+    if target and "address" not in target and isinstance(settings.get("target"), str):
+        settings["target"] = {"address": settings["target"]}
+    elif "address" in target:
+        settings.pop("target", None)  # its settings were for another one
     for name, value in options.items():
         if isinstance(value, Mapping) and isinstance(settings.get(name), dict):
             settings[name] |= value
@@ -109,9 +119,24 @@ def _read(file: Path) -> dict[str, Any]:
     for key in ("data", "out", "html", "markdown", "ledger"):
         if isinstance(path := settings.get(key), str) and "://" not in path and path not in ("", "-"):
             settings[key] = str(file.parent / path)
+    if isinstance(target := settings.get("target"), str):
+        settings["target"] = _beside(file, target)
+    elif isinstance(target, dict):
+        table = cast("dict[str, Any]", target)
+        address = table.get("address")
+        settings["target"] = {**table, "address": _beside(file, address)} if isinstance(address, str) else table
     if "judge" in settings:
         settings["judge"] = _with_logs_beside(file, settings["judge"])
     return settings
+
+
+def _beside(file: Path, address: str) -> str:
+    """A target's address with its file or folder, if it names one, relative to the file that names the target."""
+    code, is_code, function = address.rpartition(".py:")
+    if is_code:
+        return f"{file.parent / f'{code}.py'}:{function}"
+    kind, _, folder = address.partition(":")
+    return f"replay:{file.parent / folder}" if kind == "replay" and (file.parent / folder).is_dir() else address
 
 
 def _with_logs_beside(file: Path, judge: Any) -> Any:

@@ -10,6 +10,7 @@ import evalstone
 from evalstone._core.display import count
 from evalstone.cli import options
 from evalstone.cli.catalog import calibrations_table
+from evalstone.cli.dry_run import expense, show_judges
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
     check_outputs,
@@ -22,7 +23,7 @@ from evalstone.cli.output import (
     table,
     to_stderr,
 )
-from evalstone.cli.run import INTERRUPTION, RESUME, expense, interruptible, show_judges
+from evalstone.cli.run import INTERRUPTION, RESUME, interruptible
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import typer
 
+from evalstone._core.display import joined
 from evalstone.cli.output import to_stderr
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.results import run as results
     from evalstone.results.summary import ScorerInfo
+    from evalstone.targets import Target as Targets
 
 
 V = TypeVar("V")
@@ -85,6 +90,22 @@ Concurrency = Annotated[
 ]
 DryRun = Annotated[bool, option("--dry-run", "Estimate calls, tokens and cost without calling the judge.")]
 Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
+
+# Target
+Target = Annotated[
+    Value, option("--target ADDRESS", "What answers the samples before they are scored, such as my_app:agent.")
+]
+Trials = Annotated[int | None, option("--trials N", "How often the target answers each sample. Default: 1.", min=1)]
+TargetVersion = Annotated[
+    Value,
+    option("--target-version V", "The target's version, so that later runs use the answers that it gave in this one."),
+]
+TargetTimeout = Annotated[
+    float | None, option("--target-timeout SECONDS", "How long one answer of the target may take. Default: 120.")
+]
+TargetConcurrency = Annotated[
+    int | None, option("--target-concurrency N", "Maximum number of concurrent target calls. Default: 8.", min=1)
+]
 
 # Saved runs
 Ledger = Annotated[
@@ -247,6 +268,47 @@ def _refuse_foreign(scorer: str) -> None:
             f"evalstone scorers --from {tool} {name}" for tool in dict.fromkeys(tool for tool, _ in found)
         )
         raise ConfigError(f"{name} is {' or '.join(ours)} here; see {lists}")
+
+
+def target_settings(
+    address: str | None, version: str | None, timeout: float | None, concurrency: int | None
+) -> dict[str, Any]:
+    """The options of a target as its table."""
+    given = {"address": address, "version": version, "timeout": timeout, "max_concurrency": concurrency}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -> Any:
+    """A target as it was named; the module of `module:function` is imported from the folder, where it isn't installed.
+
+    Raises ConfigError for settings without an address, and as the import does.
+    """
+    table = {"address": target} if isinstance(target, str) else target
+    if table is None:
+        return None
+    address = table.get("address")
+    if not isinstance(address, str) or not address.strip():
+        named = (
+            "the target's address is empty" if address == "" else f"no target is named, only its {joined(list(table))}"
+        )
+        raise ConfigError(f"{named}; use --target ADDRESS, or address = … in [target]")
+    module = address.partition(":")[0].replace(".", "/")
+    if any(Path(folder, place).exists() for place in (f"{module}.py", module)) and re.fullmatch(_FUNCTION, address):
+        from evalstone.scorers.registry import import_from
+
+        with suppress(ImportError):  # parse_target says what is wrong
+            import_from(Path(folder), address.partition(":")[0])
+    return table
+
+
+_FUNCTION = r"[^\W\d][\w.]*:[^\W\d][\w.]*"
+
+
+def say_code(target: Targets | None) -> None:
+    """Say which file a target's function is from, for it was run."""
+    function = getattr(target, "function", None)
+    if file := getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None):
+        to_stderr(f"Target code: {file}")
 
 
 def ledger_option(ledger: str | None) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evalstone.results.compare import Correction
     from evalstone.results.gate import Missing
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
-    from evalstone.types import StoredScorer
+    from evalstone.types import StoredScorer, StoredTarget
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
@@ -452,9 +452,10 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
     if not found:
         screen.print(f"No runs found in {safe(', '.join(map(shown, places)), 2000)}.")
         return
-    rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means")
-    for row in found:
-        run = RunMetadata.of(row, str(row.get("run")))
+    runs = [RunMetadata.of(row, str(row.get("run"))) for row in found]
+    targets = ("target",) if any(run.target is not None for run in runs) else ()
+    rows = table("run", "started (UTC)", "name", "tags", "dataset", *targets, "judge", "means")
+    for row, run in zip(found, runs, strict=True):
         titles = scorer_titles([*map(ScorerInfo.of, run.scorers)])
         means = ", ".join(f"{titles[one.signature]} {_mean(one)}" for one in run.scorers)
         unfinished = " (incomplete)" if run.stop_reason or "cost" not in row else ""
@@ -464,11 +465,17 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
             run.name,
             ", ".join(run.tags),
             f"{run.dataset.name} ({run.dataset.samples:,})",
+            *(() if not targets else ("",) if run.target is None else (_target(run.target),)),
         )
         rows.add_row(
             *(safe(cell, 400) for cell in cells), short_judge(run.judge.identity), safe(means, 400) + unfinished
         )
     screen.print(rows)
+
+
+def _target(target: StoredTarget) -> str:
+    """A target, and how often it answered each sample."""
+    return target.identity + (f" × {target.trials:,}" if target.trials > 1 else "")
 
 
 def _mean(scorer: StoredScorer) -> str:

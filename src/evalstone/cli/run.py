@@ -28,7 +28,6 @@ from evalstone.cli.output import (
     deliver,
     documents,
     json_lines,
-    table,
     to_stderr,
 )
 from evalstone.errors import ConfigError, RunAborted, StorageError
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.results.gate import Missing
     from evalstone.results.summary import ScorerInfo
-    from evalstone.run.dry_run import JudgeEstimate
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
 
@@ -61,6 +59,11 @@ def run(
     scorer: Annotated[
         Values, option("--scorer -s SCORER", f"{SCORER} Repeatable. Default: faithfulness and context_relevance.")
     ] = None,
+    target: options.Target = None,
+    trials: options.Trials = None,
+    target_version: options.TargetVersion = None,
+    target_timeout: options.TargetTimeout = None,
+    target_concurrency: options.TargetConcurrency = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
@@ -109,6 +112,8 @@ def run(
     config = load_config(
         data,
         scorers=scorer,
+        target=options.target_settings(target, target_version, target_timeout, target_concurrency),
+        trials=trials,
         judge=judge,
         budget=budget,
         no_cache=no_cache,
@@ -129,13 +134,20 @@ def run(
         markdown=markdown,
         top=top,
     )
-    folder = "." if scorer or not data.endswith(".toml") else Path(data).parent
+    beside = Path(data).parent if data.endswith(".toml") else "."
     config = replace(
         config,
-        scorers=options.scorer_specs(config.scorers, folder),
+        scorers=options.scorer_specs(config.scorers, "." if scorer else beside),
+        target=options.target_spec(config.target, "." if target else beside),
         judge=options.judge_spec(config.judge, base_url),
     )
-    return _dry_run(config) if dry_run else _run(config, quiet=quiet, verbose=verbose, as_json=as_json)
+    if dry_run:
+        from evalstone.cli.dry_run import show_estimate
+
+        plan, _ = _plan(config, calls_judge=False)
+        show_estimate(plan, config)
+        return ExitCode.OK
+    return _run(config, quiet=quiet, verbose=verbose, as_json=as_json)
 
 
 def demo(out: options.Out = "results/demo", ledger: options.Ledger = None) -> int:
@@ -245,6 +257,8 @@ def _run(
                 plan.dataset,
                 plan.scorers,
                 judge=plan.judge,
+                target=plan.target,
+                trials=plan.trials,
                 concurrency=config.concurrency,
                 ledger=config.ledger,
                 progress=not quiet and not verbose,
@@ -294,7 +308,10 @@ def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False)
     dataset = evalstone.load(config.data, mapping=config.map)
     if config.limit is not None and config.limit < len(dataset):
         dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
-    plan = plan_for(dataset, config.scorers, judge=config.judge)
+    plan = plan_for(dataset, config.scorers, judge=config.judge, target=config.target, trials=config.trials)
+    options.say_code(plan.target)
+    if config.batch and plan.target is not None:
+        raise ConfigError("--batch can't be used with a target; save its answers with --out, then score samples.jsonl")
     if config.wait and not config.batch:
         raise ConfigError("--wait requires --batch")
     if config.batch and config.no_cache:
@@ -397,7 +414,8 @@ def _print_record(record: evalstone.Record, title: str) -> None:
             text = f"skipped: {reason}"
         case failed:
             text = f"failed: {failed.error}"
-    to_stderr(f"{record.sample}: {title} {text} ({record.seconds:.2f} s)")
+    trial = "" if record.trial is None else f", trial {record.trial}"
+    to_stderr(f"{record.sample}{trial}: {title} {text} ({record.seconds:.2f} s)")
 
 
 def _stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
@@ -500,60 +518,3 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
         return ExitCode.FAILED_THRESHOLD
     ended = result.complete or result.stop_reason == DECIDED
     return ExitCode.OK if ended and options.answered(result) else ExitCode.FAILURES
-
-
-def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = "") -> str:
-    """What judge calls would cost, in a line."""
-    cost = "cost unknown" if price is None else f"about {money(price)}{how}"
-    tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
-    return f"{count(calls, 'call')}, {tokens}, {cost}; retries and reasoning tokens not included"
-
-
-def show_judges(judges: Sequence[JudgeEstimate]) -> None:
-    """Print what each judge would be asked, where there are several."""
-    if len(judges) < 2:
-        return
-    names = ("calls", "input tokens", "output tokens", "cost")
-    rows = table("judge", *names, numbers=names)
-    for one in judges:
-        cost = "unknown" if one.cost is None else money(one.cost)
-        counts = (f"{number:,}" for number in (one.calls, one.usage.input, one.usage.output))
-        rows.add_row(safe(one.judge, 200), *counts, cost)
-    console().print(rows)
-
-
-def _dry_run(config: RunConfig) -> int:
-    """Print what a run would ask and cost."""
-    from evalstone._core import sync
-    from evalstone.judges.providers.base import at_batch_price
-    from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
-
-    plan, _ = _plan(config, calls_judge=False)
-    work = sync.run(estimate(plan, ledger=None if config.no_cache else config.ledger))
-    screen = console()
-    screen.print(safe(f"{plan.dataset.name}: {count(work.samples, 'sample')} · judge {work.judge} · dry run", 2000))
-    names = ("calls", "shared", "cached", "input tokens", "output tokens", "skipped")
-    rows = table("scorer", *names, numbers=names)
-    for line in work.scorers:
-        counts = (line.calls, line.shared, line.answered, line.usage.input, line.usage.output, line.skipped)
-        rows.add_row(line.name, *(f"{number:,}" for number in counts))
-    screen.print(rows)
-    for line in work.scorers:
-        if line.failed:
-            failed = f"{line.name}: {count(line.failed, 'sample')} would fail: {line.error}"
-            screen.print(safe(failed, 2000), style="yellow")
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
-    screen.print(f"Judge calls: {kinds}")
-    show_judges(work.judges)
-    price = at_batch_price(work.cost) if config.batch else work.cost
-    screen.print(expense(work.calls, work.usage, price, " at the batch price" if config.batch else ""))
-    if config.budget is not None and price is not None and price > config.budget:
-        screen.print(f"This is above the budget of ${config.budget:g}: the run would stop early.", style="yellow")
-    if config.batch:
-        screen.print("Batches finish within a day. Calls that depend on earlier answers go into a later batch.")
-    elif work.cost != 0:
-        seconds = work.seconds(config.concurrency)
-        screen.print(
-            f"About {seconds:.0f} s at {SECONDS_PER_CALL:g} s per call and a concurrency of {config.concurrency}."
-        )
-    return ExitCode.OK

@@ -77,6 +77,7 @@ FIELD_NAMES: Mapping[str, Ranks] = {
         ("expected_trajectory",),
         ("reference_trajectory",),
     ),
+    "state": (("state",),),
 }
 """The column names of each sample field, in ranks: an earlier rank wins, names of one rank are equal.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import PurePath
@@ -21,13 +22,14 @@ from evalstone.agents.messages import last_text
 from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca, inner_names, normal
 from evalstone.datasets.conversation import is_calls, is_conversation, is_parts, read_call, read_messages, read_parts
 from evalstone.errors import ConfigError, DataError
-from evalstone.types import FIELD_ROLES, Message, Role, Sample, Trajectory, TrajectoryExpectation
+from evalstone.types import FIELD_ROLES, SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
 
 T = TypeVar("T")
 _CONVERSATION_FIELDS = ("messages", "input", "output")
 _TEXT_FIELDS = ("input", "output", "reference", "instructions")
 _PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
 _CONVERSATION_PARTS = ("systemmessages", "rememberedmessages", "inputmessages", "messages")
+_OF_A_TRIAL = frozenset(("id", "trial", *SAMPLE_FIELDS))
 _MISSING_TYPES = ("NAType", "NaTType")
 
 
@@ -92,6 +94,8 @@ class RowReader:
     def _sample(self, row: Mapping[Any, Any]) -> Sample:
         cells = {str(column): value if isinstance(value, str) else native(value) for column, value in row.items()}
         chosen = self.columns.choose(cells)
+        if "state" in chosen and "state" not in self.columns.mapping and not self._is_state(chosen["state"].value):
+            self.columns.became.pop(chosen.pop("state").column, None)  # a part of a country, or of an order
         texts = {
             field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
             for field in _TEXT_FIELDS
@@ -111,7 +115,7 @@ class RowReader:
         else:
             messages = ()
         reference = texts["reference"]
-        return Sample(
+        sample = Sample(
             id=self._value("id", chosen, lambda cell: read_id(cell.value)) or "",
             input=_text_or(texts["input"], messages, "user"),
             output=_text_or(texts["output"], messages, "assistant"),
@@ -124,7 +128,12 @@ class RowReader:
             expected_trajectory=self._value(
                 "expected_trajectory", chosen, lambda cell: _trajectory(TrajectoryExpectation.read, cell.value)
             ),
+            state=self._value("state", chosen, lambda cell: storable(unpacked(cell.value))),
         )
+        return _of_trial(sample, cells)
+
+    def _is_state(self, value: Any) -> bool:
+        return isinstance(unpacked(value) if self.cells else value, dict | list)
 
     def _has_context(self, chosen: Mapping[str, Cell]) -> bool:
         return "context" in chosen or "context" in self.columns.mapping
@@ -183,6 +192,16 @@ class RowReader:
                 raise DataError(f"{field} {error}") from None
             hint = "" if field in self.columns.mapping else f" (to leave the column out: --map {field}=)"
             raise DataError(f"column {named(cell.column)!r}, read as {field}, {error}{hint}") from None
+
+
+def _of_trial(sample: Sample, cells: Mapping[str, Any]) -> Sample:
+    """A sample of a line of `samples.jsonl` that has a trial: from the second on with its number in the id, and with
+    the other trials as its group."""
+    trial = cells.get("trial")
+    if type(trial) is not int or trial < 1 or cells.get("id") is None or not cells.keys() <= _OF_A_TRIAL:
+        return sample
+    id = sample.id if trial == 1 else f"{sample.id}-{trial}"
+    return replace(sample, id=id, metadata={"group": sample.id, **sample.metadata})
 
 
 def _placed(where: str, error: object) -> DataError:

@@ -373,6 +373,13 @@ class Ledger:
         self._run = next(iter(acquired), None)
         return self._run_of(row) if acquired else None
 
+    def unfinished(self, plan: str) -> str | None:
+        """The id of the run that `resume` would give, unless another process works on it."""
+        runs = schema.runs.c
+        query = sa.select(runs.id).where(runs.plan == plan, runs.finished.is_(None)).order_by(runs.position.desc())
+        with self.transaction() as connection:
+            return connection.scalar(query.limit(1))
+
     def run(self, run: str) -> RunRow | None:
         """The run with this id; "last" is the run that was started last."""
         return next(iter(self.runs(1, None if run == "last" else run)), None)

@@ -19,13 +19,15 @@ from evalstone.errors import JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
-from evalstone.ledger.base import Key, is_there
+from evalstone.ledger.base import Key, chunks, is_there, target_scope
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.summary import scorer_titles
+from evalstone.run.answers import answer_key
 from evalstone.run.budget import estimated_usage
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session, read_stored
+from evalstone.targets import absent
 from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 SECONDS_PER_CALL = 2.0
+KEYS_PER_READ = 1000
+
+
+def _repeated(usage: Usage, times: int) -> Usage:
+    return Usage(usage.input * times, usage.output * times, usage.cached * times, usage.requests * times)
 
 
 @dataclass
@@ -56,6 +63,12 @@ class ScorerEstimate:
     kinds: set[str] = field(default_factory=set[str])
     """The kinds of question of the calls."""
 
+    def repeat(self, times: int) -> None:
+        """Count everything so many times."""
+        for name in ("calls", "answered", "shared", "skipped", "failed"):
+            setattr(self, name, getattr(self, name) * times)
+        self.usage = _repeated(self.usage, times)
+
 
 @dataclass
 class JudgeEstimate:
@@ -66,6 +79,12 @@ class JudgeEstimate:
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
     """US dollars; None when the price is unknown."""
+
+    def repeat(self, times: int) -> None:
+        """Count everything so many times."""
+        self.calls *= times
+        self.usage = _repeated(self.usage, times)
+        self.cost = None if self.cost is None else self.cost * times
 
 
 @dataclass(frozen=True)
@@ -80,6 +99,13 @@ class Estimate:
     """Every judge that would be called, members of composite judges by themselves, in the order of the first call."""
     kinds: Mapping[str, int]
     """Calls by kind of question."""
+    target_calls: int = 0
+    """How often the target would be called."""
+    target_answers: int = 0
+    """How many of its answers are in the ledger."""
+    without_stand_in: int = 0
+    """How many samples have neither an output nor a reference to stand in for the target's answer. Their judge calls
+    are not counted."""
 
     def seconds(self, concurrency: int) -> float:
         """How long the calls would take, at SECONDS_PER_CALL each; a scorer's kinds of question follow each other."""
@@ -105,6 +131,9 @@ class Estimate:
 async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     """Estimate a plan. The ledger is only read, and only when it exists.
 
+    What a target would answer is not known: the output that a sample has, or else its reference, stands in for it, in
+    each trial. Stored answers of judges then count for nothing, for they are about other texts.
+
     Raises:
         ConfigError: For a plan that cannot run.
     """
@@ -113,19 +142,43 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
 
     store = Ledger(ledger) if ledger is not None and is_there(ledger) else None
     try:
-        session = _DryRunSession(plan, store)
+        session = _DryRunSession(plan, store if plan.target is None else None)
         titles = scorer_titles([scorer_info(scorer) for scorer in plan.scorers])
         lines = tuple(ScorerEstimate(titles[scorer.signature]) for scorer in plan.scorers)
+        unknown = 0
         for sample in plan.dataset:
+            if plan.target is not None:
+                if sample.output is None and sample.reference is None:
+                    unknown += 1
+                    continue
+                sample = replace(sample, output=sample.reference if sample.output is None else sample.output)
             for scorer, line in zip(plan.scorers, lines, strict=True):
                 await session.score(scorer, sample, line)
             await asyncio.sleep(0)
+        answers = 0 if store is None else _stored_answers(plan, store)
+        askable = 0 if plan.target is None else sum(not absent(plan.target, sample) for sample in plan.dataset)
     finally:
         if store is not None:
             store.close()
+    for each in (*lines, *session.judges.values()):
+        each.repeat(plan.trials)
+    kinds = {kind: number * plan.trials for kind, number in session.kinds.items()}
     judges = tuple(session.judges.values())
     named = [judge.identity for judge in plan.asked_judges] or [judge.judge for judge in judges] or ["none"]
-    return Estimate(", ".join(named), len(plan.dataset), lines, judges, session.kinds)
+    calls = askable * plan.trials - answers
+    return Estimate(", ".join(named), len(plan.dataset), lines, judges, kinds, calls, answers, unknown)
+
+
+def _stored_answers(plan: Plan, store: Ledger) -> int:
+    """How many answers of a plan's target the ledger has that the run would use."""
+    target = plan.target
+    if target is None:
+        return 0
+    run = "" if target.version else store.unfinished(plan.fingerprint)
+    if run is None:
+        return 0
+    keys = (answer_key(sample, target.inputs, target_scope(target.identity, run)) for sample in plan.cases())
+    return sum(len(store.answers_to(some)) for some in chunks(keys, KEYS_PER_READ))
 
 
 def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:

@@ -25,6 +25,10 @@ WAITING = "waiting for "
 """How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""
 
 
+FILLED = ("output", "messages", "context", "metadata", "trajectory", "state")
+"""The sample fields that an answer of a target may fill."""
+
+
 @dataclass(frozen=True)
 class BatchOptions:
     """How a run uses its provider's batch API."""
@@ -110,7 +114,6 @@ class Plan:
             problems = [absent(self.target, sample) for sample in self.dataset]
             if all(problems):
                 raise ConfigError(f"no sample of {self.dataset.name} can be answered: {problems[0]}{self._columns()}")
-            return
         absent_fields = [self._absent(scorer) for scorer in self.scorers]
         if all(absent_fields):
             of = "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
@@ -120,9 +123,10 @@ class Plan:
         """What no sample has and the scorer needs; empty when some sample has everything."""
         if scorer.extracts:
             return ""
+        filled = () if self.target is None else FILLED
         lacking: Counter[str] = Counter()
         for sample in self.dataset:
-            absent = scorer.absent(scorer.values(sample))
+            absent = [name for name in scorer.absent(scorer.values(sample)) if name not in filled]
             if not absent:
                 return ""
             lacking.update(absent)

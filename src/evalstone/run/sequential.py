@@ -61,6 +61,10 @@ class RunGate:
         self.missing: Missing = missing
         self._gate = SequentialGate(targets, alpha=self.alpha)
         self._stop = stop
+        if plan.trials > 1:
+            raise ConfigError(
+                "trials of one sample are not independent and cannot be gated one by one; gate the finished run instead"
+            )
         for sample in plan.dataset:
             if sample.group is not None:
                 raise ConfigError(

@@ -10,9 +10,11 @@ from typing import Any, cast
 
 from evalstone._core.display import excerpt
 from evalstone.errors import ConfigError
-from evalstone.targets.base import FunctionTarget, Target
+from evalstone.judges.providers.limits import Limits
+from evalstone.targets.base import CONCURRENCY, FunctionTarget, Target
 
 FORMS = "module:function"
+_LIMITS = ("max_concurrency", "requests_per_minute", "max_requests")
 
 
 def parse_target(spec: object) -> Target:
@@ -31,6 +33,9 @@ def parse_target(spec: object) -> Target:
 
 
 def _target(address: object, settings: dict[str, Any]) -> Target:
+    limits = {name: settings.pop(name) for name in _LIMITS if name in settings}
+    if limits:
+        settings["limits"] = Limits(**{"max_concurrency": CONCURRENCY, **limits})
     if callable(address):
         return FunctionTarget(function=address, **settings)
     if isinstance(address, str) and ":" in address:

@@ -13,7 +13,7 @@ from evalstone import checks, evaluate
 from evalstone.errors import ConfigError
 from evalstone.scorers import SCORERS, parse_scorers
 from evalstone.scorers.base import summary
-from evalstone.scorers.checks import Check, TextCheck
+from evalstone.scorers.checks import CallCheck, Check, TextCheck
 from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of
 
@@ -29,6 +29,9 @@ MADE: Mapping[str, tuple[Check, str]] = {
     "similarity": (checks.similarity("Paris", threshold=0.5), "similarity(expected='Paris', threshold=0.5)"),
     "tool_order": (checks.tool_order(["a", "b"]), "tool_order(tools=['a', 'b'])"),
     "no_tool_calls": (checks.no_tool_calls(), "no_tool_calls()"),
+    "latency": (checks.latency(2.5), "latency(limit=2.5)"),
+    "cost": (checks.cost(0.05), "cost(limit=0.05)"),
+    "tokens": (checks.tokens(4000), "tokens(limit=4000)"),
 }
 CHECKS = {name: SCORERS[name] for name, path in SCORERS.paths.items() if path.startswith("checks.")}
 every = pytest.mark.parametrize(("check", "spelt"), MADE.values(), ids=MADE)
@@ -63,8 +66,9 @@ def test_a_check_says_what_it_is_and_asks_nothing(check: Check, spelt: str):
 
 @every
 def test_a_sample_without_what_a_check_needs_is_skipped(check: Check, spelt: str):
-    assert check.required_fields in (("output",), ("messages",))
-    assert outcome_of(check, Sample(input="x"), []) == Skipped(f"{check.name} needs {check.required_fields[0]}")
+    assert check.required_fields in (("output",), ("messages",), ("metadata",))
+    needed = f"{check.reported} of a target's call" if isinstance(check, CallCheck) else check.required_fields[0]
+    assert outcome_of(check, Sample(input="x"), []) == Skipped(f"{check.name} needs {needed}")
 
 
 @every
@@ -72,7 +76,9 @@ def test_a_check_gives_zero_or_its_scale(check: Check, spelt: str):
     scaled = dataclasses.replace(check, scale=10)
     call = ToolCall(name="search")
     for output in ("Paris", "12", ""):
-        sample = Sample(output=output, messages=[Message(role="assistant", content=output, tool_calls=[call])])
+        messages = [Message(role="assistant", content=output, tool_calls=[call])]
+        of_call = {"seconds": 1, "cost": 1, "usage": {"input": 1, "output": 1}}
+        sample = Sample(output=output, messages=messages, metadata={"target": of_call})
         outcome = outcome_of(scaled, sample, [])
         assert isinstance(outcome, Score)
         assert outcome.value in (0, 10)

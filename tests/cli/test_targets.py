@@ -1,0 +1,199 @@
+"""`evalstone run --target`: what answers the samples, named on the command line or in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Done, Evalstone
+
+AGENT = """
+import time
+from evalstone.targets import Answer
+
+def agent(*, input, trial):
+    with open("calls", "a") as file:
+        file.write(input + chr(10))
+    if "(1)" in input:
+        raise ValueError("no")
+    return Answer(output="right" if trial % 2 else "wrong", cost=0.5)
+
+def free(*, input):
+    return "right"
+
+def slow(*, input):
+    with open("calls", "a") as file:
+        file.write(input + chr(10))
+    time.sleep(0.1)
+    return "right"
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """The module of a target, of its own for each test: a process imports a module once."""
+    name = f"app_{abs(hash(request.node.name)):x}"
+    (tmp_path / f"{name}.py").write_text(AGENT)
+    rows = [{"id": f"q{n}", "input": f"question ({n})", "metadata": {"topic": n % 2}} for n in range(4)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return name
+
+
+def calls(folder: Path) -> int:
+    return len((folder / "calls").read_text().splitlines()) if (folder / "calls").exists() else 0
+
+
+RIGHT = ("-s", "contains(expected=right)")
+
+
+def test_a_target_answers_in_trials_and_its_answers_are_kept(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    done = evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "4", *RIGHT, "-o", "out", "-q")
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith(f"d.jsonl · 4 samples × 4 trials · target {app}:agent · no judge needed")
+    assert "cost $6.00 (target $6.00, judge $0.00)" in " ".join(done.stdout.split())
+    assert done.stderr == f"Target code: {tmp_path / app}.py\n"
+    assert calls(tmp_path) == 16
+    rows = [json.loads(line) for line in (tmp_path / "out" / "samples.jsonl").read_text().splitlines()]
+    assert [(row["id"], row["trial"], row.get("output")) for row in rows][3:6] == [
+        ("q0", 4, "wrong"), ("q1", 1, None), ("q1", 2, None),
+    ]  # fmt: skip
+    listed = evalstone("runs")
+    assert f"{app}:agent × 4" in " ".join(listed.stdout.split())
+    assert f"target {app}:agent" in evalstone("ledger", "info").stdout
+    report = evalstone("report", "last", "--csv", "r.csv", "--junit", "r.xml", "--slice-by", "topic")
+    assert report.returncode == 3, report.stderr
+    header, first, *_ = (tmp_path / "r.csv").read_text().splitlines()
+    assert header.endswith(',"signature","trial"')
+    assert ',"right",' in first
+    assert first.endswith(",1")
+    xml = (tmp_path / "r.xml").read_text()
+    assert all(f'name="q0, trial {n}"' in xml for n in (1, 2, 3, 4))
+
+
+def test_its_samples_are_scored_again_as_a_dataset(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "2", *RIGHT, "-o", "out", "-q")
+    done = evalstone("run", "out/samples.jsonl", *RIGHT, "-o", "again", "-q")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "again" / "records.jsonl").read_text().splitlines()]
+    assert [(row["sample"], row["group"], row["value"]) for row in rows][:2] == [("q0", "q0", 1.0), ("q0-2", "q0", 0.0)]
+    assert calls(tmp_path) == 8
+
+
+def test_a_file_names_a_target_beside_it_and_options_override_it(
+    evalstone: Evalstone, app: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sub"
+    folder.mkdir()
+    (folder / f"{app}_beside.py").write_text(AGENT)
+    (tmp_path / "d.jsonl").rename(folder / "d.jsonl")
+    (folder / "run.toml").write_text(
+        f'data = "d.jsonl"\nscorers = ["contains(expected=right)"]\nout = "out"\ntrials = 2\n'
+        f'[target]\naddress = "{app}_beside:free"\ntimeout = 5\nmax_concurrency = 1\n'
+    )
+    done = evalstone("run", "sub/run.toml", "--trials", "3", "--target-version", "7", "-q")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((folder / "out" / "summary.json").read_text())["target"]
+    assert (found["identity"], found["trials"], found["answers"]) == (f"{app}_beside:free@7", 3, 12)
+    done = evalstone("run", "sub/run.toml", "--target", f"{app}:agent", "-q")
+    assert f"target {app}:agent" in done.stdout
+
+
+def test_a_dry_run_says_how_often_a_target_is_called_and_calls_nothing(
+    evalstone: Evalstone, app: str, tmp_path: Path
+) -> None:
+    def dry(*options: str) -> str:
+        done = evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "3", "--dry-run", *options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    told = dry("-s", "toxicity")
+    assert "Target calls: 12; what they cost is not known" in told
+    assert "Judge calls can't be estimated: no sample has an output or a reference" in told
+    assert "0 calls" not in told
+    assert "Judge calls: none" in dry(*RIGHT)
+    (tmp_path / "d.jsonl").write_text(
+        '{"input": "a", "output": "It is so."}\n{"input": "b", "reference": "It is not."}\n{"input": "c"}\n'
+    )
+    told = dry("-s", "toxicity", "-j", "openai/gpt-5.1")
+    assert "the outputs, or else the references of 2 of the 3 samples; the others have neither" in told
+    assert "Judge calls: 6 judge_toxicity" in told or "6 calls" in told
+    assert calls(tmp_path) == 0
+    evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--target-version", "1", *RIGHT, "-q")
+    assert "Target calls: 6 (3 answers are in the ledger)" in dry("-s", "toxicity", "--target-version", "1")
+
+
+def test_a_gate_watches_a_target_but_no_trials(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    gate = ("--gate", "--fail-under", "contains=0.5", *RIGHT, "-q")
+    done = evalstone("run", "d.jsonl", "--target", f"{app}:free", *gate)
+    assert done.returncode == 4, done.stderr
+    done = evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "2", *gate)
+    assert done.returncode == 2
+    assert "trials of one sample are not independent and cannot be gated one by one" in done.stderr
+    assert calls(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--trials", "2"), "trials repeat a target; name one: target=…, --target …"),
+        (("--trials", "0"), "Input should be greater than or equal to 1"),
+        (("--target-timeout", "3"), "no target is named, only its timeout; use --target ADDRESS"),
+        (("--target", ""), "the target's address is empty"),
+        (("--target", "APP:missing"), "has no missing"),
+        (("--target", "APP:agent", "--target-timeout", "0"), "timeout must be a number above 0"),
+        (("--target", "APP:agent", "--batch"), "--batch can't be used with a target"),
+        (("--target", "APP:agent", "-s", "context_recall"), "context_recall needs reference and context; reference is"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_called(
+    evalstone: Evalstone, app: str, tmp_path: Path, options: tuple[str, ...], problem: str
+) -> None:
+    given = [each.replace("APP", app) for each in options]
+    done = evalstone("run", "d.jsonl", *([] if "-s" in given else RIGHT), *given)
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert calls(tmp_path) == 0
+
+
+def started(folder: Path, app: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "evalstone", "run", "d.jsonl", "--target", f"{app}:slow", "--trials", "30", *RIGHT]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while calls(folder) < 12 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return process
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_ends_the_calls_in_flight_and_the_run_goes_on_later(
+    evalstone: Evalstone, app: str, tmp_path: Path, times: int
+) -> None:
+    process = started(tmp_path, app)
+    try:
+        process.send_signal(signal.SIGINT)
+        if times == 2:
+            assert process.stderr is not None
+            while "to force" not in (line := process.stderr.readline()):
+                assert line
+            process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=30)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 130, told
+    assert "rerun the same command to resume" in told
+    assert "Traceback" not in told
+    before = calls(tmp_path)
+    assert before < 60
+    done: Done = evalstone("run", "d.jsonl", "--target", f"{app}:slow", "--trials", "30", *RIGHT, "-q", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["resumed"] > 0
+    twice = calls(tmp_path) - 120
+    assert twice == 0 if times == 1 else twice <= 8

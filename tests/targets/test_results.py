@@ -1,0 +1,98 @@
+"""What becomes of trials in results: rows, files, and reading them back."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from evalstone import Run, evaluate, load, read_run, write_run
+from evalstone.errors import DataError
+from evalstone.report.csv import run_csv
+from evalstone.targets import Answer, FunctionTarget
+
+CASES = [{"id": f"q{n}", "input": f"question {n}"} for n in range(3)]
+
+
+def agent(*, input: str, trial: int) -> Answer:
+    if (input, trial) == ("question 1", 2):
+        raise ValueError("no")
+    return Answer(output=f"{input}, answer {trial}", state={"n": trial})
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return evaluate(
+        CASES, ["contains(expected='answer 1')", "exact_match(expected=x)"], target=agent, trials=2, ledger=None
+    )
+
+
+def test_a_row_for_each_sample_and_trial(run: Run) -> None:
+    wide = run.to_dicts(wide=True)
+    assert [(row["sample"], row["trial"], row["output"], row["contains"]) for row in wide][:4] == [
+        ("q0", 1, "question 0, answer 1", 1.0),
+        ("q0", 2, "question 0, answer 2", 0.0),
+        ("q1", 1, "question 1, answer 1", 1.0),
+        ("q1", 2, None, None),
+    ]
+    assert list(run.to_pandas(wide=True)["trial"]) == list(run.to_polars(wide=True)["trial"]) == [1, 2] * 3
+    assert list(run.to_pandas()["trial"]) == [1, 1, 2, 2] * 3
+
+
+def test_without_trials_no_row_has_a_column_for_them() -> None:
+    plain = evaluate(CASES, "contains(expected='answer 1')", target=agent, ledger=None)
+    assert all("trial" not in row for row in (*plain.to_dicts(), *plain.to_dicts(wide=True)))
+    assert "trial" not in next(run_csv(plain))
+
+
+def test_csv_has_the_answer_of_each_trial(run: Run) -> None:
+    lines = [line.rstrip() for line in run_csv(run)]
+    assert len(lines) == 1 + len(run)
+    assert [line.split(",")[-1] for line in lines] == ['"trial"', *(["1", "1", "2", "2"] * 3)]
+    assert '"question 0, answer 2"' in lines[3]
+
+
+def test_a_folder_reads_back_as_the_run(run: Run, tmp_path: Path) -> None:
+    read = read_run(write_run(run, tmp_path))
+    assert read.trials == 2
+    assert [(r.sample, r.trial, r.value) for r in read] == [(r.sample, r.trial, r.value) for r in run]
+    assert [(s.id, s.trial, s.output, s.state) for s in read.dataset or ()] == [
+        (s.id, s.trial, s.output, s.state) for s in run.dataset or ()
+    ]
+    loaded = load(tmp_path / "samples.jsonl")
+    assert [(s.id, s.state, s.group) for s in loaded][:2] == [("q0", {"n": 1}, "q0"), ("q0-2", {"n": 2}, "q0")]
+
+
+def test_a_record_of_the_same_trial_twice_is_refused(run: Run, tmp_path: Path) -> None:
+    file = write_run(run, tmp_path) / "records.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines, lines[2]]) + "\n")
+    with pytest.raises(DataError, match=r"sample 'q0', trial 2 by 'contains.*' is a duplicate of line 3"):
+        read_run(tmp_path)
+    assert json.loads(lines[2])["trial"] == 2
+
+
+def test_two_runs_at_once_of_a_target_with_a_version_share_its_answers(tmp_path: Path) -> None:
+    calls, lock = list[str](), threading.Lock()
+
+    def slow(*, input: str) -> str:
+        with lock:
+            calls.append(input)
+        threading.Event().wait(0.02)
+        return "answer 1"
+
+    runs = list[Run]()
+
+    def work(scorer: str) -> None:
+        target = FunctionTarget(function=slow, label="slow", version="1")
+        runs.append(evaluate(CASES, scorer, target=target, ledger=tmp_path / "l.db", progress=False))
+
+    threads = [threading.Thread(target=work, args=(f"contains(expected='answer {n}')",)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(calls) == [case["input"] for case in CASES]
+    assert sorted(one["contains"].mean or 0 for one in runs) == [0, 0, 1]
