@@ -139,6 +139,11 @@ class TargetUnreachable(TargetError):
     """A target could not be reached. A run that resumes asks it again."""
 
 
+class TargetRefused(TargetError):
+    """A target lets nobody in, or is not there: wrong credentials, a wrong address. A run in which it has not answered
+    yet ends."""
+
+
 class JudgeError(EvalstoneError):
     """A judge gave no usable answer.
 

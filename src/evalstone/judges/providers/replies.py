@@ -39,7 +39,7 @@ class ReplyTooLarge(ProviderError):
     """A reply has more bytes than are read. It was paid for, and nobody knows how much."""
 
     def __init__(self, host: str, limit: int) -> None:
-        message = f"{host} sent a reply of more than {limit:,} bytes; the judge's max_reply_bytes allows larger ones"
+        message = f"{host} sent a reply of more than {limit:,} bytes; max_reply_bytes allows larger ones"
         super().__init__(message, cost=None)
         self.host, self.limit = host, limit
 
@@ -287,4 +287,4 @@ def redirect_error(host: str, status: int, url: str, location: str) -> ConfigErr
     except ValueError:
         target = "an address that can't be read"
     message = f"{host} redirects to {target} (HTTP {status}), and redirects are not followed"
-    return ConfigError(f"{message}: set base_url to the URL of the server that is to answer")
+    return ConfigError(f"{message}: use the URL of the server that is to answer")
