@@ -38,7 +38,7 @@ SAMPLE = Sample(
     ],
 )
 CHAT = completion("Ada was born in 1815.")
-RESPONSE = {
+RESPONSE: dict[str, Any] = {
     "object": "response",
     "error": None,
     "output": [
@@ -160,10 +160,9 @@ def test_a_template_without_paths_reads_the_fields_of_an_answer() -> None:
 
 def test_headers_take_secrets_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_AGENT_KEY", "key-1234567890abcdef")
-    echo = lambda request, n: {"output": "your key is key-1234567890abcdef"}  # noqa: E731
     headers = {"Authorization": "Bearer $MY_AGENT_KEY", "X-Team": "${USER_OF_TEST}-x"}
     monkeypatch.setenv("USER_OF_TEST", "ann")
-    with serving(echo) as server:
+    with serving(lambda request, n: {"output": "your key is key-1234567890abcdef"}) as server:
         target = {"address": f"{server.url}/ask", "body": {"q": "{input}"}, "headers": headers}
         run = evaluate(CASES[:1], BORN, target=target, ledger=None)
         assert server.headers[0]["Authorization"] == "Bearer key-1234567890abcdef"
@@ -173,7 +172,7 @@ def test_headers_take_secrets_from_the_environment(monkeypatch: pytest.MonkeyPat
         assert "1234567890" not in run.target.identity
         assert "1234567890" not in repr(parse_target(target))
         monkeypatch.delenv("MY_AGENT_KEY")
-        with pytest.raises(ConfigError, match="Authorization of http.* needs the environment variable MY_AGENT_KEY"):
+        with pytest.raises(ConfigError, match=r"Authorization of http.* needs the environment variable MY_AGENT_KEY"):
             evaluate(CASES, BORN, target=target, ledger=None)
 
 

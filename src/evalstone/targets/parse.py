@@ -79,12 +79,14 @@ def _target(address: object, settings: dict[str, Any]) -> Target:
     file, is_file, name = address.rpartition(".py:")
     if is_file:
         return _of_value(_attribute(_loaded(Path(f"{file}.py"), address), name, address), settings, address)
-    if "/" in address and (":" not in scheme and "/" in scheme):
+    if address.endswith(".py"):
+        raise ConfigError(f"name the function of the file: {address}:NAME")
+    if "/" in scheme:
         split_model(address)
         from evalstone.targets.model import ModelTarget  # noqa: PLC0415
 
         return _built(ModelTarget, "model", address, settings)
-    if ":" in address and rest and not rest.startswith("/"):
+    if scheme and rest and not rest.startswith("/"):
         return _of_value(_attribute(_imported(scheme, address), rest, address), settings, address)
     raise ConfigError(f"a target is a function or an address ({FORMS}), not {excerpt(masked(address))}")
 

@@ -44,7 +44,7 @@ class ReplayTarget(Target):
     def __post_init__(self) -> None:
         super().__post_init__()
         samples = Path(self.folder, SAMPLES)
-        if not Path(self.folder).is_dir():
+        if not self.folder or not Path(self.folder).is_dir():
             raise ConfigError(f"there is no results folder {self.folder!r} to replay")
         if not samples.is_file():
             raise ConfigError(f"{self.folder} holds no answers to replay: {SAMPLES} is missing")
