@@ -12,10 +12,7 @@ import pytest
 
 from evalstone import Limits, Sample, evaluate
 from evalstone.errors import ConfigError
-from evalstone.targets import FunctionTarget, Target, parse_target
-from evalstone.targets.command import CommandTarget
-from evalstone.targets.http import HTTPTarget
-from evalstone.targets.model import ModelTarget
+from evalstone.targets import CommandTarget, FunctionTarget, HTTPTarget, ModelTarget, Target, parse_target
 from evalstone.types import Message
 
 BORN = "contains(expected='1815')"
@@ -78,6 +75,9 @@ def plain(*, input: str) -> str:
     return "1815"
 
 
+SHORT = eval("lambda input: '1815'")
+
+
 def words(*, input: str) -> Iterator[str]:
     yield "1815"
 
@@ -93,7 +93,7 @@ def words(*, input: str) -> Iterator[str]:
         (functools.partial(Agent().ask, polite=True), "Agent.ask"),
         (functools.partial(spoken, answer="1815"), "spoken"),
         (functools.partial(functools.partial(spoken, answer="x"), answer="1815"), "spoken"),
-        (lambda input: "1815", "<lambda>"),  # pyright: ignore[reportUnknownLambdaType]
+        (SHORT, "<lambda>"),
         (Own, "own"),
         (Own(version="2"), "own@2"),
     ],

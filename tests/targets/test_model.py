@@ -95,7 +95,7 @@ def test_a_refusal_is_the_answer() -> None:
 def test_an_answer_that_is_cut_off_is_marked() -> None:
     with serving(lambda request, n: completion("1815 and", finish="length")) as server:
         run = evaluate([CASE], BORN, target={"address": "vllm/m", "base_url": server.url}, ledger=None)
-    (answered,) = run.dataset or ()
+    answered = next(iter(run.dataset or ()))
     assert answered.metadata["target"]["trace"] == {"complete": False}
 
 

@@ -13,6 +13,7 @@ from evalstone import Failed, evaluate
 from evalstone.errors import ConfigError
 from evalstone.results.files import write_run
 from evalstone.targets import Answer, parse_target
+from evalstone.types import Message, ToolCall
 
 BORN = "contains(expected='1815')"
 CASES: list[dict[str, Any]] = [{"id": f"q{n}", "input": f"When? ({n})", "output": "an old answer"} for n in range(4)]
@@ -21,9 +22,9 @@ CASES: list[dict[str, Any]] = [{"id": f"q{n}", "input": f"When? ({n})", "output"
 def agent(*, input: str, trial: int) -> Answer:
     if "(1)" in input and trial != 2:
         raise ValueError(f"down in trial {trial}")
-    context, calls = ["one"], [{"name": "look_up", "arguments": {}, "result": 1815}]
-    messages = [{"role": "assistant", "content": f"1815, {trial}\u2028", "tool_calls": calls}]
-    return Answer(messages=messages, context=context, state={"n": trial}, cost=0.5, trace="t")
+    calls = [ToolCall(name="look_up", result=1815)]
+    messages = [Message(role="assistant", content=f"1815, {trial}\u2028", tool_calls=calls)]
+    return Answer(messages=messages, context=["one"], state={"n": trial}, cost=0.5, trace="t")
 
 
 @pytest.fixture
