@@ -18,6 +18,8 @@ import coverage_labels
 import coverage_looks
 import coverage_plan
 import coverage_slices
+import coverage_trials
+import coverage_weights
 import decisions
 import numpy as np
 from populations import (
@@ -138,7 +140,7 @@ def differences(replications: int) -> None:
             row = [name, str(n), percent([holds(mean_interval(d.tolist()), truth) for d in data])]
             held = percent([holds(c.difference, truth) for c in made])
             row += [f"**{held}**", wider([d.tolist() for d in data[:200]], -1.0)]
-            for p_values in ([c.p_value for c in made], [c.wilcoxon.p_value for c in made]):
+            for p_values in ([c.p_value for c in made], [c.wilcoxon.p_value for c in made if c.wilcoxon]):
                 row.append(percent([p <= 0.05 for p in p_values]) if truth == 0 else "")
             rows.append(row)
     head = ["", "n", "Student", "default", "width", "mean test rejects", "Wilcoxon rejects"]
@@ -188,6 +190,8 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_agree.calibration_errors,
     coverage_agree.thresholds,
     coverage_agree.components,
+    *coverage_trials.SECTIONS,
+    *coverage_weights.SECTIONS,
 )
 
 

@@ -494,15 +494,15 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "the drift of runs ignores the confidence",
         "src/evalstone/results/drift.py",
-        "scale=scale, confidence=confidence, tolerance=tolerance",
-        "scale=scale, tolerance=tolerance",
+        "confidence=confidence, tolerance=tolerance",
+        "tolerance=tolerance",
         ("tests/results/test_drift.py",),
     ),
     Mutant(
         "the drift of runs ignores the tolerance",
         "src/evalstone/results/drift.py",
-        "scale=scale, confidence=confidence, tolerance=tolerance",
-        "scale=scale, confidence=confidence",
+        "confidence=confidence, tolerance=tolerance",
+        "confidence=confidence",
         ("tests/results/test_drift.py",),
     ),
     # ---- Verdicts ----
@@ -551,7 +551,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate takes the samples of a group for independent",
         "src/evalstone/results/gate.py",
-        "group_labels(samples, _groups(theirs.values()) | _groups(ours.values()))",
+        "group_labels(samples, group_of(theirs.values()) | group_of(ours.values()))",
         "None",
         ("tests/results/test_gate.py",),
     ),
@@ -572,8 +572,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate takes a run that its own gate stopped for one of a fixed size",
         "src/evalstone/results/gate.py",
-        "info.scale, groups, stopped=stopped, human=human, strata=strata)",
-        "info.scale, groups, human=human, strata=strata)",
+        "info.scale, groups, weights, stopped, human, strata)",
+        "info.scale, groups, weights, False, human, strata)",
         ("tests/results/test_gate.py",),
     ),
     Mutant(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from numbers import Real
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from evalstone._core.json import content_hash, to_jsonable
@@ -413,7 +415,7 @@ class Sample:
     instructions: str | None = None
     """The system prompt."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Anything else. `group` names the cluster that the sample belongs to."""
+    """Anything else. `group` names the cluster that the sample belongs to, `weight` how many samples it stands for."""
     trajectory: Trajectory | None = None
     """The steps that the agent took; plain data is accepted too."""
     expected_trajectory: TrajectoryExpectation | None = None
@@ -442,14 +444,32 @@ class Sample:
         for message in self.messages:
             if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"messages must be Message values, not {type(message).__name__}")
+        if "weight" in self.metadata:
+            _check_weight(self.metadata["weight"], f"sample {self.id!r:.80}: " if self.id else "")
         if not self.id:
             object.__setattr__(self, "id", self.content_hash[:16])
 
     @property
     def group(self) -> str | None:
-        """`group` in the metadata. Samples of one group, such as the turns of a conversation, are not independent."""
+        """`group` in the metadata; without one, the trials of a sample are a group. Samples of one group, such as the
+        turns of a conversation, are not independent."""
         group = self.metadata.get("group")
-        return None if group is None or group == "" else str(group)
+        if group is None or group == "":
+            return None if self.trial is None else self.id
+        return str(group)
+
+    @property
+    def key(self) -> str:
+        """The id; of a trial, with its number: "q1 #2"."""
+        return case_key(self.id, self.trial)
+
+    @property
+    def weight(self) -> float | None:
+        """`weight` in the metadata: how many samples of the population this one stands for, a finite number above 0.
+
+        Only the ratios of weights count. None counts as 1.
+        """
+        return float(self.metadata["weight"]) if "weight" in self.metadata else None
 
     @functools.cached_property
     def content_hash(self) -> str:
@@ -474,6 +494,20 @@ class Sample:
 
     def __hash__(self) -> int:
         return hash((self.id, self.content_hash))
+
+
+LARGEST = sys.float_info.max
+
+
+def _check_weight(weight: object, where: str = "") -> None:
+    if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < cast("float", weight) <= LARGEST:
+        told = f"weight must be a finite number above 0, not {weight!r:.60}"
+        raise DataError(f"{where}{told} (a `weight` in the metadata weights means; give anything else another name)")
+
+
+def case_key(sample: str, trial: int | None) -> str:
+    """What a sample, or one of its trials, is called: "q1", "q1 #2"."""
+    return sample if trial is None else f"{sample} #{trial}"
 
 
 def passages(value: object) -> tuple[str, ...] | None:
@@ -646,6 +680,17 @@ class Record:
     """The sample's `group`."""
     trial: int | None = None
     """The sample's `trial`."""
+    weight: float | None = None
+    """The sample's `weight`."""
+
+    def __post_init__(self) -> None:
+        if self.weight is not None:
+            _check_weight(self.weight)
+
+    @property
+    def key(self) -> str:
+        """The sample's `key`."""
+        return case_key(self.sample, self.trial)
 
     @property
     def cost(self) -> float | None:
@@ -675,6 +720,7 @@ class Record:
             "error": _error(outcome) if isinstance(outcome, Failed) else None,
             **({} if self.group is None else {"group": self.group}),
             **({} if self.trial is None else {"trial": self.trial}),
+            **({} if self.weight is None else {"weight": self.weight}),
         }
 
     @classmethod
@@ -759,20 +805,28 @@ class StoredTarget:
 
     identity: str
     trials: int
+    scope: str = ""
+    """What its answers have in the ledger in place of a judge."""
+    inputs: tuple[str, ...] = ()
+    """The sample fields that it was given."""
     answers: int = 0
     """How many of its calls gave an answer."""
     failed: int = 0
     """How many gave none."""
+    cached: int = 0
+    """How many of both an earlier run paid for."""
     cost: float | None = None
-    """US dollars, as far as answers report it; None where none does."""
+    """US dollars paid in this run, as far as answers report it; None where none does."""
+    note: str = ""
+    """What to know about its cost, or ""."""
     usage: Usage = NO_USAGE
-    """Tokens, as far as answers report them."""
+    """Tokens paid in this run, as far as answers report them."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """The `mean`, `p50` and `p95` of the seconds that an answer took; empty without answers."""
 
     def __post_init__(self) -> None:
-        if self.trials < 1 or min(self.answers, self.failed) < 0:
-            raise DataError("the target's trials must be 1 or more, its answers and failed 0 or more")
+        if self.trials < 1 or min(self.answers, self.failed, self.cached) < 0:
+            raise DataError("the target's trials must be 1 or more, its answers, failed and cached 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)

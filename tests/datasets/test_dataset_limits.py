@@ -305,6 +305,15 @@ def test_a_valid_file_that_was_changed_is_read_or_refused_by_name(
     assert was_read_or_refused(path)
 
 
+@pytest.mark.parametrize(("place", "removed", "added"), [(978, 3, b"'\xfd\x9d"), (867, 4, b""), (699, 2, b"")])
+def test_a_parquet_file_whose_metadata_are_damaged_does_not_end_the_process(
+    tmp_path: Path, place: int, removed: int, added: bytes
+) -> None:
+    data, path = valid("parquet"), tmp_path / "damaged.parquet"
+    path.write_bytes(data[:place] + added + data[place + removed :])
+    assert was_read_or_refused(path)
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc")
 def test_a_hostile_file_costs_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "d.parquet"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+from typing import Any
+
 from evalstone.ledger import RunRow, StoredAnswer
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo
@@ -53,3 +57,8 @@ def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00
 def samples(number: int = 3) -> list[Sample]:
     """Samples with different contents."""
     return [Sample(id=str(n), input="Where?", output=f"In place {n}.", metadata={"n": n}) for n in range(number)]
+
+
+def placed(rows: Iterable[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """Lines as they come back from a file."""
+    return [(f"line {n}", json.loads(json.dumps(row))) for n, row in enumerate(rows, start=1)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import sqlite3
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,7 +26,7 @@ from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
 from evalstone.ledger.schema import answers as answers_table
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
-from tests.ledger.rows import DATASET, JUDGE, answer, record, run, samples
+from tests.ledger.rows import DATASET, JUDGE, answer, placed, record, run, samples
 
 
 def filled(url: str | Path, *, size: int = 3) -> None:
@@ -43,11 +41,6 @@ def filled(url: str | Path, *, size: int = 3) -> None:
         ledger.release_leases()
 
 
-def placed(rows: Iterable[dict[str, Any]]) -> list[tuple[str, Any]]:
-    """Lines as they come back from a file."""
-    return [(f"line {n}", json.loads(json.dumps(row))) for n, row in enumerate(rows, start=1)]
-
-
 def test_what_a_ledger_holds_is_told(url: str) -> None:
     filled(url)
     with Ledger(url) as ledger:
@@ -55,7 +48,7 @@ def test_what_a_ledger_holds_is_told(url: str) -> None:
         found = info(ledger)
     assert found.counts == {"dataset": 1, "run": 2, "item": 3, "sample": 3, "answer": 4, "record": 4}
     assert (found.unfinished, found.in_progress) == (1, 0)
-    assert [(j.judge, j.answers, j.unpriced, j.tokens, j.cost) for j in found.judges] == [
+    assert [(j.name, j.answers, j.unpriced, j.tokens, j.cost) for j in found.answered_by] == [
         ("another", 1, 0, 3, 0.25),
         (JUDGE, 3, 3, 9, 0.0),
     ]

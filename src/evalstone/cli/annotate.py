@@ -68,7 +68,7 @@ def annotate(
     else:
         chosen = [name for name in load_labels(found, title, same_as) if name not in known][:number]
     wanted = set(chosen)
-    samples = {sample.id: sample for sample in found.dataset if sample.id in wanted}
+    samples = {sample.key: sample for sample in found.dataset if sample.key in wanted}
     ready = [samples[id] for id in chosen if id in samples]
     screen = console()
     if not ready:
@@ -82,7 +82,7 @@ def annotate(
         if reply == "quit":
             break
         if reply != "skip":
-            file.add(sample.id, reply)
+            file.add(sample.key, reply)
             added += 1
     total = len(known) + added
     screen.print(f"\n{count(added, 'label')} added, {total:,} in {file.path}.")
@@ -101,7 +101,7 @@ def _more_labels(run: Run, title: str, file: LabelFile) -> str:
     from evalstone.results.human_labels import corrected, load_labels
 
     labels = load_labels(run, title, file.path)
-    if not any(record.sample in labels and record.value is not None for record in run.records):
+    if not any(record.key in labels and record.value is not None for record in run.records):
         return ""
     text = more_labels(corrected(run, title, labels).result, run[title].info.scale)
     return f"For the corrected mean, {text}." if text else ""
@@ -124,7 +124,7 @@ def _show(screen: Console, sample: Sample, progress: str) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    screen.print(Text.assemble(f"\n{progress}  ", (safe(sample.id, 80), "cyan")))
+    screen.print(Text.assemble(f"\n{progress}  ", (safe(sample.key, 80), "cyan")))
     blocks = [("instructions", sample.instructions), ("question", sample.input)]
     blocks += [(message.role, message.content) for message in sample.messages if not sample.input]
     blocks += [(f"passage {place}", passage) for place, passage in enumerate(sample.context or (), start=1)]

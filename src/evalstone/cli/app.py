@@ -45,7 +45,7 @@ COMMANDS = {
     "ledger": ("", "Inspect and maintain the ledger."),
 }
 LEDGER_COMMANDS = {
-    "info": ("ledger", "Show size, row counts, cost by judge, and the latest runs."),
+    "info": ("ledger", "Show size, row counts, cost by judge and target, and the latest runs."),
     "export": ("ledger", "Export rows to a file, as a backup or for another ledger."),
     "prune": ("ledger", "Delete runs or answers."),
     "verify": ("ledger", "Check the ledger for damage."),

@@ -28,7 +28,7 @@ def _existing(ledger: str | None) -> str:
 
 
 def info(ledger: options.Ledger = None) -> int:
-    """Show size, row counts, cost by judge, and the latest runs."""
+    """Show size, row counts, cost by judge and target, and the latest runs."""
     from evalstone.ledger.maintenance import info as ledger_info
     from evalstone.ledger.store import Ledger
 
@@ -41,13 +41,14 @@ def info(ledger: options.Ledger = None) -> int:
     if found.open_batches:
         counts["open batches"] = found.open_batches
     screen.print(", ".join(f"{name}: {number:,}" for name, number in counts.items()) + "\n")
-    if found.judges:
-        judges = table("judge", "answers", "tokens", "cost", numbers=("answers", "tokens", "cost"))
-        for line in found.judges:
+    if found.answered_by:
+        answered = table("answered by", "answers", "tokens", "cost", numbers=("answers", "tokens", "cost"))
+        for line in found.answered_by:
             unpriced = f" + {line.unpriced:,} without a price" if line.unpriced else ""
             cost = f"{money(line.cost)}{unpriced}"
-            judges.add_row(short_judge(line.judge), f"{line.answers:,}", f"{line.tokens:,}", cost)
-        screen.print(judges)
+            name = f"target {safe(line.name, 80)}" if line.is_target else short_judge(line.name)
+            answered.add_row(name, f"{line.answers:,}", f"{line.tokens:,}", cost)
+        screen.print(answered)
         screen.print()
     if latest:
         runs = table("run", "started", "finished", "name", "dataset", "judge")

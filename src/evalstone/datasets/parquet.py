@@ -36,7 +36,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
     try:
         with parquet.ParquetFile(path) as file:
             columns = [file.schema.column(place) for place in range(len(file.schema))]
-            _check_claims(file.metadata, columns, expansion)
+            _check_claims(file, columns, expansion)
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
         widest = limit // max(1, sum(max(_CELL, column.length or 0) for column in columns))
         number = 0
@@ -50,15 +50,19 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
                         raise too_long(f"row {number}")
                     expansion.add_row(size)
                     yield f"row {number}", dict(zip(names, row, strict=True))
-    except (arrow.ArrowException, OSError, ValueError) as error:  # ValueError: names that are not UTF-8
+    # ValueError: names that are not UTF-8. IndexError: a text that its dictionary does not have.
+    except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
         raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None
 
 
-def _check_claims(metadata: Any, columns: list[Any], expansion: Expansion) -> None:
+def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> None:
     """Raise DataError for a file that says it has far more rows, values or text than its size."""
+    metadata = file.metadata
     expansion.check(metadata.num_rows * _CELL * len(columns))
     values = 0
     for group in range(metadata.num_row_groups):
+        # Damaged metadata of a column end the process where they are asked for, and are an error where rows are read.
+        next(file.iter_batches(1, row_groups=[group]), None)
         for place, column in enumerate(columns):
             chunk = metadata.row_group(group).column(place)
             values += chunk.num_values * max(_CELL, column.length or 0)

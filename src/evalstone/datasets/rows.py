@@ -159,15 +159,16 @@ class RowReader:
         if self._has_context(chosen):
             partly_used |= {chosen[field].column for field in _CONVERSATION_FIELDS if self._of_turns(field, chosen)}
         for column, value in cells.items():
-            if value is None or (column in used and column not in partly_used):
+            if (value is None and column != "weight") or (column in used and column not in partly_used):
                 continue
-            metadata[column] = value
+            metadata[column] = number_in(value) if column == "weight" and self.cells else value
             if column not in used:
                 self.ignored.setdefault(column)
         return {
             key: value if isinstance(value, str) else storable(value)
             for key, value in metadata.items()
             if value is not None
+            or key == "weight"  # which a sample refuses: a weight that is missing is no weight of 1
         }
 
     def _value(self, field: str, chosen: Mapping[str, Cell], read: Callable[[Cell], T]) -> T | None:
@@ -291,6 +292,14 @@ def scalar_text(value: Any) -> str | None:
     if isinstance(value, Decimal | UUID | datetime | date | time):
         return cast(str, storable(value))
     return value if isinstance(value, str) else None
+
+
+def number_in(value: Any) -> Any:
+    """The number that a text is; any other value as it is."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def read_id(value: Any) -> str:

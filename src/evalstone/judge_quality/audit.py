@@ -21,7 +21,7 @@ from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
 from evalstone.judges import Judge, parse_judge
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Noise, Perturbation, ThresholdSource
-from evalstone.results.run import Run
+from evalstone.results.run import Run, refuse_weights
 from evalstone.results.saved_calibrations import calibration_for
 from evalstone.run.dry_run import Estimate, estimate
 from evalstone.run.plan import Plan, scorer_info
@@ -79,7 +79,7 @@ async def aaudit(
         options: how the judge is called.
 
     Raises:
-        ConfigError: an argument is invalid.
+        ConfigError: an argument is invalid, or the samples have weights that differ.
         DataError: no unchanged sample has what a scorer needs.
         JudgeError: no unchanged sample was scored, because the judge gave no usable answer or a scorer failed.
     """
@@ -172,6 +172,7 @@ def _prepare(data: Any, scorers: Any, judge: Any, config: AuditConfig, options: 
     perturbations = (*select_perturbations(config.perturbations), *own)
     dataset = data if isinstance(data, Dataset) else load(data, mapping=options.mapping)
     plain = _draw(dataset, config.samples)
+    refuse_weights(((sample.id, sample.weight) for sample in plain), "an audit")
     versions: list[Sample] = []
     for sample in plain:
         versions.append(replace(sample, id=_version_id(PLAIN, sample.id)))
@@ -321,7 +322,7 @@ def effect(
         changed=sum(not reaches(abs(now - was), CHANGED * scale, scale, lower_is_better=True) for _, was, now in pairs),
         flips=proportion_interval(raised + lowered, len(pairs)),
         shift=shift and shift.difference,
-        shift_p=None if control or shift is None else shift.wilcoxon.p_value,
+        shift_p=None if control or shift is None or shift.wilcoxon is None else shift.wilcoxon.p_value,
         flips_p=None if control else _flips_p(pairs, repeated, lambda value: reaches(value, threshold, scale)),
     )
 

@@ -23,7 +23,7 @@ from evalstone.judges.parse import parse_judge
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
-from evalstone.results.run import Run
+from evalstone.results.run import Run, refuse_weights
 from evalstone.results.saved_calibrations import save_calibration
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
@@ -125,7 +125,7 @@ async def acalibrate(
     Raises:
         DataError: labels cannot be read, or no labeled sample has what the scorer needs.
         JudgeError: no labeled sample was scored, because the judge gave no usable answer or the scorer failed.
-        ConfigError: an argument is invalid.
+        ConfigError: an argument is invalid, or the labeled samples have weights that differ.
     """
     config, options = config or LabelConfig(), options or JudgeOptions()
     scorers = parse_scorers(scorer)
@@ -138,6 +138,7 @@ async def acalibrate(
         raise ConfigError(f"label_threshold must be at most {chosen.scale:g}, not {label_threshold:g}")
     reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
     labeled = read_labels(labels, reader, data=data, columns=config.columns, mapping=options.mapping)
+    refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")
     run = await options.run("calibration", labeled.dataset, [chosen], judge, ledger)
     calibration = fit(
         _unfitted(run, chosen, labeled, label_threshold, (_file(labels), _file(data))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -73,16 +74,36 @@ class Key(NamedTuple):
     repeat_index: int = 0
 
 
+TARGET = "target"
+"""The kind of a target's answer."""
+
+
+def target_scope(identity: str, run: str = "") -> str:
+    """What a target's answers have in place of a judge: those of one without a version are of use to their run alone.
+
+    run: The id of this run; "" for a target with a version.
+    """
+    return f"{identity} in {run}" if run else identity
+
+
+def target_of(scope: str) -> str:
+    """The target's identity in what `target_scope` gave."""
+    return _IN_RUN.sub("", scope)
+
+
+_IN_RUN = re.compile(r" in \d{8}-\d{6}-[0-9a-f]{6}\Z")
+
+
 @dataclass(frozen=True)
 class StoredAnswer:
-    """A judge's raw reply with its tokens, cost and time."""
+    """A judge's raw reply, or a target's answer as JSON, with its tokens, cost and time."""
 
     question: str
-    """Fingerprint of the question."""
+    """Fingerprint of the question; of a target, of the sample."""
     judge: str
-    """Identity of the judge."""
+    """Identity of the judge; the `target_scope` of a target."""
     kind: str
-    """Kind of the question, such as `list_claims`."""
+    """Kind of the question, such as `list_claims`; `TARGET` for a target's answer."""
     reply: str
     usage: Usage
     cost: float | None
@@ -92,7 +113,7 @@ class StoredAnswer:
     alternatives: Mapping[str, float] | None = None
     """Probabilities of the labels, if the judge reports them."""
     repeat_index: int = 0
-    """Index among several answers to the same question."""
+    """Index among several answers to the same question; the trial of a target's answer."""
     written: float = field(default_factory=time.time, compare=False)
     """When the answer was given, in seconds since 1970."""
     refused_settings: tuple[str, ...] = ()
@@ -237,9 +258,10 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def cell_hash(sample: str, scorer: str) -> str:
-    """The hash of a sample's id and a scorer's signature, used in the key of a record."""
-    return hashlib.blake2b(f"{sample}\x00{scorer}".encode(), digest_size=16).hexdigest()
+def cell_hash(sample: str, scorer: str, trial: int | None = None) -> str:
+    """The hash of a sample's id, a scorer's signature and a trial, used in the key of a record."""
+    cell = f"{sample}\x00{scorer}" if trial is None else f"{sample}\x00{scorer}\x00{trial}"
+    return hashlib.blake2b(cell.encode(), digest_size=16).hexdigest()
 
 
 def to_row(value: StoredAnswer | RunRow | BatchRow | BatchedQuestion) -> dict[str, Any]:
@@ -272,7 +294,8 @@ def record_row(run: str, record: Record) -> dict[str, Any]:
     """A record as a row of `records`."""
     sample, scorer = storable(record.sample), storable(record.scorer)
     body = redacted(json.dumps(record.to_dict()))
-    return {"run": run, "cell": cell_hash(sample, scorer), "sample": sample, "scorer": scorer, "body": body}
+    cell = cell_hash(sample, scorer, record.trial)
+    return {"run": run, "cell": cell, "sample": sample, "scorer": scorer, "body": body}
 
 
 def sample_hash(sample: Sample) -> str:

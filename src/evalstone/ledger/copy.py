@@ -7,6 +7,7 @@ A line is an object: `format`, `type` (a kind of row, such as answer or record) 
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import reprlib
 import shutil
@@ -172,8 +173,8 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         json.loads(values.get("alternatives") or "{}")
         values = {"repeat_index": 0, "alternatives": None, "refused_settings": "", "written": time.time(), **values}
     elif table is schema.records:
-        Record.from_dict(json.loads(values["body"]))
-        values["cell"] = cell_hash(values["sample"], values["scorer"])
+        trial = Record.from_dict(json.loads(values["body"])).trial
+        values["cell"] = cell_hash(values["sample"], values["scorer"], trial)
     elif table is schema.samples:
         values["hash"] = sample_hash(sample_of(json.loads(values["body"])))
     elif table is schema.runs:
@@ -231,7 +232,12 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise MissingDependency("pyarrow", "parquet") from None
+    lines = iter(lines)
+    first = list(itertools.islice(lines, 1))
     columns = PARQUET_COLUMNS[kind]
+    if kind == "records" and any("trial" in line for line in first):
+        columns = {**columns, "trial": int}
+    lines = itertools.chain(first, lines)
     types: Mapping[type, Any] = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
     arrow_schema = arrow.schema([(name, types[column]) for name, column in columns.items()])
     count = 0

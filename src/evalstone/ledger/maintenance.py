@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from evalstone.ledger.base import chunks
+from evalstone.ledger.base import TARGET, chunks, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
 from evalstone.ledger.schema import (
     KEYS,
@@ -40,10 +41,11 @@ _IN_PROGRESS = sa.select(leases.c.question).where(leases.c.judge == "")
 
 
 @dataclass(frozen=True)
-class JudgeTotals:
-    """The stored answers of one judge. `cost` (US dollars) covers the answers whose price is known."""
+class Totals:
+    """The stored answers of one judge or target. `cost` (US dollars) covers the answers whose price is known."""
 
-    judge: str
+    name: str
+    is_target: bool
     answers: int
     unpriced: int
     tokens: int
@@ -61,7 +63,7 @@ class LedgerInfo:
     unfinished: int
     in_progress: int
     open_batches: int
-    judges: tuple[JudgeTotals, ...]
+    answered_by: tuple[Totals, ...]
 
 
 def info(ledger: Ledger) -> LedgerInfo:
@@ -69,19 +71,35 @@ def info(ledger: Ledger) -> LedgerInfo:
     count, priced = sa.func.count(), sa.func.count(answers.c.cost)
     tokens = sa.func.sum(answers.c.input_tokens + answers.c.output_tokens)
     cost = sa.func.coalesce(sa.func.sum(answers.c.cost), 0.0)
-    by_judge = sa.select(answers.c.judge, count, count - priced, tokens, cost)
+    totals = sa.select(answers.c.judge, answers.c.kind, count, count - priced, tokens, cost)
     with ledger.transaction() as connection:
-        rows = connection.execute(by_judge.group_by(answers.c.judge).order_by(answers.c.judge))
+        rows = connection.execute(totals.group_by(answers.c.judge, answers.c.kind))
         return LedgerInfo(
             location=ledger.location,
             schema_version=SCHEMA_VERSION,
-            judges=tuple(JudgeTotals(judge, n, u, int(t), float(paid)) for judge, n, u, t, paid in rows),
+            answered_by=_totals(rows),
             counts={kind: _count(connection, sa.select(table)) for kind, table in KINDS.items()},
             unfinished=_count(connection, sa.select(runs).where(runs.c.finished.is_(None))),
             in_progress=_count(connection, _IN_PROGRESS),
             open_batches=_count(connection, sa.select(batches).where(batches.c.collected.is_(None))),
             size=ledger.dialect.size(connection),
         )
+
+
+def _totals(rows: Iterable[Any]) -> tuple[Totals, ...]:
+    """Totals by judge and target; the answers of a target in all of its runs together."""
+    found: dict[tuple[bool, str], Totals] = {}
+    for judge, kind, number, unpriced, tokens, cost in rows:
+        key = kind == TARGET, target_of(judge) if kind == TARGET else judge
+        so_far = found.get(key, Totals(key[1], key[0], 0, 0, 0, 0.0))
+        found[key] = replace(
+            so_far,
+            answers=so_far.answers + number,
+            unpriced=so_far.unpriced + unpriced,
+            tokens=so_far.tokens + int(tokens),
+            cost=so_far.cost + float(cost),
+        )
+    return tuple(found[key] for key in sorted(found))
 
 
 def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
@@ -158,10 +176,21 @@ def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
     used: set[str] = set()
     for row in stream(connection, sa.select(records.c.body), records):
         used.update(_FINGERPRINT.findall(row["body"]))
-    query = sa.select(*(answers.c[name] for name in KEYS[answers]))
-    for row in stream(connection, query.where(answers.c.written < time.time() - MIN_AGE), answers):
-        if row["question"] not in used:
+    targets = {_scope(metadata) for metadata in connection.scalars(sa.select(runs.c.metadata))}
+    columns = *(answers.c[name] for name in KEYS[answers]), answers.c.kind
+    for row in stream(connection, sa.select(*columns).where(answers.c.written < time.time() - MIN_AGE), answers):
+        kind = row.pop("kind")
+        if row["judge"] not in targets if kind == TARGET else row["question"] not in used:
             yield row
+
+
+def _scope(metadata: str) -> str:
+    """What the answers of a run's target have in place of a judge; "" for a run without a target."""
+    match json.loads(metadata):
+        case {"target": {"scope": str(scope)}}:
+            return scope
+        case _:
+            return ""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ records = sa.Table(
     "records",
     metadata,
     _position(),
-    # `cell` is a hash of sample and scorer: ids may be longer than an entry of a PostgreSQL index.
+    # `cell` is a hash of sample, scorer and trial: ids may be longer than an entry of a PostgreSQL index.
     *_columns(sa.Text, "run", "cell", "sample", "scorer", "body", nullable=False),
     sa.UniqueConstraint("run", "cell"),
 )

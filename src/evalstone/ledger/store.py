@@ -250,9 +250,13 @@ class Ledger:
 
     def answers(self, judge: str, questions: Sequence[str], *, repeat_index: int = 0) -> dict[str, StoredAnswer]:
         """A judge's stored answers, by fingerprint of the question."""
-        with self.transaction() as connection:
-            found = self._look_up(connection, [Key(question, judge, repeat_index) for question in questions])
+        found = self.answers_to([Key(question, judge, repeat_index) for question in questions])
         return {key.question: answer for key, answer in found.items()}
+
+    def answers_to(self, keys: Collection[Key]) -> dict[Key, StoredAnswer]:
+        """The stored answers of these keys."""
+        with self.transaction() as connection:
+            return self._look_up(connection, keys)
 
     def write(self, answers: Iterable[StoredAnswer] = (), records: Iterable[tuple[str, Record]] = ()) -> None:
         """Write answers, and records with the id of their run, in one transaction. Existing rows are replaced."""
@@ -433,7 +437,7 @@ class Ledger:
             return [(at, sample_of(json.loads(body))) for at, body in rows]
 
     def records_in_order(self, run: RunRow) -> list[Record]:
-        """The records of a run in the order of its dataset and scorers; as written where samples are not stored."""
+        """The records of a run by sample as in the dataset (as written if it is not stored), trial and scorer."""
         items, records = schema.items.c, self.records(run.id)
         scorers = {scorer["signature"]: place for place, scorer in enumerate(run.metadata["scorers"])}
         query = sa.select(items.id).where(items.dataset == run.metadata["dataset"]["version"]).order_by(items.place)
@@ -441,7 +445,11 @@ class Ledger:
             places = {id: place for place, id in enumerate(connection.scalars(query))}
         for record in records:
             places.setdefault(storable(record.sample), len(places))
-        return sorted(records, key=lambda record: (places[storable(record.sample)], scorers.get(record.scorer, -1)))
+
+        def place(record: Record) -> tuple[int, int, int]:
+            return places[storable(record.sample)], record.trial or 0, scorers.get(record.scorer, -1)
+
+        return sorted(records, key=place)
 
     def compact(self) -> None:
         """Return the space of deleted rows to the file system."""

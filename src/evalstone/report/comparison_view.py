@@ -42,7 +42,7 @@ from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.gate import Gate
 from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
-from evalstone.results.run import OfScorer, Run
+from evalstone.results.run import OfScorer, Run, weighted_note
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.gates import Decision, simulated_error
 from evalstone.stats.ppi import PPIEstimate
@@ -252,8 +252,9 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         yield f"This compares the judge's means, not what people would say{correct}."
     by_pair: dict[str, list[str]] = {}
     for line, result in changed:
-        ranks = f"{result.wilcoxon.name} p {p_value(result.wilcoxon.p_value)}"
-        by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {ranks}")
+        if result.wilcoxon is not None:
+            ranks = f"{result.wilcoxon.name} p {p_value(result.wilcoxon.p_value)}"
+            by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {ranks}")
     yield from (
         f"Tests of symmetry (not of the mean), {pair}, unadjusted. {'; '.join(of)}." for pair, of in by_pair.items()
     )
@@ -261,7 +262,14 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         if result.friedman is not None:
             test = f"{result.friedman.name} p {p_value(result.friedman.p_value)}"
             yield f"{title}, all {len(comparison.runs)} runs, {count(result.n, 'sample')}: {test}."
+    if any(result.difference.effective is not None for _, result in paired):
+        yield (
+            "Means are weighted; wins, ties and losses are counts. Tests of symmetry, McNemar's and Friedman's test "
+            "and the effect have no weighted form and are left out."
+        )
     for line in comparison.scorers:
+        if (effective := line.result.difference.effective) is not None:
+            yield f"{line.title}, {line.a} and {line.b}: {weighted_note(effective, line.result.difference.n)}."
         if line.unpaired:
             yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.unpaired, 'sample')}"
         if line.result.caution:
@@ -285,8 +293,7 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     wanted = {change.sample for line in comparison.scorers for change in line.changes[:most]}
     texts = {name: {s.id: s for s in run.dataset or () if s.id in wanted} for name, run in comparison.runs.items()}
     records = {
-        name: {(r.sample, r.scorer): r for r in run.records if r.sample in wanted}
-        for name, run in comparison.runs.items()
+        name: {(r.key, r.scorer): r for r in run.records if r.key in wanted} for name, run in comparison.runs.items()
     }
     for line in comparison.scorers:
         if line.changes[:most]:
@@ -342,11 +349,22 @@ def drift_view(result: DriftResult) -> View:
     left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
     tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
     adjusted = f", Holm-adjusted over {len(rows)} scorers" if len(rows) > 1 else ""
+    effective = [one for one in result.scorers if one.drift.comparison.difference.effective is not None]
+    test = (
+        "test of the weighted mean change"
+        if effective
+        else "Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
+        "judge are"
+    )
+    left += [
+        f"{one.title}: {weighted_note(difference.effective, difference.n)}."
+        for one in effective
+        if (difference := one.drift.comparison.difference).effective is not None
+    ]
     rule = (
-        "p: Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
-        f"judge are{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"p: {test}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
         f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
-        "anchors to say. Changed: the share of anchors whose score changed."
+        f"anchors to say. Changed: the {'weighted ' if effective else ''}share of anchors whose score changed."
     )
     runs = {"Before": result.before, "Now": result.now}
     return View(
@@ -395,6 +413,7 @@ def gate_view(gate: Gate) -> View:
     notes = (
         *(f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes),
         *((labels,) if any(decision.labeled is not None for decision in gate.decisions) else ()),
+        *(("Estimates are weighted.",) if any(one.effective is not None for one in gate.decisions) else ()),
         *_cautions(gate.decisions),
         control,
     )
@@ -412,7 +431,8 @@ def gate_view(gate: Gate) -> View:
 
 def _simulated(gate: Gate) -> str:
     """How often such a check passed wrongly in simulations; "" where none is like it."""
-    sizes = [decision.n for decision in gate.decisions if decision.n and decision.labeled is None]
+    plain = [one for one in gate.decisions if one.labeled is None and one.effective is None]
+    sizes = [decision.n for decision in plain if decision.n]
     if not sizes or gate.run.drawn is not None:
         return ""
     n = min(sizes)
@@ -461,8 +481,10 @@ def check_cells(decision: Decision) -> tuple[str, str, str, str]:
     show = {"max_regression": signed, "pass_rate": percent}.get(decision.kind, number)
     estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
     between = "-" if low is None or high is None else f"{low} to {high}"
-    labeled = "" if decision.labeled is None else f" ({count(decision.labeled, 'label')})"
-    return estimate or "-", between, required(decision), f"{decision.n:,}{labeled}"
+    more = "" if decision.labeled is None else f" ({count(decision.labeled, 'label')})"
+    if decision.effective is not None:
+        more = f" (as about {decision.effective:,.0f} of equal weight)"
+    return estimate or "-", between, required(decision), f"{decision.n:,}{more}"
 
 
 def required(decision: Decision) -> str:
@@ -488,6 +510,8 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
     if decision.missing:
         without = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
         return without if more is None else f"{without}, or {more} at the next look (--look {next_look})"
+    if more is None and decision.effective is not None:
+        return f"{mark}; more samples may decide it at the next look (--look {next_look})"
     if more is None:
         return f"{mark}; no realistic number of samples would decide it"
     return f"{mark}; {more} would decide it at the next look (--look {next_look})"

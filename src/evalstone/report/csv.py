@@ -50,21 +50,22 @@ def csv_rows(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[
 
 RUN_HEADER = (
     "sample", "scorer", "outcome", "value", "scale", "reason", "question", "answer", "group", "seconds", "cost",
-    "signature",
+    "signature", "weight",
 )  # fmt: skip
 
 
 def run_csv(run: Run) -> Iterator[str]:
     """A run as lines of CSV, in the order of the dataset where it is at hand."""
-    records: dict[str, list[Record]] = {}
+    records: dict[tuple[str, int | None], list[Record]] = {}
     for record in run.records:
-        records.setdefault(record.sample, []).append(record)
+        records.setdefault((record.sample, record.trial), []).append(record)
+    trials = any(trial is not None for _, trial in records)
     rows = (
-        _run_row(record, sample, run.titles)
-        for name, sample in with_texts(run.dataset, tuple(records))
-        for record in records.pop(name)
+        (*_run_row(record, sample, run.titles), *((record.trial,) if trials else ()))
+        for case, sample in with_texts(run.dataset, tuple(records), key=lambda sample: (sample.id, sample.trial))
+        for record in records.pop(case)
     )
-    return csv_rows(RUN_HEADER, rows)
+    return csv_rows((*RUN_HEADER, "trial") if trials else RUN_HEADER, rows)
 
 
 def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -> Sequence[Cell]:
@@ -82,6 +83,7 @@ def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -
         record.seconds,
         record.cost,
         record.scorer,
+        record.weight,
     )
 
 
@@ -102,10 +104,11 @@ def _comparison_row(line: ScorerComparison) -> Sequence[Cell]:
     result = line.result
     difference, paired = result.difference, None if isinstance(result, UnpairedComparison) else result
     changed = None if paired is None else paired.mcnemar
+    ranks = None if paired is None or paired.wilcoxon is None else paired.wilcoxon.p_value
     return (
         line.title, line.a, line.b, line.field, line.key, difference.n, result.mean_a, result.mean_b, difference.mean,
         difference.low, difference.high, result.p_value, line.adjusted_p_value,
         *((None,) * 4 if paired is None else (paired.cohen_dz, paired.wins, paired.ties, paired.losses)),
-        line.verdict, line.info.signature, None if paired is None else paired.wilcoxon.p_value,
+        line.verdict, line.info.signature, ranks,
         None if changed is None else changed.p_value,
     )  # fmt: skip

@@ -83,14 +83,16 @@ def run_junit(run: Run) -> Iterator[str]:
 
 
 def _record_case(record: Record, title: str) -> Case:
+    # A build server takes two cases of one name for one.
+    name = record.sample if record.trial is None else f"{record.sample}, trial {record.trial}"
     match record.outcome:
         case Score(value, _, reason):
             properties = {"value": repr(value), "reason": reason}
-            return Case(record.sample, title, seconds=record.seconds, properties=properties)
+            return Case(name, title, seconds=record.seconds, properties=properties)
         case Skipped(reason):
-            return Case(record.sample, title, "skipped", reason, record.seconds)
+            return Case(name, title, "skipped", reason, record.seconds)
         case Failed(error):
-            return Case(record.sample, title, "error", error, record.seconds)
+            return Case(name, title, "error", error, record.seconds)
 
 
 def gate_junit(gate: Gate, *, inconclusive_fails: bool) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import count, digits_for, limits, listed, money, number, p_value, percent, signed
+from evalstone._core.display import count, digits_for, limits, listed, money, number, p_value, percent, sentence, signed
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
 from evalstone.report.quality_view import calibration_notes
 from evalstone.report.samples import goodness, sample_view, with_texts
@@ -31,7 +31,7 @@ from evalstone.report.view import (
 )
 from evalstone.results.human_labels import LABELS_OF_SLICE, PPIResult, RoganGladenResult
 from evalstone.results.power_analysis import detectable_note
-from evalstone.results.run import Run
+from evalstone.results.run import Run, weighted_note
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.stats.intervals import Interval
@@ -39,12 +39,15 @@ from evalstone.types import TOLERANCE, Record, Score
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
+    from evalstone.results.trials import Reliability
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.slices import SliceFinding
 
 MOST_SAMPLES = 10_000
 BINS = 20
 LONGEST_JUDGE = 200
+FLAKIEST = 5
+"""How many of the flakiest samples are named."""
 
 
 def run_view(
@@ -96,7 +99,7 @@ def run_view(
         warnings=tuple(_warnings(run)),
         sections=(_scores(run, records, calibrations or {}),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
-        details=(*_missing(run), *map(_corrected, corrected), *_slices(slices)),
+        details=(*_trials(run), *_missing(run), *map(_corrected, corrected), *_slices(slices)),
         samples=SampleList(
             columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
             samples=_Lazy(lambda: views(chosen)),
@@ -122,7 +125,7 @@ def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
     """Where each sample's records are."""
     places: dict[str, array[int]] = {}
     for place, record in enumerate(records):
-        places.setdefault(record.sample, array("q")).append(place)
+        places.setdefault(record.key, array("q")).append(place)
     return places
 
 
@@ -134,6 +137,8 @@ def _warnings(run: Run) -> Iterator[str]:
         yield f"The run ended early: {run.stop_reason}. The numbers are those of the samples that were scored."
     if run.failed:
         yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
+    if run.target is not None and run.target.note:
+        yield sentence(run.target.note)
     for name, times in refused_settings(run.warnings).items():
         yield f"The endpoint refused the setting {name}; {count(times, 'answer was', 'answers were')} given without it."
     if times := run.warnings.get(REPEATED_SECRETS):
@@ -143,7 +148,7 @@ def _warnings(run: Run) -> Iterator[str]:
 def _facts(run: Run) -> Iterator[Fact]:
     if run.calls:
         yield Fact("Judge calls", run.calls, run.calls)
-    yield Fact("Cost", money(run.cost), f"cost {money(run.cost)}")
+    yield Fact("Cost", money(run.cost), run.cost_text)
     yield Fact("Duration", f"{run.seconds:.1f} s", f"{run.seconds:.1f} s")
     if text := retries(run.warnings):
         yield Fact("Retries", text, text)
@@ -181,7 +186,7 @@ def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequ
             counts[record.scorer][min(BINS - 1, int(BINS * (record.outcome.fraction + TOLERANCE)))] += 1
     columns = (
         words("scorer"),
-        Column("mean"),
+        Column("weighted mean" if weighted(run) else "mean"),
         words("95% CI"),
         words("distribution"),
         Column("scored", informative=False),
@@ -201,6 +206,11 @@ def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequ
                 (doubts if doubtful else quality).append((line, text))
     notes = (*run_notes(run), *_by_scorer(run, quality))
     return Section("Scores", tables=(scores,), warnings=tuple(_by_scorer(run, doubts)), notes=notes, legend=legend)
+
+
+def weighted(run: Run) -> bool:
+    """Whether a mean of the run is weighted."""
+    return any(line.interval is not None and line.interval.effective is not None for line in run.summary)
 
 
 def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence[Cell]:
@@ -253,6 +263,8 @@ def _cautions(line: ScorerSummary) -> Iterator[str]:
     interval = line.interval
     if interval is not None and interval.groups is not None:
         yield f"clustered samples: cluster-robust interval ({count(interval.groups, 'cluster')})"
+    if interval is not None and interval.effective is not None:
+        yield weighted_note(interval.effective, interval.n)
     if interval is not None and interval.caution:
         yield interval.caution
 
@@ -310,11 +322,14 @@ def _missing(run: Run) -> Iterator[Section]:
 
 # ---- Slices ----
 
-SLICE_NOTE = (
-    "p: one-sided permutation test of whether the slice is worse than the other samples, Holm-adjusted over all slices "
-    "and scorers. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean "
-    "drawn toward the other slices, a better guess of what a repetition would show."
-)
+
+def _slice_note(weighted: bool) -> str:
+    test = "test of the difference of weighted means" if weighted else "permutation test"
+    return (
+        f"p: one-sided {test} of whether the slice is worse than the other samples, Holm-adjusted over all slices and "
+        "scorers. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean "
+        "drawn toward the other slices, a better guess of what a repetition would show."
+    )
 
 
 def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
@@ -329,9 +344,8 @@ def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
     if results:
         titles = listed(result.title for result in results)
         lead = lead or ["No slice is significantly worse than the other samples."]
-        yield Section(
-            f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=(SLICE_NOTE,), folded=True
-        )
+        notes = (_slice_note(any(result.weighted for result in results)),)
+        yield Section(f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=notes, folded=True)
 
 
 def _slice_table(result: ScorerSlices) -> Table:
@@ -340,7 +354,7 @@ def _slice_table(result: ScorerSlices) -> Table:
     columns = (
         words(f"{result.title} by slice"),
         Column("n", informative=False),
-        Column("mean"),
+        Column("weighted mean" if result.weighted else "mean"),
         words(f"{level} CI"),
         Column("vs. other samples"),
         words(f"{level} CI of the difference"),
@@ -383,6 +397,63 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
     label = f"{name}: {mean}, {between}"
     chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
     return Cell(mean, "strong"), Cell(spread, chart=chart)
+
+
+# ---- Trials ----
+
+
+def _trials(run: Run) -> Iterator[Section]:
+    if run.trials < 2 or not run.records:
+        return
+    results = run.reliability()
+    columns = (
+        words("scorer"),
+        Column("a trial passes at"),
+        Column("k"),
+        Column("pass@k"),
+        words("95% CI"),
+        Column("pass^k"),
+        words("95% CI of pass^k"),
+        Column("SD between samples"),
+        Column("SD between trials"),
+    )
+    rows = [row for result in results for row in _trial_rows(result)]
+    lead = [
+        f"{result.title}: {result.always:,} of {count(result.always + result.never + len(result.flaky), 'sample')} "
+        f"passed in every trial, {result.never:,} in none, {len(result.flaky):,} in some."
+        for result in results
+    ]
+    flaky = [
+        f"{result.title}: flakiest are "
+        + listed(f"{one.sample} ({one.passed} of {one.trials} passed)" for one in result.flaky[:FLAKIEST])
+        for result in results
+        if result.flaky
+    ]
+    notes = (
+        "pass@k: at least one of k trials passes; pass^k: all of k do. A trial that failed counts as not passed. "
+        "The SD between trials includes the judge's own.",
+    )
+    yield Section("Trials", tuple(lead), (table("Trials of each scorer", columns, rows),), notes=(*flaky, *notes))
+
+
+def _trial_rows(result: Reliability) -> Iterator[Sequence[Cell | str]]:
+    digits = digits_for(result.info.scale)
+    better = "at most" if result.info.lower_is_better else "at least"
+    for place, one in enumerate(result.passes):
+        spread: tuple[str, str] = ("", "")
+        if place == 0 and result.variance is not None:
+            of = result.variance.variances
+            spread = number(of["samples"].mean ** 0.5, digits), number(of["noise"].mean ** 0.5, digits)
+        yield (
+            result.title if place == 0 else "",
+            f"{better} {number(result.threshold, digits)}" if place == 0 else "",
+            f"{one.k}",
+            number(one.at_least_one.mean, 3),
+            limits(one.at_least_one.low, one.at_least_one.high, 3),
+            number(one.all.mean, 3),
+            limits(one.all.low, one.all.high, 3),
+            *spread,
+        )
 
 
 # ---- Means corrected by human labels ----

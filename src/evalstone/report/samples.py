@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
 from evalstone._core.display import digits_for, listed
 from evalstone._core.json import to_jsonable
 from evalstone.report.view import Block, Outcome, SampleView, Tone, tone_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Message, Record, Sample, Score
+
+K = TypeVar("K", bound=Hashable)
 
 VERDICTS: Mapping[str, tuple[str, Tone]] = {
     "supported": ("✓ supported", "good"),
@@ -38,13 +41,18 @@ def goodness(record: Record, info: ScorerInfo) -> float | None:
     return 1 - record.outcome.fraction if info.lower_is_better else record.outcome.fraction
 
 
-def with_texts(data: Iterable[Sample] | None, names: Iterable[str]) -> Iterator[tuple[str, Sample | None]]:
-    """The named samples in the order of the data, then the names of those whose texts are not at hand."""
+def with_texts(
+    data: Iterable[Sample] | None, names: Iterable[K], key: Callable[[Sample], K] = attrgetter("key")
+) -> Iterator[tuple[K, Sample | None]]:
+    """The named samples in the order of the data, then the names of those whose texts are not at hand.
+
+    key: the name of a sample.
+    """
     rest = dict.fromkeys(names)
     for sample in data or ():
-        if sample.id in rest:
-            del rest[sample.id]
-            yield sample.id, sample
+        if (name := key(sample)) in rest:
+            del rest[name]
+            yield name, sample
     yield from ((name, None) for name in rest)
 
 

@@ -18,7 +18,15 @@ from evalstone._core.display import count
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
-from evalstone.results.run import OfScorer, Run, group_labels, result_for, scores_by_sample
+from evalstone.results.run import (
+    OfScorer,
+    Run,
+    check_same_weights,
+    group_labels,
+    result_for,
+    scores_by_sample,
+    weight_column,
+)
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores
@@ -230,16 +238,27 @@ def _compare_scorer(pair: PairedScores | UnpairedScores, letter: str, confidence
 
     info = pair.info
     if isinstance(pair, UnpairedScores):
-        a, b = (array("d", values.values()) for values in pair.values)
+        ours, theirs = pair.scores
         found = compare_unpaired(
-            a, b, scale=info.scale, confidence=confidence, groups=pair.groups, lower_is_better=info.lower_is_better
+            tuple(ours.values.values()),
+            tuple(theirs.values.values()),
+            scale=info.scale,
+            confidence=confidence,
+            groups=(ours.groups, theirs.groups),
+            weights=(ours.weights, theirs.weights),
+            lower_is_better=info.lower_is_better,
         )
         if found is not None:
             yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, found, found.p_value, confidence)
         return
-    groups = pair.groups
     result = compare_pairs(
-        pair.a, pair.b, scale=info.scale, confidence=confidence, groups=groups, lower_is_better=info.lower_is_better
+        pair.a,
+        pair.b,
+        scale=info.scale,
+        confidence=confidence,
+        groups=pair.groups,
+        weights=pair.weights,
+        lower_is_better=info.lower_is_better,
     )
     if result is not None:
         changed = biggest_changes(pair.a, pair.b, MAX_CHANGES)
@@ -274,7 +293,8 @@ def same_outputs(a: Run, b: Run) -> frozenset[str]:
     """The ids of the samples whose outputs, contexts and conversations are the same in both runs."""
     if a.dataset is None or b.dataset is None:
         return frozenset()
-    ours, theirs = _hashes(a.dataset), _hashes(b.dataset)
+    by_trial = a.trials == b.trials
+    ours, theirs = _hashes(a.dataset, by_trial=by_trial), _hashes(b.dataset, by_trial=by_trial)
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
 
 
@@ -312,6 +332,7 @@ def _slices(pair: PairedScores, keys: Mapping[str, str]) -> Iterator[tuple[str, 
                 a=[pair.a[index] for index in indexes],
                 b=[pair.b[index] for index in indexes],
                 groups=None if pair.groups is None else tuple(pair.groups[index] for index in indexes),
+                weights=None if pair.weights is None else tuple(pair.weights[index] for index in indexes),
                 unpaired=0,
             ),
         )
@@ -336,12 +357,18 @@ def _compare_all(
         info = of_scorer[0].info
         signatures = {"A": info.signature, **{line.b: line.info_b.signature for line in of_scorer}}
         scores = {letter: scores_by_sample(runs[letter], signature) for letter, signature in signatures.items()}
-        common = [sample for sample in scores["A"][0] if all(sample in values for values, _ in scores.values())]
-        columns = {letter: [values[sample] for sample in common] for letter, (values, _) in scores.items()}
-        named = {sample: name for _, groups in reversed(scores.values()) for sample, name in groups.items()}
-        groups = group_labels(common, named)
+        if len({runs[letter].trials for letter in scores}) > 1:
+            scores = {letter: of.by_sample for letter, of in scores.items()}
+        common = [sample for sample in scores["A"].values if all(sample in of.values for of in scores.values())]
+        columns = {letter: [of.values[sample] for sample in common] for letter, of in scores.items()}
+        named = {sample: name for of in reversed(scores.values()) for sample, name in of.group_of.items()}
         result = compare_many(
-            columns, scale=info.scale, confidence=confidence, groups=groups, lower_is_better=info.lower_is_better
+            columns,
+            scale=info.scale,
+            confidence=confidence,
+            groups=group_labels(common, named),
+            weights=weight_column(common, scores["A"].weight_of),
+            lower_is_better=info.lower_is_better,
         )
         if result is not None:
             results[title] = result
@@ -362,6 +389,8 @@ class PairedScores(OfScorer):
     """The values in the second run."""
     groups: tuple[str, ...] | None
     """The samples' groups, the first run's where both name one; None where neither does."""
+    weights: tuple[float, ...] | None
+    """The samples' weights, the same in both runs; None where all are equal."""
     unpaired: int
     """Samples with a score in only one of the runs."""
 
@@ -375,8 +404,8 @@ def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[Pai
     """The paired scores of each scorer that both runs have, and how the runs differ otherwise.
 
     Raises:
-        ConfigError: the runs have no scorer or no scored sample in common; or, unless `allow_mismatch`, their judges,
-            scorer signatures or cases differ.
+        ConfigError: the runs have no scorer or no scored sample in common, or a sample has not the same weight in both;
+            or, unless `allow_mismatch`, their judges, scorer signatures or cases differ.
     """
     scorers = _common_scorers(a, b)
     pairs = [pair for ours, theirs in scorers if (pair := _pair(a, b, ours, theirs)).samples]
@@ -404,7 +433,7 @@ def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list
     if not pairs:
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, notes = _differences(a, b, scorers)
-    if common := len({name for pair in pairs for name in pair.values[0].keys() & pair.values[1].keys()}):
+    if common := len({name for of in pairs for name in of.scores[0].values.keys() & of.scores[1].values.keys()}):
         notes.append(f"{count(common, 'sample')} in both runs: a comparison by sample, without --unpaired, finds more")
     return pairs, _allowed(mismatches, notes, allow_mismatch)
 
@@ -455,6 +484,10 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
             raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
     if a.id == b.id:
         notes.append("they are the same run")
+    if a.trials != b.trials:
+        notes.append(
+            f"they have {a.trials} and {b.trials} trials of each sample: a sample's score is its mean over them"
+        )
     for run, name in ((a, "first"), (b, "second")):
         if run.drawn is not None:
             biased = "its mean tends to lie too far from the threshold, and intervals hold less often than they say"
@@ -473,7 +506,8 @@ def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -
     if a.dataset is None or b.dataset is None:
         mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
         return
-    ours, theirs = _hashes(a.dataset), _hashes(b.dataset)
+    by_trial = a.trials == b.trials
+    ours, theirs = _hashes(a.dataset, by_trial=by_trial), _hashes(b.dataset, by_trial=by_trial)
     common = ours.keys() & theirs.keys()
     if cases := sum(ours[name][0] != theirs[name][0] for name in common):
         mismatches.append(
@@ -486,10 +520,10 @@ def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -
         notes.append(f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation")
 
 
-def _hashes(samples: Iterable[Sample]) -> Mapping[str, tuple[str, str]]:
-    """By sample id: the hashes of the case and of what is under test."""
+def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, tuple[str, str]]:
+    """By sample, or by trial of a sample: the hashes of the case and of what is under test."""
     return {
-        sample.id: (
+        sample.key if by_trial else sample.id: (
             content_hash([getattr(sample, name) for name in CASE_FIELDS]),
             content_hash([getattr(sample, name) for name in TESTED_FIELDS]),
         )
@@ -498,16 +532,19 @@ def _hashes(samples: Iterable[Sample]) -> Mapping[str, tuple[str, str]]:
 
 
 def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
-    first, groups = scores_by_sample(a, ours.signature)
-    second, more_groups = scores_by_sample(b, theirs.signature)
-    samples = tuple(name for name in first if name in second)
+    first, second = scores_by_sample(a, ours.signature), scores_by_sample(b, theirs.signature)
+    if a.trials != b.trials:
+        first, second = first.by_sample, second.by_sample
+    samples = tuple(name for name in first.values if name in second.values)
+    check_same_weights(samples, first.weight_of, second.weight_of)
     return PairedScores(
         title=a.titles[ours.signature],
         info=ours,
         info_b=theirs,
         samples=samples,
-        a=array("d", (first[name] for name in samples)),
-        b=array("d", (second[name] for name in samples)),
-        groups=group_labels(samples, {**more_groups, **groups}),
-        unpaired=len(first) + len(second) - 2 * len(samples),
+        a=array("d", (first.values[name] for name in samples)),
+        b=array("d", (second.values[name] for name in samples)),
+        groups=group_labels(samples, {**second.group_of, **first.group_of}),
+        weights=weight_column(samples, first.weight_of),
+        unpaired=len(first.values) + len(second.values) - 2 * len(samples),
     )

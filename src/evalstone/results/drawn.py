@@ -34,7 +34,7 @@ def in_order(records: Iterable[Record], drawn: Drawn) -> dict[str, list[Record]]
         if record.scorer in found:
             found[record.scorer].append(record)
     for signature, those in found.items():
-        those.sort(key=lambda record: place_in_order(drawn.seed, record.sample))
+        those.sort(key=lambda record: place_in_order(drawn.seed, record.key))
         del those[drawn.tested[signature] :]
     return found
 

@@ -113,14 +113,15 @@ def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
 
 def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:
     """The records; each must belong to a scorer of the run, and none may repeat, which would count a sample twice."""
-    seen: dict[tuple[str, str], int] = {}
+    seen: dict[tuple[str, int | None, str], int] = {}
     for number, (place, value) in enumerate(file_values(file), start=1):
         try:
             record = Record.from_dict(value)
             if record.scorer not in signatures:
                 raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
-            if (first := seen.setdefault((record.sample, record.scorer), number)) != number:
-                raise DataError(f"sample {record.sample!r} by {record.scorer!r} is a duplicate of line {first}")
+            if (first := seen.setdefault((record.sample, record.trial, record.scorer), number)) != number:
+                trial = "" if record.trial is None else f", trial {record.trial}"
+                raise DataError(f"sample {record.sample!r}{trial} by {record.scorer!r} is a duplicate of line {first}")
         except EvalstoneError as error:
             raise DataError(f"{place}: {error}") from None
         yield record

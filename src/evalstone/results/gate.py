@@ -8,7 +8,7 @@ worst in a test for a pass and as the best in a test for a fail, unless `missing
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
@@ -18,7 +18,7 @@ from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs, same_outputs
 from evalstone.results.drawn import in_order
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
-from evalstone.results.run import Run, group_labels
+from evalstone.results.run import Run, check_same_weights, group_labels, group_of, weight_column, weight_of
 from evalstone.results.summary import ScorerInfo, unanswered, values_by_scorer
 from evalstone.stats.intervals import check_number
 from evalstone.types import Record, Score, Skipped, reaches
@@ -216,9 +216,9 @@ def _mean_checks(
                     f"{wrong} of {name}: {better} is better for {info.name}; set a {right}imum of {threshold:g} "
                     f"(--{right} {name}={threshold:g})"
                 )
-            values, groups, human, strata = _values(run, info, missing, labels.get(info.signature))
+            values, groups, weights, human, strata = _values(run, info, missing, labels.get(info.signature))
             stopped = run.drawn is not None
-            yield kind(name, values, threshold, info.scale, groups, stopped=stopped, human=human, strata=strata)
+            yield kind(name, values, threshold, info.scale, groups, weights, stopped, human, strata)
 
 
 def _pass_rate_checks(
@@ -230,7 +230,7 @@ def _pass_rate_checks(
         info = run[name].info
         if not (math.isfinite(threshold) and 0 <= threshold <= info.scale):
             raise ConfigError(f"pass rate of {name}: the score must lie in [0, {info.scale:g}], not {threshold:g}")
-        values, groups, human, strata = _values(run, info, missing, labels.get(info.signature))
+        values, groups, weights, human, strata = _values(run, info, missing, labels.get(info.signature))
         lower = info.lower_is_better
         passed, wanted = (
             None
@@ -243,7 +243,7 @@ def _pass_rate_checks(
         )
         title = f"{name} {'<=' if lower else '>='} {threshold:g}"
         stopped = run.drawn is not None
-        yield PassRate(title, passed or [], share, groups=groups, stopped=stopped, human=wanted, strata=strata)
+        yield PassRate(title, passed or [], share, 1.0, groups, weights, stopped, wanted, strata)
 
 
 def _regression_checks(
@@ -264,6 +264,11 @@ def _regression_checks(
             "the gates of both runs stopped them, in different orders, so that their difference can't be tested; "
             "continue one of them to the end (rerun its command without --gate)"
         )
+    if run.trials != baseline.trials:
+        raise ConfigError(
+            f"the run has {run.trials} trials of each sample and the baseline {baseline.trials}; a regression is "
+            "tested between runs with as many"
+        )
     by_scorer = {pair.info_b: pair for pair in pairs}
     for name, margin in criteria.max_regression.items():
         info = run[name].info
@@ -276,7 +281,9 @@ def _regression_checks(
             notes[f"{name}: the regression leaves out {count(alone, 'sample')} that only one of the runs has"] = None
         samples = [sample for sample in samples if _pair_counts(ours[sample], theirs[sample], missing)]
         before, after = ([of[sample].value for sample in samples] for of in (theirs, ours))
-        groups = group_labels(samples, _groups(theirs.values()) | _groups(ours.values()))
+        groups = group_labels(samples, group_of(theirs.values()) | group_of(ours.values()))
+        weights = weight_of(ours.values())
+        check_same_weights(samples, weight_of(theirs.values()), weights)
         criterion = MaxRegression(
             name,
             after,
@@ -285,12 +292,15 @@ def _regression_checks(
             info.scale,
             info.lower_is_better,
             groups,
+            weight_column(samples, weights),
             stopped=run.drawn is not None or baseline.drawn is not None,
         )
         both = labels[0].get(pair.info.signature, {}), labels[1].get(info.signature, {})
         if all(both):
             filled = [[0.0 if value is None else value for value in values] for values in (before, after)]
-            paired = replace(pair, samples=tuple(samples), a=filled[0], b=filled[1], groups=groups)
+            paired = replace(
+                pair, samples=tuple(samples), a=filled[0], b=filled[1], groups=groups, weights=criterion.weights
+            )
             given = labeled_pairs(paired, both, same_outputs(baseline, run))
             criterion = replace(criterion, human=given["human"], same=given["same"], strata=given["strata"])
         yield criterion
@@ -312,27 +322,30 @@ def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Record]:
         records = in_order(run.records, run.drawn).get(info.signature, [])
     else:
         records = [record for record in run.records if record.scorer == info.signature]
-    return {record.sample: record for record in records}
-
-
-def _groups(records: Iterable[Record]) -> dict[str, str]:
-    return {record.sample: record.group for record in records if record.group is not None}
+    return {record.key: record for record in records}
 
 
 def _values(
     run: Run, info: ScorerInfo, missing: Missing, labels: Labels | None
-) -> tuple[list[float | None], tuple[str, ...] | None, list[float | None] | None, Sequence[int] | None]:
-    """A scorer's values, None where one is missing and counts, the groups of their samples, their labels and strata."""
+) -> tuple[
+    list[float | None],
+    tuple[str, ...] | None,
+    Sequence[float] | None,
+    list[float | None] | None,
+    Sequence[int] | None,
+]:
+    """A scorer's values, None where one is missing and counts, and the samples' groups, weights, labels and strata."""
     records = [record for record in _by_sample(run, info).values() if counts(record, missing)]
-    samples = [record.sample for record in records]
-    values, groups = [record.value for record in records], group_labels(samples, _groups(records))
+    samples = [record.key for record in records]
+    values, groups = [record.value for record in records], group_labels(samples, group_of(records))
+    weights = weight_column(samples, weight_of(records))
     if labels is None:
-        return values, groups, None, None
+        return values, groups, weights, None, None
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
     strata = iter(score_strata([value for value in values if value is not None]))
-    human = [None if record.value is None else labels.get(record.sample) for record in records]
-    return values, groups, human, [-1 if value is None else next(strata) for value in values]
+    human = [None if record.value is None else labels.get(record.key) for record in records]
+    return values, groups, weights, human, [-1 if value is None else next(strata) for value in values]
 
 
 def _uncorrected(

@@ -17,7 +17,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
-from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
+from evalstone.results.run import OfScorer, Run, Scores, refuse_weights, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Sample, reaches
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LABELS_OF_SLICE = 10
 """A slice with fewer labels has no corrected mean."""
+CORRECTION = "a correction by human labels"
 Labels: TypeAlias = Mapping[str, float]
 """Sample id to human score in [0, scale], as `load_labels` returns them."""
 
@@ -111,7 +112,7 @@ def load_labels(run: Run, scorer: str, source: Any) -> Labels:
         DataError: a label cannot be read (names file, line and column), or no sample of the run has the id.
     """
     info = run[scorer].info
-    samples = [Sample(id=name) for name in dict.fromkeys(record.sample for record in run.records)]
+    samples = [Sample(id=name) for name in dict.fromkeys(record.key for record in run.records)]
     labeled = read_labels(source, LabelReader(info.scale, info.lower_is_better), data=samples)
     means: dict[str, float] = {}
     for name, labels in labeled.labels.items():
@@ -138,7 +139,8 @@ def corrected(
         confidence: of the intervals.
 
     Raises:
-        ConfigError: no labeled sample has a score; or no sample has the field, or the samples are not available.
+        ConfigError: no labeled sample has a score; samples have weights that differ; or no sample has the field, or the
+            samples are not available.
     """
     from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
 
@@ -158,7 +160,7 @@ def _corrected_slices(
 ) -> Iterator[CorrectedSlice]:
     from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
 
-    names = list(scores_by_sample(run, info.signature)[0])
+    names = list(scores_by_sample(run, info.signature).values)
     for field in fields:
         keys = slice_keys(run, field)
         members: dict[str, list[int]] = {}
@@ -178,17 +180,19 @@ def labeled_scores(run: Run, info: ScorerInfo, labels: Labels) -> dict[str, Any]
     """A scorer's values with labels, strata and groups, as `ppi_mean` takes them.
 
     Raises:
-        ConfigError: no labeled sample has a score.
+        ConfigError: no labeled sample has a score, or samples have weights that differ.
     """
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
-    values, groups = scores_by_sample(run, info.signature)
+    scores = scores_by_sample(run, info.signature)
+    _refuse_weights(scores)
+    values = scores.values
     human = [labels.get(name) for name in values]
     if not any(label is not None for label in human):
         raise ConfigError(f"no labeled sample has a score of {info.name}: {count(len(labels), 'label')}")
     judged = list(values.values())
     strata = score_strata(judged)
-    return {"judged": judged, "human": human, "strata": strata, "groups": group_labels(values, groups)}
+    return {"judged": judged, "human": human, "strata": strata, "groups": scores.groups}
 
 
 def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Collection[str]) -> dict[str, Any]:
@@ -204,6 +208,8 @@ def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Colle
     """
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
+    if pair.weights is not None:
+        refuse_weights(zip(pair.samples, pair.weights, strict=True), CORRECTION)
     is_same = [name in same for name in pair.samples]
     human = tuple([of.get(name) for name in pair.samples] for of in labels)
     strata: Sequence[Hashable] = score_strata(pair.a)
@@ -213,6 +219,12 @@ def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Colle
         alone = any(before is None and after is not None for before, after in changed)
         strata = tuple(zip(strata, second, strict=True)) if alone else second
     return {"judged": (pair.a, pair.b), "human": human, "same": is_same, "strata": strata, "groups": pair.groups}
+
+
+def _refuse_weights(scores: Scores) -> None:
+    """Raise ConfigError for samples whose weights differ."""
+    if scores.weights is not None:
+        refuse_weights(zip(scores.values, scores.weights, strict=True), CORRECTION)
 
 
 def judged_only(run: Run, info: ScorerInfo) -> bool:
@@ -233,12 +245,14 @@ def select_for_labeling(
         seed: the same arguments and seed give the same selection.
 
     Raises:
-        ConfigError: the scorer is unknown, or the count is negative.
+        ConfigError: the scorer is unknown, the count is negative, or samples have weights that differ.
     """
     from evalstone.stats.labeling import select_for_labeling as choose  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
-    values, _ = scores_by_sample(run, info.signature)
+    scores = scores_by_sample(run, info.signature)
+    _refuse_weights(scores)
+    values = scores.values
     names = list(values)
     known = set(labeled)
     places = [index for index, name in enumerate(names) if name in known]
@@ -259,7 +273,8 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         confidence: of the interval.
 
     Raises:
-        ConfigError: the calibration is of another judge or scorer, or is unusable; or no sample has a score.
+        ConfigError: the calibration is of another judge or scorer, or is unusable; no sample has a score; or samples
+            have weights that differ.
     """
     from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - the same
 
@@ -272,7 +287,9 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         )
     if calibration.unusable:
         raise ConfigError(f"the calibration of {run.titles[info.signature]} can't be used: {calibration.unusable}")
-    values, groups = scores_by_sample(run, info.signature)
+    scores = scores_by_sample(run, info.signature)
+    _refuse_weights(scores)
+    values = scores.values
     threshold = calibration.default_threshold
     passed = sum(reaches(value, threshold, calibration.scale) for value in values.values())
     result = rogan_gladen(passed, len(values), calibration.confusion(threshold), confidence=confidence)
@@ -281,6 +298,6 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     notes: list[str] = []
     if shared := sum(pair.sample in values for pair in calibration.pairs):
         notes.append(f"this run contains {count(shared, 'labeled sample')}: --labels needs fewer assumptions")
-    if groups:
+    if scores.group_of:
         notes.append("the samples are clustered, which these intervals do not account for")
     return RoganGladenResult(run.titles[info.signature], info, threshold, result, tuple(notes))

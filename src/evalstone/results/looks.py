@@ -132,10 +132,11 @@ def _data(
 ) -> dict[str, str]:
     """By scorer and judge, the hash of what is tested of each scorer with a criterion."""
     infos = {info.signature: info for info in (run[name].info for name in criteria.scorers)}
-    outcomes: dict[str, list[tuple[str, str, float | None]]] = {signature: [] for signature in infos}
+    outcomes: dict[str, list[tuple[Any, ...]]] = {signature: [] for signature in infos}
     for record in run.records:
         if record.scorer in infos:
-            outcomes[record.scorer].append((record.sample, type(record.outcome).__name__, record.value))
+            weight = () if record.weight is None else (record.weight,)
+            outcomes[record.scorer].append((record.key, type(record.outcome).__name__, record.value, *weight))
     in_order, data = watched or run.drawn is not None, dict[str, str]()
     for signature, those in sorted(outcomes.items()):
         names = signature, infos[signature].name, run.titles[signature]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
-from evalstone.results.run import OfScorer, Run, result_for, scores_in_order
+from evalstone.results.run import OfScorer, Run, refuse_weights, result_for, scores_by_sample
 from evalstone.stats.intervals import check_number
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def sample_size(
         allow_mismatch: accept a baseline whose judge, scorers or cases differ.
 
     Raises:
-        ConfigError: an argument is out of range, or the runs cannot be compared.
+        ConfigError: an argument is out of range, the runs cannot be compared, or samples have weights that differ.
     """
     check_number("difference", difference)
     check_number("power", power)
@@ -103,6 +103,7 @@ def sample_size(
         raise ConfigError(f"the power must be between 0 and 1, not {power:g}")
     from evalstone.stats.power import plan_sample_size  # noqa: PLC0415 - numpy
 
+    refuse_weights(((record.key, record.weight) for record in run.records), "a plan of sample sizes")
     pilots = _single_pilot(run) if baseline is None else _paired_pilot(baseline, run, allow_mismatch)
     scorers: list[ScorerPower] = []
     for pilot in pilots:
@@ -133,9 +134,10 @@ class _Pilot(OfScorer):
 
 def _single_pilot(run: Run) -> Iterator[_Pilot]:
     for info in run.scorers:
-        values, groups = scores_in_order(run, info.signature)
+        scores = scores_by_sample(run, info.signature)
+        values = tuple(scores.values.values())
         pass_fail = set(values) <= {0.0, info.scale}
-        yield _Pilot(run.titles[info.signature], info, values, groups, paired=False, pass_fail=pass_fail)
+        yield _Pilot(run.titles[info.signature], info, values, scores.groups, paired=False, pass_fail=pass_fail)
 
 
 def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
@@ -146,7 +148,9 @@ def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
 
 
 def detectable_note(run: Run) -> str:
-    """One sentence on the differences a run of this size can detect; "" where it has too few scores."""
+    """One sentence on the differences a run of this size can detect; "" where scores are too few, or weighted."""
+    if any(scores_by_sample(run, info.signature).weights is not None for info in run.scorers):
+        return ""
     parts: list[str] = []
     impossible: list[str] = []
     for one in _single_pilot(run):

@@ -45,6 +45,7 @@ from evalstone.types import (
 
 if TYPE_CHECKING:
     from evalstone.results.slices import ScorerSlices, SliceBy
+    from evalstone.results.trials import Reliability
 
 TEXTS = ("input", "output", "reference", "context")
 MAX_IN_MEMORY = 20_000
@@ -149,15 +150,34 @@ class Run:
 
     @property
     def cost(self) -> float | None:
-        """US dollars paid in this run; None when a price is unknown.
+        """US dollars paid in this run, for judge calls and, as far as it reports its cost, the target; None when a
+        price is unknown.
 
         Calls that belong to no record, because the run ended first, are not counted. Where a run ended early and no
         record holds a call of its own, the cost is unknown.
         """
         if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
             return None
-        answers = 0.0 if self.target is None else self.target.cost or 0.0
-        return total_cost((answers, *map(attrgetter("cost"), self.summary)))
+        if self.target is None:
+            return self.judge_cost
+        if self.records and not (self.target.answers or self.target.failed):
+            return None  # it was killed, and nobody has added up the costs of the target
+        return total_cost((self.target.cost or 0.0, self.judge_cost))
+
+    @property
+    def judge_cost(self) -> float | None:
+        """US dollars paid for judge calls; None when a price is unknown."""
+        return total_cost(map(attrgetter("cost"), self.summary))
+
+    @property
+    def cost_text(self) -> str:
+        """What the run cost, in words; that of a target is told apart."""
+        if self.target is None or self.cost is None:
+            return f"cost {money(self.cost)}"
+        if self.target.cost is None:
+            return f"judge cost {money(self.judge_cost)}"
+        parts = f"target {money(self.target.cost)}, judge {money(self.judge_cost)}"
+        return f"cost {money(self.cost)} ({parts})"
 
     @property
     def failed(self) -> int:
@@ -177,6 +197,17 @@ class Run:
         from evalstone.results.slices import slices  # noqa: PLC0415 - numpy, which only slices need
 
         return slices(self, by, confidence=confidence)
+
+    def reliability(
+        self, scorer: str | None = None, *, threshold: float | None = None, confidence: float = 0.95
+    ) -> tuple[Reliability, ...]:
+        """How reliably the target passes when it answers again: pass@k, pass^k, and the samples that are flaky.
+
+        Args and errors: those of `evalstone.results.trials.reliability`.
+        """
+        from evalstone.results.trials import reliability  # noqa: PLC0415 - only runs with trials need it
+
+        return reliability(self, scorer, threshold=threshold, confidence=confidence)
 
     def metadata(self) -> dict[str, Any]:
         """What was run, without its results: dataset, judge, scorers."""
@@ -244,21 +275,23 @@ class Run:
         """The records as dictionaries, as in `records.jsonl`.
 
         Args:
-            wide: one row per sample instead: its id, its texts where available, and a column with each scorer's
-                value (None where it has no score).
+            wide: one row per sample, or sample and trial, instead: its id, the trial if there are several, its texts
+                where available, and a column with each scorer's value (None where it has no score).
         """
         if not wide:
             return [record.to_dict() for record in self.records]
-        texts = {sample.id: {name: getattr(sample, name) for name in TEXTS} for sample in self.dataset or ()}
-        rows: dict[str, dict[str, Any]] = {}
+        texts = {(one.id, one.trial): {name: getattr(one, name) for name in TEXTS} for one in self.dataset or ()}
+        rows: dict[tuple[str, int | None], dict[str, Any]] = {}
         columns = {
-            signature: title if title not in ("sample", *TEXTS) else signature
+            signature: title if title not in ("sample", "trial", *TEXTS) else signature
             for signature, title in self.titles.items()
         }
         for record in self.records:
-            row = rows.get(record.sample)
+            case = record.sample, record.trial
+            row = rows.get(case)
             if row is None:
-                row = rows[record.sample] = {"sample": record.sample, **texts.get(record.sample, {})}
+                trial = {} if record.trial is None else {"trial": record.trial}
+                row = rows[case] = {"sample": record.sample, **trial, **texts.get(case, {})}
                 row.update(dict.fromkeys(columns.values()))
             row[columns[record.scorer]] = record.value
         return list(rows.values())
@@ -284,10 +317,14 @@ class Run:
 
     @property
     def samples_and_judge(self) -> str:
-        """How many samples, and which judge: "60 samples · judge lexical@2"."""
+        """Samples and trials, target and judge: "60 samples × 4 trials · target app:agent · judge lexical@4"."""
         several = len({judge for line in self.summary for judge in line.judges}) > 1
         judge = "no judge needed" if self.judge == "none" else f"{'judges' if several else 'judge'} {self.judge}"
-        return f"{count(self.samples, 'sample')} · {judge}"
+        samples = count(self.samples, "sample")
+        if self.target is None:
+            return f"{samples} · {judge}"
+        trials = f" × {self.trials:,} trials" if self.trials > 1 else ""
+        return f"{samples}{trials} · target {self.target.identity} · {judge}"
 
     @property
     def calls(self) -> str:
@@ -319,11 +356,15 @@ class Run:
         for line in self.summary:
             if line.doubt:
                 yield f"{self.titles[line.info.signature]}: {line.doubt}"
+            if line.interval is not None and line.interval.effective is not None:
+                yield f"{self.titles[line.info.signature]}: {weighted_note(line.interval.effective, line.scored)}"
             for reason, times in line.reasons:
                 yield f"{self.titles[line.info.signature]}: {times:,} × {safe(reason)}"
         if self.corrections:
             yield self.corrections
-        yield " · ".join(filter(None, (self.calls, f"cost {money(self.cost)}", f"{self.seconds:.1f} s")))
+        if self.target is not None and self.target.note:
+            yield sentence(self.target.note)
+        yield " · ".join(filter(None, (self.calls, self.cost_text, f"{self.seconds:.1f} s")))
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]
@@ -349,6 +390,13 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {len(self.records)} records of {len(self.scorers)} scorers>"
+
+
+def weighted_note(effective: float, n: int) -> str:
+    """That a mean is weighted, and how much its samples say. effective: Kish's number of them."""
+    return (
+        f"weighted mean: {count(n, 'sample')} of unequal weight say about as much as {effective:,.0f} of equal weight"
+    )
 
 
 def _numbers(line: ScorerSummary) -> tuple[str, ...]:
@@ -393,27 +441,112 @@ def result_for(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
     raise ConfigError(f"there is no result for {scorer}: too few samples have a score")
 
 
-def scores_by_sample(run: Run, signature: str) -> tuple[Mapping[str, float], Mapping[str, str]]:
-    """A scorer's values by sample id, and the groups of the samples that have one."""
-    values: dict[str, float] = {}
-    groups: dict[str, str] = {}
-    for record in run.records:
-        if record.scorer == signature and isinstance(record.outcome, Score):
-            values[record.sample] = record.outcome.value
-            if record.group is not None:
-                groups[record.sample] = record.group
-    return values, groups
+@dataclass(frozen=True)
+class Scores:
+    """A scorer's values by the sample's key, in the order of the run."""
+
+    values: Mapping[str, float]
+    group_of: Mapping[str, str]
+    """The groups of the samples that have one."""
+    weight_of: Mapping[str, float]
+    """The weights of the samples that have one."""
+    sample_of: Mapping[str, str]
+    """The id of each sample."""
+
+    @property
+    def groups(self) -> tuple[str, ...] | None:
+        """The group of each value; None where no sample has one."""
+        return group_labels(self.values, self.group_of)
+
+    @property
+    def weights(self) -> Sequence[float] | None:
+        """The weight of each value; None where all are equal."""
+        return weight_column(self.values, self.weight_of)
+
+    @property
+    def by_sample(self) -> Scores:
+        """The mean over the trials of each sample, by the sample's id."""
+        trials: dict[str, list[float]] = {}
+        for key, value in self.values.items():
+            trials.setdefault(self.sample_of[key], []).append(value)
+        values = {sample: sum(some) / len(some) for sample, some in trials.items()}
+
+        def once(of: Mapping[str, _T]) -> dict[str, _T]:
+            return {self.sample_of[key]: value for key, value in of.items() if key in self.sample_of}
+
+        groups = {sample: group for sample, group in once(self.group_of).items() if group != sample}
+        return Scores(values, groups, once(self.weight_of), {sample: sample for sample in values})
+
+    def only(self, names: Iterable[str]) -> Scores:
+        """The values of some of the samples."""
+        values = {name: self.values[name] for name in names}
+        groups = {name: self.group_of[name] for name in values if name in self.group_of}
+        weights = {name: self.weight_of[name] for name in values if name in self.weight_of}
+        return Scores(values, groups, weights, {name: self.sample_of[name] for name in values})
+
+
+def scores_by_sample(run: Run, signature: str) -> Scores:
+    """A scorer's values by the sample's key, with the groups and weights of their samples."""
+    found = [record for record in run.records if record.scorer == signature and isinstance(record.outcome, Score)]
+    values = {record.key: record.outcome.value for record in found if isinstance(record.outcome, Score)}
+    return Scores(values, group_of(found), weight_of(found), {record.key: record.sample for record in found})
+
+
+def group_of(records: Iterable[Record]) -> dict[str, str]:
+    """The groups of the samples that have one."""
+    return {record.key: record.group for record in records if record.group is not None}
+
+
+def weight_of(records: Iterable[Record]) -> dict[str, float]:
+    """The weights of the samples that have one."""
+    return {record.key: record.weight for record in records if record.weight is not None}
+
+
+def weight_column(samples: Iterable[str], weights: Mapping[str, float]) -> tuple[float, ...] | None:
+    """The weight of each sample, 1 where it has none; None where all are equal."""
+    column = tuple(weights.get(name, 1.0) for name in samples) if weights else ()
+    return column if column and min(column) < max(column) else None
+
+
+def check_same_weights(samples: Iterable[str], a: Mapping[str, float], b: Mapping[str, float]) -> None:
+    """Raise ConfigError, with the first sample whose weight is not the same in both runs."""
+    if a == b:
+        return
+    for name in samples:
+        one, other = (weights.get(name, 1.0) for weights in (a, b))
+        if one != other:
+            raise ConfigError(
+                f"sample {name!r:.80} has a weight of {one:g} in the first run and of {other:g} in the second; a "
+                "comparison needs the same weight in both"
+            )
+
+
+def refuse_weights(
+    weights: Iterable[tuple[str, float | None]],
+    what: str,
+    instead: str = "to count each sample once, leave `weight` out of the metadata",
+) -> None:
+    """Raise ConfigError where the weights of samples differ, with the first that does.
+
+    Args:
+        weights: By sample.
+        what: What has no weighted form, as the message says it.
+        instead: What to do about it.
+    """
+    first: float | None = None
+    for name, given in weights:
+        weight = 1.0 if given is None else given
+        first = weight if first is None else first
+        if weight != first:
+            raise ConfigError(
+                f"{what} has no weighted form, and the samples are weighted (the first {first:g}, {name!r:.80} "
+                f"{weight:g}); {instead}"
+            )
 
 
 def group_labels(samples: Mapping[str, object] | Sequence[str], groups: Mapping[str, str]) -> tuple[str, ...] | None:
     """The group of each sample, a unique one where it has none; None where no sample has one."""
     return tuple(groups.get(name, f"\0{name}") for name in samples) if groups else None
-
-
-def scores_in_order(run: Run, signature: str) -> tuple[Sequence[float], tuple[str, ...] | None]:
-    """A scorer's values in the order of the run, with their groups (None where no sample has one)."""
-    values, groups = scores_by_sample(run, signature)
-    return array("d", values.values()), group_labels(values, groups)
 
 
 class SpillingList(Sequence[_T]):

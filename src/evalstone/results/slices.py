@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from evalstone._core.json import to_jsonable
 from evalstone._core.sync import is_async
 from evalstone.errors import ConfigError, unknown
-from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
+from evalstone.results.run import OfScorer, Run, scores_by_sample
 from evalstone.stats.intervals import Interval
 from evalstone.stats.multiple_testing import adjust_p_values
 from evalstone.types import Sample
@@ -45,6 +45,8 @@ class ScorerSlices(OfScorer):
     findings: tuple[SliceFinding, ...]
     """Slices with at least five samples inside and outside, compared with all other samples, the strongest evidence of
     being worse first. p-values are corrected (Holm) over all scorers and slices of the report."""
+    weighted: bool = False
+    """Whether samples have weights that differ, so that means are weighted."""
 
 
 def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.95) -> tuple[ScorerSlices, ...]:
@@ -66,17 +68,18 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
     keys = {field_name(field): slice_keys(run, field) for field in fields}
     results: list[ScorerSlices] = []
     for info in run.scorers:
-        by_sample, sample_groups = scores_by_sample(run, info.signature)
-        if not by_sample:
+        scores = scores_by_sample(run, info.signature)
+        if not scores.values:
             continue
-        values, groups = list(by_sample.values()), group_labels(by_sample, sample_groups)
+        values, groups, weights = list(scores.values.values()), scores.groups, scores.weights
         parts = {
             field: slice_by(
                 values,
-                [key_of.get(sample, ABSENT) for sample in by_sample],
+                [key_of.get(sample, ABSENT) for sample in scores.values],
                 scale=info.scale,
                 confidence=confidence,
                 groups=groups,
+                weights=weights,
             )
             for field, key_of in keys.items()
         }
@@ -86,11 +89,12 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
             scale=info.scale,
             lower_is_better=info.lower_is_better,
             groups=groups,
+            weights=weights,
             correction="none",
         )
         means = [SliceMean(field, str(part.key), part.interval) for field, found in parts.items() for part in found]
         means.sort(key=lambda part: (part.field, *slice_order(part.key)))
-        results.append(ScorerSlices(run.titles[info.signature], info, tuple(means), findings))
+        results.append(ScorerSlices(run.titles[info.signature], info, tuple(means), findings, weights is not None))
     adjusted = iter(adjust_p_values([finding.p_value for result in results for finding in result.findings]))
     return tuple(
         replace(result, findings=tuple(replace(finding, adjusted_p=next(adjusted)) for finding in result.findings))
@@ -130,7 +134,7 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
     keys: dict[str, str] = {}
     for sample in run.dataset:
         value = _field_value(sample, field) if isinstance(field, str) else field(sample)
-        keys[sample.id] = ABSENT if value is None else str(to_jsonable(value))
+        keys[sample.key] = ABSENT if value is None else str(to_jsonable(value))
         names.update(dict.fromkeys(map(str, sample.metadata)))
     if isinstance(field, str) and set(keys.values()) == {ABSENT}:
         raise ConfigError(

@@ -105,7 +105,8 @@ class ScorerSummary:
     info: ScorerInfo
     """The scorer."""
     interval: Interval | None
-    """The mean over scored samples with its confidence interval; None when no sample was scored."""
+    """The mean over scored samples, weighted where samples have weights, with its confidence interval; None when no
+    sample was scored."""
     scored: int
     """Samples with a score."""
     skipped: int
@@ -127,7 +128,8 @@ class ScorerSummary:
     lost: int = 0
     """Judge calls that were paid, or may have been, and ended without an answer."""
     bounds: tuple[float, float] | None = None
-    """The lowest and highest possible mean if skipped and failed samples had scores; None when there are none."""
+    """The lowest and highest possible mean if skipped and failed samples had scores, which count with their weights;
+    None when there are none."""
     refused_settings: Mapping[str, int] = field(default_factory=dict[str, int])
     """Settings that the judges' endpoints refused, with the number of answers that were given without them."""
     judges: tuple[str, ...] = ()
@@ -181,6 +183,7 @@ class ScorerSummary:
             "failed": self.failed,
             "bounds": None if self.bounds is None else list(self.bounds),
             "groups": interval.groups if interval else None,
+            **({"effective": interval.effective} if interval and interval.effective is not None else {}),
             "method": interval.method if interval else "",
             "caution": interval.caution if interval else "",
             "questions": self.questions,
@@ -205,6 +208,8 @@ class SummaryBuilder:
     def __init__(self, info: ScorerInfo) -> None:
         self.info = info
         self.values = array("d")
+        self.weights: dict[bool, array[float]] = {True: array("d"), False: array("d")}
+        """By whether the sample has a score; empty as long as no sample has a weight."""
         self.groups = array("q")
         self._group_numbers: dict[str, int] = {}
         self.counts: Counter[type[Outcome]] = Counter()
@@ -221,6 +226,7 @@ class SummaryBuilder:
     def add(self, record: Record) -> None:
         """Add a record of this scorer."""
         outcome, name = record.outcome, record.group
+        self._add_weight(record)
         self.counts[type(outcome)] += 1
         if isinstance(outcome, Score):
             # Groups are numbered, and a sample without one gets a negative number; none is stored before the first.
@@ -254,25 +260,36 @@ class SummaryBuilder:
         self.unanswered += unanswered(record)
         self.cost = total_cost((self.cost, record.cost))
 
+    def _add_weight(self, record: Record) -> None:
+        """Before the record is counted."""
+        if record.weight is not None and not any(self.weights.values()):
+            for scored in (True, False):
+                before = sum(times for kind, times in self.counts.items() if (kind is Score) == scored)
+                self.weights[scored].extend([1.0] * before)
+        if record.weight is not None or any(self.weights.values()):
+            self.weights[isinstance(record.outcome, Score)].append(1.0 if record.weight is None else record.weight)
+
     def summary(self) -> ScorerSummary:
         """The summary of the records so far."""
         scale, missing = self.info.scale, self.counts[Skipped] + self.counts[Failed]
         groups = self.groups if self._group_numbers else None
+        weights = (self.weights[True], self.weights[False]) if any(self.weights.values()) else None
         return ScorerSummary(
             info=self.info,
-            interval=mean_interval(self.values, low=0.0, high=scale, groups=groups),
+            interval=mean_interval(self.values, low=0.0, high=scale, groups=groups, weights=weights and weights[0]),
             scored=self.counts[Score],
             skipped=self.counts[Skipped],
             failed=self.counts[Failed],
             questions=self.questions,
             cached=self.cached,
             cost=self.cost,
-            reasons=tuple(self.reasons.most_common(TOP_REASONS)),
+            # Equal counts by text: an interrupted run ends with the same table, whatever came first in it.
+            reasons=tuple(sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))[:TOP_REASONS]),
             corrections=self.corrections,
             corrected=self.corrected,
             lost=self.lost,
             refused_settings=dict(self.refused_settings),
-            bounds=missing_bounds(self.values, missing, 0.0, scale) if missing else None,
+            bounds=missing_bounds(self.values, missing, 0.0, scale, weights=weights) if missing else None,
             judges=tuple(sorted(self.judges)),
             all_equal=len(self.values) > 1 and min(self.values) == max(self.values),
             only_verdict=self.verdicts.most_common()[0] if len(self.verdicts) == 1 else None,

@@ -8,12 +8,15 @@ import math
 import secrets
 import time
 from array import array
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from evalstone._core.json import to_jsonable
+from evalstone._core.display import count
+from evalstone._core.json import content_hash, to_jsonable
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import (
     ConfigError,
+    EvalstoneError,
     RunAborted,
     RunStopped,
     StorageError,
@@ -23,15 +26,15 @@ from evalstone.errors import (
     TargetUnreachable,
 )
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
+from evalstone.ledger.base import TARGET, chunks, target_scope
 from evalstone.results.run import SpillingList
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target, absent
-from evalstone.types import NO_USAGE, Failed, Sample, Skipped, StoredTarget, Usage
+from evalstone.types import NO_USAGE, Failed, Sample, Skipped, StoredTarget
 
-KIND = "target"
-"""The kind of a target's answer in the ledger."""
+RESTORED_AT_A_TIME = 500
 
 
 class Answered(NamedTuple):
@@ -43,6 +46,22 @@ class Answered(NamedTuple):
     """Why there is no answer."""
 
 
+def answer_key(sample: Sample, inputs: Sequence[str], scope: str) -> Key:
+    """The key of the answer to a sample and trial: its id and what the target is given of it."""
+    return Key(content_hash([sample.id, {name: getattr(sample, name) for name in inputs}]), scope, sample.trial or 1)
+
+
+def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
+    """What the ledger has of a call of a target; None for what can't be read, so that it is asked again."""
+    try:
+        line = json.loads(stored.reply)
+        if (problem := line.get("failed")) is not None:
+            return Answered(sample, Failed(**problem))
+        return Answered(Answer.from_dict(line["answer"]).fill(sample, seconds=stored.seconds))
+    except (ValueError, KeyError, TypeError, AttributeError, EvalstoneError):
+        return None
+
+
 class Answers:
     """The answers of a run's target. Scorers of one sample and trial share one call.
 
@@ -52,6 +71,8 @@ class Answers:
     Args:
         target: Who answers.
         run: The id of the run. Answers of a target without a version are kept for this run alone.
+        since: When the run began, in seconds since 1970, if it was interrupted and goes on: it paid for what was
+            answered from then on. What a new run finds in the ledger was paid by others.
         size: How many calls there are to be.
         ledger: Where answers are kept and looked up.
         use_cache: Whether answers in the ledger are used.
@@ -64,6 +85,7 @@ class Answers:
         target: Target,
         run: str,
         *,
+        since: float = math.inf,
         trials: int,
         size: int,
         ledger: AsyncLedger | None,
@@ -74,15 +96,18 @@ class Answers:
         self.target, self.trials = target, trials
         self.samples = SpillingList(size, write=_written, read=_read)
         """The samples with their answers, in the order of the plan."""
-        self._scope = target.identity if target.version else f"{target.identity} in {run}"
+        self._scope = target_scope(target.identity, "" if target.version else run)
+        self._since = since if target.version else -math.inf
         self._ledger, self._use_cache = ledger, use_cache
         self._budget, self._stop = budget, stop
         self._inflight: dict[int, tuple[asyncio.Task[Answered], int]] = {}
         self._known_working = set[str]()
         self._breaker = CircuitBreaker(target.identity, self._known_working, calls="samples", error=TargetUnavailable)
-        self._dearest = 0.0
+        self._dearest: float | None = None
+        """What the dearest answer so far has cost; None before the first."""
+        self._first = asyncio.Lock()
         self._seconds = array("d")
-        self._failed = 0
+        self._failed = self._cached = self._unpriced = 0
         self._cost: float | None = None
         self._usage = NO_USAGE
 
@@ -104,10 +129,23 @@ class Answers:
             if self._inflight.get(place, (None, 1))[1] <= 0 and task.done():
                 del self._inflight[place]
 
-    async def restore(self, place: int, sample: Sample) -> None:
-        """Take over the answer of a sample and trial whose records are all there."""
-        if self._ledger is not None and (stored := await self._ledger.answer(*self._key(sample))) is not None:
-            self._take(place, sample, stored, restored=True)
+    async def restore(self, cases: Iterable[tuple[int, Sample, bool]]) -> None:
+        """Take over the answers of an interrupted run.
+
+        Args:
+            cases: The samples and trials by their number in the plan, and whether all of their records are there. Of
+                the others the cost counts, and the answer is taken when it is needed.
+        """
+        ledger = self._ledger
+        if ledger is None:
+            return
+        for some in chunks(cases, RESTORED_AT_A_TIME):
+            found = await asyncio.gather(*(ledger.answer(*self._key(sample)) for _, sample, _ in some))
+            for (place, sample, whole), stored in zip(some, found, strict=True):
+                if stored is not None and self._budget is not None:
+                    self._budget.restore_answer(stored)
+                if whole and (stored is None or self._take(place, sample, stored, restored=True) is None):
+                    self.samples.put(place, sample)
 
     async def close(self) -> None:
         """Cancel the calls in flight, and wait until they have ended."""
@@ -122,9 +160,13 @@ class Answers:
         return StoredTarget(
             identity=self.target.identity,
             trials=self.trials,
+            scope=self._scope,
+            inputs=self.target.inputs,
             answers=len(seconds),
             failed=self._failed,
+            cached=self._cached,
             cost=self._cost,
+            note=self._note(),
             usage=self._usage,
             seconds={
                 "mean": sum(seconds) / len(seconds),
@@ -135,8 +177,16 @@ class Answers:
             else {},
         )
 
+    def _note(self) -> str:
+        """What a reader of the costs has to know."""
+        if self._unpriced and self._cost is not None:
+            return f"the target reports no cost of {count(self._unpriced, 'answer')}"
+        if self._unpriced and self._budget is not None:
+            return "the target reports no cost; the budget covers the judge calls alone"
+        return ""
+
     def _key(self, sample: Sample) -> Key:
-        return Key(self.target.fingerprint(sample), self._scope, sample.trial or 1)
+        return answer_key(sample, self.target.inputs, self._scope)
 
     async def _obtain(self, place: int, sample: Sample) -> Answered:
         if lacking := absent(self.target, sample):
@@ -146,37 +196,38 @@ class Answers:
         if ledger is not None and self._use_cache:
             found = await ledger.answer_or_claim(*key)
             if isinstance(found, StoredAnswer):
-                return self._take(place, sample, found, restored=True)
+                if self._budget is not None:
+                    self._budget.restore_answer(found)
+                if (answered := self._take(place, sample, found, restored=True)) is not None:
+                    return answered
         try:
-            line, paid, seconds, usage = await self._call(sample)
-            stored = StoredAnswer(
-                question=key.question,
-                judge=key.judge,
-                repeat_index=key.repeat_index,
-                kind=KIND,
-                reply=json.dumps(line),
-                usage=usage,
-                cost=paid,
-                seconds=seconds,
-                confidence=None,
-            )
-            if ledger is not None and "unreachable" not in line:
-                await ledger.keep_answer(stored)
+            stored = await self._priced(key, sample)
         finally:
             if ledger is not None:
                 ledger.release(*key)
-        return self._take(place, sample, stored)
+        answered = self._take(place, sample, stored)
+        assert answered is not None  # noqa: S101 - it was just written
+        return answered
 
-    async def _call(self, sample: Sample) -> tuple[dict[str, Any], float | None, float, Usage]:
-        """Ask the target: what the ledger keeps of the answer, its cost in US dollars, its seconds and its tokens."""
-        target = self.target
+    async def _priced(self, key: Key, sample: Sample) -> StoredAnswer:
+        """Ask the target. Under a budget the first call goes alone: what it costs is what the others reserve."""
+        if self._budget is not None and self._dearest is None:
+            async with self._first:
+                if self._dearest is None:
+                    return await self._call(key, sample)
+        return await self._call(key, sample)
+
+    async def _call(self, key: Key, sample: Sample) -> StoredAnswer:
+        """Ask the target, and keep what it answered."""
+        target, ledger = self.target, self._ledger
+        # Hold the place until the answer is committed, so that a crash loses at most the calls in flight.
         async with target.limits.admitted(target.identity):
-            if self._ledger is not None:
-                self._ledger.check()
+            if ledger is not None:
+                ledger.check()
             if self._stop.requested:
                 raise RunStopped(self._stop.reason)
             self._breaker.check()
-            reserved = 0.0 if self._budget is None else self._budget.reserve_amount(self._dearest)
+            reserved = 0.0 if self._budget is None else self._budget.reserve_amount(self._dearest or 0.0)
             paid: float | None = 0.0
             usage, started, clock = NO_USAGE, time.perf_counter(), asyncio.timeout(target.timeout)
             try:
@@ -200,8 +251,20 @@ class Answers:
             finally:
                 if self._budget is not None:
                     self._budget.settle(reserved, paid or 0.0)
-            self._dearest = max(self._dearest, paid or 0.0)
-            return line, paid, time.perf_counter() - started, usage
+            stored = StoredAnswer(
+                question=key.question,
+                judge=key.judge,
+                repeat_index=key.repeat_index,
+                kind=TARGET,
+                reply=json.dumps(line),
+                usage=usage,
+                cost=paid,
+                seconds=time.perf_counter() - started,
+                confidence=None,
+            )
+            if ledger is not None and "unreachable" not in line:
+                await ledger.keep_answer(stored)
+        return stored
 
     def _failure(self, error: Exception | asyncio.CancelledError) -> dict[str, Any]:
         """What the ledger keeps of an answer that failed."""
@@ -216,23 +279,26 @@ class Answers:
             line["unreachable"] = True
         return line
 
-    def _take(self, place: int, sample: Sample, stored: StoredAnswer, *, restored: bool = False) -> Answered:
-        """Count an answer. restored: it comes from the ledger."""
-        line = json.loads(stored.reply)
-        if self._budget is not None and restored:
-            self._budget.restore_answer(stored)
-        if (problem := line.get("failed")) is not None:
+    def _take(self, place: int, sample: Sample, stored: StoredAnswer, *, restored: bool = False) -> Answered | None:
+        """Count an answer; None for one that can't be read. restored: it comes from the ledger."""
+        answered = read_answer(sample, stored)
+        if answered is None:
+            return None
+        self.samples.put(place, answered.sample)
+        paid = not restored or stored.written >= self._since
+        self._cached += not paid
+        self._usage += stored.usage if paid else NO_USAGE
+        if answered.problem is not None:
             self._failed += 1
-            self.samples.put(place, sample)
-            return Answered(sample, Failed(**problem))
+            return answered
         self._known_working.add(self.target.identity)
         self._seconds.append(stored.seconds)
-        self._usage += stored.usage
-        if stored.cost is not None:
-            self._cost = (self._cost or 0.0) + stored.cost
-        answered = Answer.from_dict(line["answer"]).fill(sample, seconds=stored.seconds)
-        self.samples.put(place, answered)
-        return Answered(answered)
+        self._dearest = max(self._dearest or 0.0, stored.cost or 0.0)
+        if stored.cost is None:
+            self._unpriced += 1
+        else:
+            self._cost = (self._cost or 0.0) + (stored.cost if paid else 0.0)
+        return answered
 
 
 def _written(sample: Sample) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -86,12 +86,7 @@ class Plan:
 
     def cases(self) -> Iterator[Sample]:
         """The samples to score, before the target has answered them: each once for each trial."""
-        if self.trials == 1:
-            yield from self.dataset
-            return
-        for sample in self.dataset:
-            for trial in range(1, self.trials + 1):
-                yield replace(sample, trial=trial)
+        return cases(self.dataset, self.trials)
 
     def random_order(self) -> list[int]:
         """The places of the samples in a random order, which is the same for the same plan."""
@@ -143,6 +138,15 @@ class Plan:
             return ""
         shown = ", ".join(ignored[:8])
         return f". Columns that were not understood: {shown}; map one with --map FIELD=COLUMN"
+
+
+def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:
+    """Each sample once for each of several trials."""
+    for sample in samples:
+        if trials == 1:
+            yield sample
+        else:
+            yield from (replace(sample, trial=trial) for trial in range(1, trials + 1))
 
 
 def scorer_info(scorer: Scorer) -> ScorerInfo:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 import secrets
 import time
 from collections import Counter
@@ -28,7 +29,7 @@ from evalstone.errors import (
     RunStopped,
     StorageError,
 )
-from evalstone.judges.providers.limits import counting_warnings, stopping
+from evalstone.judges.providers.limits import counting_warnings, shared_limiter, stopping
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
 from evalstone.results.run import Run, SpillingRecords
@@ -43,7 +44,6 @@ from evalstone.types import Drawn, Failed, Outcome, Record, Sample, Score, Skipp
 
 if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
-    from evalstone.targets import Target
 
 MOST_UNNOTIFIED = 1000
 """How many records of an interrupted run are read before the user's function is called with them."""
@@ -96,6 +96,7 @@ async def execute(
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
         if plan.target is not None:
+            await stack.enter_async_context(shared_limiter(plan.target.identity, plan.target.limits))
             await stack.enter_async_context(plan.target.opened())
             stack.push_async_callback(runner.close_answers)
         shuffled = budget is not None or stop.shuffled
@@ -160,8 +161,6 @@ class _Runner:
         another's answer leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
-        if self.plan.target is not None and self.answers is None:
-            self.answers = self._answers(self.plan.target)
         try:
             return await self._score(workers, began, resumed, shuffled=shuffled)
         except StorageError as error:
@@ -195,6 +194,7 @@ class _Runner:
 
     async def _start(self) -> int:
         """Enter a new run into the ledger."""
+        self.answers = self._answers()
         if self.ledger is not None:
             metadata = self._result(0.0, 0).metadata()
             await self.ledger.work(
@@ -208,10 +208,10 @@ class _Runner:
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started
+        since = datetime.fromisoformat(row.started).timestamp()
         if self.budget is not None:
-            self.budget.resume(datetime.fromisoformat(row.started).timestamp())
-        if self.plan.target is not None:
-            self.answers = self._answers(self.plan.target)
+            self.budget.resume(since)
+        self.answers = self._answers(since)
         # A hash for each cell: ids may be long, and there may be a million of them.
         places = {hash((sample.id, sample.trial, scorer.signature)): index for index, sample, scorer in self._cells()}
         async for record in self.ledger.records(row.id):
@@ -227,16 +227,18 @@ class _Runner:
                 await self._notified()
         await self._notified()
         if self.answers is not None:
-            for place, sample in enumerate(self.plan.cases()):
-                if not self._open_in(place):
-                    await self.answers.restore(place, sample)
+            cases = enumerate(self.plan.cases())
+            await self.answers.restore((place, sample, not self._open_in(place)) for place, sample in cases)
         return len(self.records)
 
-    def _answers(self, target: Target) -> Answers:
-        """What the target has answered and is to answer in this run."""
+    def _answers(self, since: float = math.inf) -> Answers | None:
+        """What the target, if there is one, has answered and is to answer in this run."""
+        if self.plan.target is None:
+            return None
         return Answers(
-            target,
+            self.plan.target,
             self.id,
+            since=since,
             trials=self.plan.trials,
             size=len(self.plan.dataset) * self.plan.trials,
             ledger=self.ledger,
@@ -340,7 +342,12 @@ class _Runner:
         if problem is None:
             return await score_sample(scorer, answered, self.session)
         return Record(
-            sample=sample.id, scorer=scorer.signature, outcome=problem, group=sample.group, trial=sample.trial
+            sample=sample.id,
+            scorer=scorer.signature,
+            outcome=problem,
+            group=sample.group,
+            trial=sample.trial,
+            weight=sample.weight,
         )
 
     async def _all(self, workers: list[asyncio.Task[None]]) -> None:
@@ -449,6 +456,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
         seconds=time.perf_counter() - started,
         group=sample.group,
         trial=sample.trial,
+        weight=sample.weight,
     )
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
+from evalstone.ledger.base import chunks
 from evalstone.results import files
 from evalstone.results.run import Run
-from evalstone.types import RunMetadata
+from evalstone.run.answers import answer_key, read_answer
+from evalstone.run.plan import cases
+from evalstone.types import RunMetadata, Sample
 
 if TYPE_CHECKING:
-    from evalstone.ledger.store import Ledger
+    from evalstone.ledger.store import Ledger, LedgerSamples
 
 
 def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
@@ -42,8 +45,10 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
                 version = RunMetadata.of(row.metadata, f"run {row.id} in {opened.location}").dataset.version
                 run = Run.from_dict(row.metadata, opened.records_in_order(row))
                 # The samples of a run that was imported, or that was killed at its start, may not be there.
-                there = opened.samples(version) == run.samples
-                return dataclasses.replace(run, dataset=LedgerSamples(str(url), version)) if there else run
+                if opened.samples(version) != run.samples:
+                    return run
+                samples = LedgerSamples(str(url), version)
+                return dataclasses.replace(run, dataset=samples if run.target is None else _Answered(samples, run))
     if name == "last":
         raise ConfigError(
             f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
@@ -52,6 +57,31 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
     raise ConfigError(
         f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )
+
+
+class _Answered(Iterable[Sample]):
+    """The samples of a run with what its target answered, read anew from the ledger for each iteration."""
+
+    def __init__(self, samples: LedgerSamples, run: Run) -> None:
+        self._samples, self._target = samples, run.target
+        self._scored = {(record.sample, record.trial) for record in run.records}
+
+    def __iter__(self) -> Iterator[Sample]:
+        from evalstone.ledger.store import SAMPLES_PER_READ, Ledger  # noqa: PLC0415 - SQLAlchemy
+
+        if (target := self._target) is None:
+            yield from self._samples
+            return
+        with Ledger(self._samples.url) as ledger:
+            for some in chunks(cases(self._samples, target.trials), SAMPLES_PER_READ):
+                keys = [answer_key(sample, target.inputs, target.scope) for sample in some]
+                found = ledger.answers_to(keys)
+                for sample, key in zip(some, keys, strict=True):
+                    answered = read_answer(sample, found[key]) if key in found else None
+                    if answered is not None:
+                        yield answered.sample
+                    elif (sample.id, sample.trial) in self._scored:
+                        yield sample
 
 
 def find_row(ledger: Ledger, name: str) -> RunRow | None:

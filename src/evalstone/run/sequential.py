@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
 from evalstone.results.gate import Missing, check_missing, counts
+from evalstone.results.run import refuse_weights
 from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import DECIDED, StopSignal
 from evalstone.run.plan import Plan, scorer_info
@@ -31,7 +32,7 @@ class RunGate:
         missing: How samples without a score count, as in `results.gate.gate`.
 
     Raises:
-        ConfigError: For an impossible threshold, alpha or `missing`, and for clustered samples.
+        ConfigError: For an impossible threshold, alpha or `missing`, and for clustered or weighted samples.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class RunGate:
                     f"sample {sample.id!r} is in group {sample.group!r}: clustered samples cannot be gated one by one; "
                     "gate the finished run instead"
                 )
+        weights = ((sample.id, sample.weight) for sample in plan.dataset)
+        refuse_weights(weights, "a gate that stops the run", "gate the finished run instead (evalstone gate)")
         ids = [sample.id for sample in plan.dataset]
         self._order = [ids[place] for place in plan.random_order()]
         self._next = dict.fromkeys(self._titles, 0)

@@ -99,7 +99,8 @@ class BoundedMean:
             low: The lower end of the range.
             high: The upper end.
             groups: One cluster label per value; values of one cluster may depend on each other.
-            weights: One weight above 0 per value; None for equal weights.
+            weights: One weight above 0 per value, which says nothing of the value, such as a number of items; None for
+                equal weights. `weighted_mean` is for weights that go along with values.
         """
         if weights is not None:
             heaviest = max(weights)
@@ -171,7 +172,9 @@ class BoundedMean:
         if smallest == largest:
             return low + (largest - low) * alpha ** (1 / self.units)
         mean = min(max(self.mean, smallest), largest)
-        seen = _root(lambda m: self._seen(m, share), smallest, mean, alpha, mean + self._error * NORMAL.inv_cdf(alpha))
+        seen = crossing(
+            lambda m: self._seen(m, share), smallest, mean, alpha, mean + self._error * NORMAL.inv_cdf(alpha)
+        )
         if share == EXACT and smallest == low:
             return seen
         # Beyond this end, the limit is above the one found even where the p-value of the others is 1.
@@ -180,7 +183,7 @@ class BoundedMean:
         limit = min(seen, low + (largest - low) * math.exp((math.log(alpha) - highest) / self.units))
         if self._tail(limit, low) >= alpha:
             return limit
-        return _root(lambda m: self._tail(m, low), low, mean, alpha, limit)
+        return crossing(lambda m: self._tail(m, low), low, mean, alpha, limit)
 
     def _unseen(self, start: float, end: float, share: float) -> float:
         """max log(((largest - low) / (base - low))^n · seen(base)), base = (m - q · low) / (1 - q) in [start, end]."""
@@ -301,7 +304,7 @@ def _maximum(f: Callable[[float], float], start: float, end: float) -> float:
     return max(at_start, at_best)
 
 
-def _root(p_value: Callable[[float], float], end: float, mean: float, alpha: float, guess: float) -> float:
+def crossing(p_value: Callable[[float], float], end: float, mean: float, alpha: float, guess: float) -> float:
     """Where the p-value, which goes up from the end of the range to the mean, is alpha; near the guess, best."""
     goal = NORMAL.inv_cdf(alpha)
 

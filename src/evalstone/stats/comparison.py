@@ -18,6 +18,7 @@ from evalstone.stats.bounded_mean import MID_P, BoundedMean
 from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, check_weights, single
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, mean_test, wilcoxon
+from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
 
 MOST_INSIGNIFICANT = 4
 """So many changed pass/fail values can't be significant at 0.05: (1/2)^4 > 0.05."""
@@ -36,10 +37,11 @@ class Comparison:
     test: PairedTest
     """That the mean difference is 0; McNemar's mid-p test for independent pass/fail values. `difference` excludes 0
     where it rejects at 1 - confidence, and holds 0 where it doesn't."""
-    wilcoxon: PairedTest
-    """The signed-rank test that differences are symmetric around 0; for clustered samples, of the clusters' sums."""
+    wilcoxon: PairedTest | None
+    """The signed-rank test that differences are symmetric around 0; for clustered samples, of the clusters' sums. None
+    for weighted samples: signed ranks say nothing of a weighted mean."""
     cohen_dz: float | None
-    """Mean difference / standard deviation of the differences (Cohen 1988); None if they don't vary."""
+    """Mean difference / standard deviation of the differences (Cohen 1988); None if they don't vary, or for weights."""
     wins: int
     """Samples on which b is better than a."""
     ties: int
@@ -47,9 +49,10 @@ class Comparison:
     losses: int
     """Samples on which b is worse than a."""
     prob_superiority: float
-    """(wins + ties / 2) / n: the chance that b is better on a sample, in [0, 1]; 0.5 is no difference."""
+    """(wins + ties / 2) / n, weighted: the chance that b is better on a sample, in [0, 1]; 0.5 is no difference."""
     mcnemar: McNemar | None
-    """McNemar's test; None unless all values are 0 or `scale` and samples are independent. Gained: b is better."""
+    """McNemar's test; None unless all values are 0 or `scale`, and samples independent and equally weighted. Gained: b
+    is better."""
     lower_is_better: bool
     groups: int | None
     """The number of clusters; None for independent samples."""
@@ -80,7 +83,7 @@ class ManyComparison:
     means: Mapping[str, float]
     """By run."""
     friedman: PairedTest | None
-    """Friedman's test that all runs are alike; None for two runs."""
+    """Friedman's test that all runs are alike; None for two runs, or weighted samples."""
     pairs: tuple[Pair, ...]
     """Every pair of runs."""
 
@@ -103,7 +106,7 @@ def compare_pairs(
         scale: The upper end of the range.
         confidence: Of the interval, in (0, 1).
         groups: One cluster label per sample; samples of one cluster may depend on each other. None: all independent.
-        weights: One weight above 0 per sample, for weighted means. None: all equal.
+        weights: One weight above 0 per sample, for the means of the population that they weight to. None: all equal.
         lower_is_better: Whether a lower score is a win.
 
     Returns:
@@ -117,6 +120,9 @@ def compare_pairs(
     n = same_length(a=a, b=b, groups=groups, weights=weights)
     if n == 0:
         return None
+    check_weights(weights)
+    if weights is not None and min(weights) == max(weights):
+        weights = None
     before, after = column("a", a, 0.0, scale), column("b", b, 0.0, scale)
     d = differences(before, after)
     ups, downs = int(np.sum(d > 0)), int(np.sum(d < 0))
@@ -126,19 +132,19 @@ def compare_pairs(
     passes = independent and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
     changed = mcnemar(wins, losses) if passes else None
     interval = difference_interval(d.tolist(), scale=scale, confidence=confidence, groups=groups, weights=weights)
-    evidence = BoundedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights)
+    evidence = WeightedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights)
     if changed is not None:
         test = PairedTest("McNemar's test, mid-p", changed.p_value)
         interval = _agreeing(interval, changed.p_value, evidence)
     else:
         test = mean_test(evidence)
-    ranks = wilcoxon(units)
-    shares = None if weights is None else np.asarray(weights, dtype=np.float64) / max(weights)
-    deviation = float(d.std(ddof=1)) if n > 1 else 0.0
+    ranks = wilcoxon(units) if weights is None else None
+    deviation = float(d.std(ddof=1)) if n > 1 and weights is None else 0.0
+    better = np.where(d == 0, 0.5, (d < 0) if lower_is_better else (d > 0))
     return Comparison(
         n=n,
-        mean_a=float(np.average(before, weights=shares)),
-        mean_b=float(np.average(after, weights=shares)),
+        mean_a=float(before.mean()) if weights is None else weighted_average(weights, before.tolist()),
+        mean_b=float(after.mean()) if weights is None else weighted_average(weights, after.tolist()),
         difference=interval,
         test=test,
         wilcoxon=ranks,
@@ -146,11 +152,11 @@ def compare_pairs(
         wins=wins,
         ties=n - wins - losses,
         losses=losses,
-        prob_superiority=(wins + (n - wins - losses) / 2) / n,
+        prob_superiority=weighted_average(weights, better.tolist()),
         mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(units),
-        caution=_caution(d, changed) or _leaning(test, ranks, n, 1 - confidence),
+        caution=_caution(d, changed) or ("" if ranks is None else _leaning(test, ranks, n, 1 - confidence)),
     )
 
 
@@ -184,12 +190,12 @@ def difference_interval(
     check_confidence(confidence)
     check_weights(weights)
     d = column("differences", differences, -scale, scale).tolist()
-    evidence = BoundedMean.of(d, -scale, scale, groups=groups, weights=weights)
+    evidence = WeightedMean.of(d, -scale, scale, groups=groups, weights=weights)
     low, high = evidence.interval(confidence)
     caution = single(len(d)) if evidence.units == 1 else ""
-    return Interval(
-        evidence.mean, low, high, len(d), confidence, None if groups is None else len(set(groups)), GAFFKE, caution
-    )
+    clusters = None if groups is None else len(set(groups))
+    effective = effective_number(weights)
+    return Interval(evidence.mean, low, high, len(d), confidence, clusters, GAFFKE, caution, effective)
 
 
 def _agreeing(interval: Interval, p_value: float, evidence: BoundedMean) -> Interval:
@@ -217,6 +223,7 @@ def compare_many(
     scale: float = 1.0,
     confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
     lower_is_better: bool = False,
     correction: Correction = "holm",
 ) -> ManyComparison | None:
@@ -227,7 +234,7 @@ def compare_many(
     Args:
         runs: Scores by run, of the same samples in the same order; two runs or more.
         correction: How the p-values of the pairs are adjusted for multiple testing.
-        scale, confidence, groups, lower_is_better: As for `compare_pairs`.
+        scale, confidence, groups, weights, lower_is_better: As for `compare_pairs`.
 
     Returns:
         The comparison; None for no samples.
@@ -238,9 +245,12 @@ def compare_many(
     """
     if len(runs) < 2:
         raise ConfigError(f"two runs or more are needed, not {len(runs)}")
-    n = same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups)
+    n = same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups, weights=weights)
     if n == 0:
         return None
+    check_weights(weights)
+    if weights is not None and min(weights) == max(weights):
+        weights = None
     table = np.stack([column(name, values, 0.0, scale) for name, values in runs.items()], axis=1)
     blocks = table
     if groups is not None:
@@ -249,15 +259,21 @@ def compare_many(
     pairs: list[tuple[str, str, Comparison]] = []
     for a, b in itertools.combinations(runs, 2):
         pair = compare_pairs(
-            runs[a], runs[b], scale=scale, confidence=confidence, groups=groups, lower_is_better=lower_is_better
+            runs[a],
+            runs[b],
+            scale=scale,
+            confidence=confidence,
+            groups=groups,
+            weights=weights,
+            lower_is_better=lower_is_better,
         )
         if pair is not None:
             pairs.append((a, b, pair))
     adjusted = adjust_p_values([pair.p_value for _, _, pair in pairs], correction)
     return ManyComparison(
         n=n,
-        means=dict(zip(runs, table.mean(axis=0).tolist(), strict=True)),
-        friedman=friedman(blocks) if len(runs) > 2 else None,
+        means={name: weighted_average(weights, values) for name, values in zip(runs, table.T.tolist(), strict=True)},
+        friedman=friedman(blocks) if len(runs) > 2 and weights is None else None,
         pairs=tuple(Pair(*item, p) for item, p in zip(pairs, adjusted, strict=True)),
     )
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from evalstone.errors import ConfigError
 from evalstone.stats._arrays import column
-from evalstone.stats.comparison import Comparison, compare_pairs
+from evalstone.stats.comparison import Comparison, compare_pairs, differences
 from evalstone.stats.intervals import check_number
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
+from evalstone.stats.weighted_mean import weighted_average
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Drift:
     change is within ± tolerance; otherwise "inconclusive": too few anchors."""
     tolerance: float
     changed: float
-    """The share of anchors whose score changed, in [0, 1]."""
+    """The share of anchors whose score changed, weighted, in [0, 1]."""
     mean_change: float
     """Mean |now - before|, which shows a judge that changes in both directions."""
     largest_change: float
@@ -40,8 +41,9 @@ class Drift:
 
     @property
     def p_value(self) -> float:
-        """The p-value of Wilcoxon's signed-rank test; for clustered anchors, of the clusters' sums."""
-        return self.comparison.wilcoxon.p_value
+        """The p-value of Wilcoxon's signed-rank test; for clustered anchors, of the clusters' sums; for weighted ones,
+        that of the mean change."""
+        return (self.comparison.wilcoxon or self.comparison.test).p_value
 
 
 def drift(
@@ -52,6 +54,7 @@ def drift(
     confidence: float = 0.95,
     tolerance: float | None = None,
     groups: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
 ) -> Drift | None:
     """Drift of a judge: how its scores of pinned anchors changed. Judge the same outputs again with the same questions.
 
@@ -64,6 +67,7 @@ def drift(
         confidence: The test rejects "no change" at 1 - confidence.
         tolerance: A mean change within ± tolerance counts as none; None is 0.02 · scale.
         groups: One cluster label per anchor; anchors of one cluster may depend on each other. None: all independent.
+        weights: One weight above 0 per anchor, for the change in the population that they weight to. None: all equal.
 
     Returns:
         The drift; None for no anchors.
@@ -76,12 +80,13 @@ def drift(
     check_number("tolerance", tolerance)
     if not 0 < tolerance <= scale:
         raise ConfigError(f"tolerance must be above 0 and at most {scale:g}, not {tolerance}")
-    comparison = compare_pairs(before, now, scale=scale, confidence=confidence, groups=groups)
+    comparison = compare_pairs(before, now, scale=scale, confidence=confidence, groups=groups, weights=weights)
     if comparison is None:
         return None
     change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
-    changed = 1 - comparison.ties / comparison.n
-    found = Drift(comparison, 1.0, "inconclusive", tolerance, changed, float(change.mean()), float(change.max()))
+    moved = differences(column("before", before, 0.0, scale), column("now", now, 0.0, scale)) != 0
+    changed, mean = (weighted_average(weights, part.astype(np.float64).tolist()) for part in (moved, change))
+    found = Drift(comparison, 1.0, "inconclusive", tolerance, changed, mean, float(change.max()))
     return _judged(found, found.p_value)
 
 

@@ -36,6 +36,7 @@ from evalstone.stats.ppi import (
     corrected_difference,
     corrected_mean,
 )
+from evalstone.stats.weighted_mean import WeightedMean, effective_number
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate"]
@@ -128,7 +129,7 @@ class Decision:
     """The number of samples or pairs with a value."""
     more_samples: int | None
     """How many more samples would decide the criterion with a chance of 0.8, if the estimate were true; None if it is
-    decided, or if no practical number would."""
+    decided, if no practical number would, or where samples are weighted."""
     caution: str
     """Why to trust the decision less, or ""."""
     lower_is_better: bool = False
@@ -140,6 +141,8 @@ class Decision:
     more_labels: int | None = None
     """How many more labels would decide the criterion with a chance of 0.8, if the estimate were true; None if it is
     decided or not corrected, or if labels of all samples would not."""
+    effective: float | None = None
+    """Of weighted samples with a value, Kish's effective number; None for equal weights."""
 
 
 def decide(
@@ -214,6 +217,7 @@ class Evidence:
     n: int
     missing: int
     labeled: int | None = None
+    effective: float | None = None
 
     def p_value(self, threshold: float, side: Side) -> float:
         """The p-value of "the true mean is not beyond the threshold": small when the mean is on that side of it."""
@@ -365,13 +369,13 @@ def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterio
             return BettingMean.of(values[places].tolist(), low, high)
         groups = criterion.groups and [criterion.groups[place] for place in places]
         weights = criterion.weights and [criterion.weights[place] for place in places]
-        return BoundedMean.of(values[places].tolist(), low, high, groups=groups, weights=weights)
+        return WeightedMean.of(values[places].tolist(), low, high, groups=groups, weights=weights)
 
-    everything = mean_of(lowest, range(lowest.size))
-    if len(there) == lowest.size:
-        return Evidence(everything, everything, everything, lowest.size, 0)
-    best = mean_of(highest, range(highest.size))
-    return Evidence(mean_of(lowest, there), everything, best, len(there), lowest.size - len(there))
+    everything, scored = mean_of(lowest, range(lowest.size)), mean_of(lowest, there)
+    complete = len(there) == lowest.size
+    best = everything if complete else mean_of(highest, range(highest.size))
+    effective = effective_number(criterion.weights and [criterion.weights[place] for place in there])
+    return Evidence(scored, everything, best, len(there), lowest.size - len(there), effective=effective)
 
 
 def _alphas(p_values: Sequence[float], alpha: float) -> list[float]:
@@ -412,6 +416,7 @@ def _decision(
         missing=0 if evidence is None else evidence.missing,
         labeled=None if evidence is None else evidence.labeled,
         more_labels=labels,
+        effective=None if evidence is None else evidence.effective,
     )
 
 
@@ -419,7 +424,7 @@ def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) 
     """For the side of the threshold that the mean is on, if as many of them go missing as now."""
     side: Side = 1 if evidence.scored.mean > test.threshold else -1
     known = evidence.lowest if side == 1 else evidence.highest
-    if not isinstance(known, BoundedMean):
+    if not isinstance(known, BoundedMean) or isinstance(known, WeightedMean):
         return None
     alpha = alphas[0] if (side == 1) == test.upward else alphas[1]
     more = more_units(known, test.threshold, side, alpha, power=POWER)

@@ -19,8 +19,8 @@ from numbers import Real
 from typing import SupportsFloat, cast
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.special import t_quantile
+from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
 
 GAFFKE = "Gaffke"
 MOVER = "Zou-Donner"
@@ -54,6 +54,9 @@ class Interval:
     """How the limits were computed ("Gaffke", "Student", "BCa" and so on); "" where there are none."""
     caution: str = ""
     """Why to trust the interval less, or ""."""
+    effective: float | None = None
+    """Of weighted values, Kish's effective number (Σ w)² / Σ w²: how many equally weighted ones would say as much; None
+    for equal weights."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ def mean_interval(
         high: The upper end of the range; inf for none.
         confidence: The confidence level, in (0, 1).
         groups: One cluster label per value; values of one cluster may depend on each other. None: all independent.
-        weights: One weight above 0 per value, for a weighted mean; needs a finite range. None: all equal.
+        weights: One weight above 0 per value, for the mean of the population that they weight to (`weighted_mean`);
+            needs a finite range. None: all equal.
 
     Returns:
         The interval, inside [low, high]; None for no values. Without a finite range there are no limits for a single
@@ -112,10 +116,11 @@ def mean_interval(
         raise DataError(f"values from {smallest} to {largest} are not all in [{low:g}, {high:g}]")
     clusters = None if groups is None else len(set(groups))
     if bounded:
-        evidence = BoundedMean.of(values, low, high, groups=groups, weights=weights)
+        evidence = WeightedMean.of(values, low, high, groups=groups, weights=weights)
         bottom, top = evidence.interval(confidence)
         caution = single(n) if evidence.units == 1 else ""
-        return Interval(evidence.mean, bottom, top, n, confidence, clusters, GAFFKE, caution)
+        effective = effective_number(weights)
+        return Interval(evidence.mean, bottom, top, n, confidence, clusters, GAFFKE, caution, effective)
     if largest - smallest > MAX_SPAN:
         raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
     return _student(values, Interval(mean, None, None, n, confidence, clusters), groups)
@@ -231,7 +236,12 @@ def proportion_interval(successes: int, n: int, confidence: float = 0.95) -> Int
 
 
 def missing_bounds(
-    values: Sequence[float], missing: int, low: float = 0.0, high: float = 1.0
+    values: Sequence[float],
+    missing: int,
+    low: float = 0.0,
+    high: float = 1.0,
+    *,
+    weights: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> tuple[float, float] | None:
     """What skipped and failed samples could change: the mean if all missing values were worst, and best.
 
@@ -245,12 +255,13 @@ def missing_bounds(
         missing: How many values were not measured.
         low: The lower end of the range.
         high: The upper end of the range.
+        weights: One weight above 0 per value, and per missing one, which count so often; None for equal weights.
 
     Returns:
         The bounds; None if there is neither a value nor a missing one.
 
     Raises:
-        DataError: A negative count, an empty range, or a value outside of it.
+        DataError: A negative count, an empty range, a value outside of it, or a weight not above 0.
     """
     if not missing >= 0:
         raise DataError(f"missing must be 0 or more, not {missing}")
@@ -261,7 +272,12 @@ def missing_bounds(
     mean = mean_of(values)
     if min(values) < low or max(values) > high:
         raise DataError(f"values from {min(values)} to {max(values)} are not all in [{low}, {high}]")
-    if not missing:
-        return mean, mean
     share = missing / (len(values) + missing)
-    return mean + share * (low - mean), mean + share * (high - mean)
+    if weights is not None:
+        every = [*weights[0], *weights[1]]
+        check_weights(every)
+        if (len(weights[0]), len(weights[1])) != (len(values), missing):
+            raise DataError(f"weights must have one entry per value: {len(values)} values and {missing} missing ones")
+        mean = weighted_average(weights[0], values)
+        share = weighted_average(every, [0.0] * len(values) + [1.0] * missing)
+    return (mean + share * (low - mean), mean + share * (high - mean)) if missing else (mean, mean)

@@ -3,6 +3,9 @@
 The test of a slice exchanges scores: it asks how often a slice of this size, chosen regardless of the scores, would
 have a mean this low. Samples in clusters are exchanged within their cluster, and what clusters have in common between
 them. The interval of the difference to the other samples doesn't assume that both are alike.
+
+Weighted samples can't be exchanged: heavy ones would take their weight to where light ones were. The p-value is then
+the error rate at which 0 is a limit of the difference.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ import numpy as np
 
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.intervals import MIN_SAMPLES, MOVER, Interval, mean_interval
+from evalstone.stats.intervals import MIN_SAMPLES, MOVER, Interval, check_weights, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
+from evalstone.stats.unpaired import difference_p_value
+from evalstone.stats.weighted_mean import WeightedMean, weighted_average
 
 FEW = 20
 """Others that are so many times as many as the slice add nearly nothing to the error of the difference."""
@@ -52,7 +57,8 @@ class SliceFinding:
     """The slice's mean, shrunken toward the mean of all samples (empirical Bayes over the slices of the field): a
     better estimate of what a repetition would show."""
     p_value: float
-    """One-sided, of "the slice's scores are like the others"; see the module."""
+    """One-sided, of "the slice's scores are like the others"; for weighted samples, of "its mean isn't worse". See the
+    module."""
     adjusted_p: float
     """The p-value corrected for all slices that are tested together."""
 
@@ -64,6 +70,7 @@ def slice_by(
     scale: float = 1.0,
     confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
 ) -> tuple[Slice, ...]:
     """One slice per key, in order of first appearance; a key of None is a slice of its own.
 
@@ -73,12 +80,13 @@ def slice_by(
         scale: The upper end of the range.
         confidence: Of the intervals, in (0, 1).
         groups: One cluster label per value.
+        weights: One weight above 0 per value, for weighted means. None: all equal.
 
     Raises:
-        DataError: Lengths differ, or values are not finite numbers in [0, scale].
+        DataError: Lengths differ, values are not finite numbers in [0, scale], or a weight not above 0.
         ConfigError: confidence is outside (0, 1).
     """
-    same_length(values=values, keys=keys, groups=groups)
+    same_length(values=values, keys=keys, groups=groups, weights=weights)
     column("values", values, 0.0, scale)
     members: dict[Hashable, list[int]] = {}
     for place, key in enumerate(keys):
@@ -87,9 +95,10 @@ def slice_by(
     slices: list[Slice] = []
     for key, places in members.items():
         part = [values[place] for place in places]
-        if groups is not None:
-            inside = [groups[place] for place in places]
-            interval = mean_interval(part, low=0.0, high=scale, confidence=confidence, groups=inside)
+        if groups is not None or weights is not None:
+            inside = groups and [groups[place] for place in places]
+            heavy = weights and [weights[place] for place in places]
+            interval = mean_interval(part, low=0.0, high=scale, confidence=confidence, groups=inside, weights=heavy)
         else:
             same = tuple(sorted(part))
             if same not in known:
@@ -107,6 +116,7 @@ def worst_slices(
     scale: float = 1.0,
     lower_is_better: bool = False,
     groups: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
     correction: Correction = "holm",
 ) -> tuple[SliceFinding, ...]:
     """Every slice with at least 5 samples (clusters) inside and outside, the smallest p-value first.
@@ -120,15 +130,21 @@ def worst_slices(
         scale: The upper end of the range.
         lower_is_better: Whether a higher mean is worse.
         groups: One cluster label per value.
+        weights: One weight above 0 per value, as for `slice_by`.
         correction: How p-values are adjusted over all slices of all fields.
 
     Raises:
-        DataError: Lengths differ, or values are not finite numbers in [0, scale].
+        DataError: Lengths differ, values are not finite numbers in [0, scale], or a weight not above 0.
         ConfigError: The correction is unknown.
     """
-    same_length(values=values, groups=groups)
+    same_length(values=values, groups=groups, weights=weights)
+    check_weights(weights)
     x = column("values", values, 0.0, scale)
-    every = _All(x, scale, None if groups is None else codes(groups))
+    clusters = None if groups is None else codes(groups)
+    if weights is None or min(weights) == max(weights):
+        every = _All(x, scale, clusters)
+    else:
+        every = _Weighted(x, scale, clusters, np.asarray(weights, dtype=np.float64) / max(weights))
     findings: list[SliceFinding] = []
     for field, parts in slices.items():
         of_field: list[SliceFinding] = []
@@ -140,7 +156,7 @@ def worst_slices(
             others = every.others(places, own)
             p = every.p_value(places, 1 if lower_is_better else -1)
             of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, _gap(own, others), own.mean, p, p))
-        findings.extend(_shrunken(of_field, x))
+        findings.extend(_shrunken(of_field, every))
     adjusted = adjust_p_values([finding.p_value for finding in findings], correction)
     with_adjusted = (replace(f, adjusted_p=p) for f, p in zip(findings, adjusted, strict=True))
     return tuple(sorted(with_adjusted, key=lambda f: (f.p_value, -f.n)))
@@ -167,6 +183,10 @@ class _All:
     def _rounded(self, x: Floats) -> Floats:
         """Differences, 0 where they are nothing but rounding."""
         return np.where(np.abs(x) <= 1e-12 * self.scale, 0.0, x)
+
+    def variance(self) -> float:
+        """The variance of the values."""
+        return float(self.x.var(ddof=1))
 
     def units(self, places: Positions) -> tuple[int, int]:
         """How many independent samples or clusters are in a slice, and how many are outside of it."""
@@ -220,6 +240,40 @@ class _All:
         return _tail(-side * float(self.d[places].sum()), variance, -side * third, freedom)
 
 
+class _Weighted(_All):
+    """The same for samples whose weights differ."""
+
+    def __init__(self, x: Floats, scale: float, groups: Positions | None, weights: Floats) -> None:
+        super().__init__(x, scale, groups)
+        self.weights = weights
+        self.grand = weighted_average(weights.tolist(), x.tolist())
+
+    def variance(self) -> float:
+        return weighted_average(self.weights.tolist(), ((self.x - self.grand) ** 2).tolist())
+
+    def evidence(self, chosen: Mask) -> BoundedMean:
+        """What the chosen samples say about their weighted mean."""
+        groups = self.groups[chosen].tolist() if self.clustered else None
+        values, weights = self.x[chosen].tolist(), self.weights[chosen].tolist()
+        return WeightedMean.of(values, 0.0, self.scale, groups=groups, weights=weights)
+
+    def both(self, places: Positions) -> tuple[BoundedMean, BoundedMean]:
+        """The evidence of a slice, and of the others."""
+        inside: Mask = np.zeros(self.x.size, dtype=np.bool_)
+        inside[places] = True
+        return self.evidence(inside), self.evidence(~inside)
+
+    def others(self, places: Positions, own: Interval) -> Interval:
+        rest = self.both(places)[1]
+        low, high = rest.interval(own.confidence)
+        return Interval(rest.mean, low, high, self.x.size - places.size, own.confidence)
+
+    def p_value(self, places: Positions, side: int) -> float:
+        """The one-sided error rate at which 0 is a limit of the difference; 1 where the slice's mean isn't worse."""
+        own, rest = self.both(places)
+        return difference_p_value(own, rest) / 2 if side * (own.mean - rest.mean) > 0 else 1.0
+
+
 def _tail(total: float, variance: float, third: float, freedom: float) -> float:
     """P(sum <= total), by Pearson's type III distribution with these moments about 0.
 
@@ -271,14 +325,14 @@ def _gap(own: Interval, rest: Interval) -> Interval:
     return replace(gap, low=low, high=high, method=MOVER, caution=own.caution)
 
 
-def _shrunken(findings: Sequence[SliceFinding], x: Floats) -> list[SliceFinding]:
+def _shrunken(findings: Sequence[SliceFinding], every: _All) -> list[SliceFinding]:
     """Means shrunken to the mean of all: weight between / (between + own), between by DerSimonian and Laird."""
     if not findings:
         return []
-    spread, grand = float(x.var(ddof=1)), float(x.mean())
+    spread, grand = every.variance(), every.grand
     if spread == 0:
         return [replace(f, shrunken=grand) for f in findings]
-    own = np.array([spread / f.n for f in findings])
+    own = np.array([spread / (f.interval.effective or f.n) for f in findings])
     means = np.array([f.interval.mean for f in findings])
     weights = 1 / own
     center = float(np.sum(weights * means) / np.sum(weights))

@@ -22,6 +22,7 @@ from evalstone.stats.intervals import MOVER, Interval, check_confidence, check_w
 from evalstone.stats.paired_tests import PairedTest
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
+from evalstone.stats.weighted_mean import WeightedMean, effective_number
 
 SMALLEST_DEVIATE = 1e-6
 LARGEST_DEVIATE = 8.0
@@ -72,7 +73,8 @@ def compare_unpaired(
         scale: The upper end of the range.
         confidence: Of the interval, in (0, 1).
         groups: For a and for b, one cluster label per sample, or None: all independent.
-        weights: For a and for b, one weight above 0 per sample, for weighted means, or None: all equal.
+        weights: For a and for b, one weight above 0 per sample, for the mean of the population that they weight to, or
+            None: all equal.
         lower_is_better: Whether a lower score is better.
 
     Returns:
@@ -90,14 +92,16 @@ def compare_unpaired(
         checked: list[float] = column(name, values, 0.0, scale).tolist()
         if not checked:
             return None
-        evidence.append(BoundedMean.of(checked, 0.0, scale, groups=labels, weights=own))
+        evidence.append(WeightedMean.of(checked, 0.0, scale, groups=labels, weights=own))
     first, second = evidence
     d, alpha = second.mean - first.mean, (1 - confidence) / 2
     low, high = d - _reach(first, second, alpha), d + _reach(second, first, alpha)
     counts = [len(values if labels is None else set(labels)) for values, labels in zip((a, b), groups, strict=True)]
     clusters = None if groups == (None, None) else sum(counts)
-    interval = Interval(d, low, high, len(a) + len(b), confidence, clusters, MOVER)
-    test = PairedTest("test of the difference of means", _p_value(first, second), d)
+    known = [effective_number(own) for own in weights]
+    effective = None if known == [None, None] else (known[0] or len(a)) + (known[1] or len(b))
+    interval = Interval(d, low, high, len(a) + len(b), confidence, clusters, MOVER, effective=effective)
+    test = PairedTest("test of the difference of means", difference_p_value(first, second), d)
     caution = "one of the runs has a single sample or cluster" if min(counts) == 1 else ""
     return UnpairedComparison(
         len(a), len(b), first.mean, second.mean, interval, test, lower_is_better, clusters, caution
@@ -110,7 +114,7 @@ def _reach(smaller: BoundedMean, larger: BoundedMean, alpha: float) -> float:
     return math.hypot(larger.mean - larger.limit(alpha, 1, share=SHARE), above)
 
 
-def _p_value(a: BoundedMean, b: BoundedMean) -> float:
+def difference_p_value(a: BoundedMean, b: BoundedMean) -> float:
     """The two-sided error rate at which one limit of the difference is 0."""
     smaller, larger = (a, b) if a.mean <= b.mean else (b, a)
     d = larger.mean - smaller.mean

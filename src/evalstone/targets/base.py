@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 
 from evalstone._core import sync
 from evalstone._core.display import excerpt, joined
-from evalstone._core.json import content_hash, strict_jsonable, to_jsonable
+from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
 from evalstone.datasets.conversation import read_messages
@@ -256,10 +256,6 @@ class Target(ABC):
             TargetRefused: It lets nobody in, or doesn't exist. This ends the run unless it has answered before.
                 Anything else that is raised fails this sample and trial.
         """
-
-    def fingerprint(self, sample: Sample) -> str:
-        """A hash of the sample's id and of what the target is given of it."""
-        return content_hash([sample.id, {name: getattr(sample, name) for name in self.inputs}])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,234 @@
+"""Weights of samples: what they do to a run, its comparisons, slices and gates, and what refuses them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import (
+    ConfigError,
+    DataError,
+    GateCriteria,
+    Run,
+    Sample,
+    audit,
+    calibrate,
+    compare,
+    gate,
+    judge_drift,
+    load,
+    read_run,
+    sample_size,
+    write_run,
+)
+from evalstone.report.comparison_view import comparison_view, drift_view, gate_view
+from evalstone.report.csv import run_csv
+from evalstone.report.html import page
+from evalstone.report.markdown import lines
+from evalstone.report.run_view import run_view
+from evalstone.report.view import View
+from evalstone.results.gate import Missing
+from evalstone.results.human_labels import corrected, select_for_labeling
+from evalstone.results.looks import next_look, remember
+from evalstone.stats.intervals import mean_interval, missing_bounds
+from evalstone.types import Record, Score
+from tests.runs import Given, run_of
+
+ANSWERS = ["1.0", "0.0", "0.5", "1.0"] * 5
+HEAVY = [3.0, 1.0, 1.0, 1.0] * 5
+
+
+def weighted(answers: Sequence[str] = ANSWERS, weights: Sequence[float] = HEAVY, **more: Any) -> Run:
+    """A run of samples with these weights."""
+    data = [{"weight": weight, "kind": "x" if place % 4 else "y"} for place, weight in enumerate(weights)]
+    return run_of(answers, metadata=data, **more)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "2", True, None, [1]])
+def test_what_is_no_weight_is_refused_with_sample_and_field(wrong: Any) -> None:
+    with pytest.raises(DataError, match=r"sample 's1': weight must be a finite number above 0, not "):
+        Sample(id="s1", output="x", metadata={"weight": wrong})
+    with pytest.raises(DataError, match="weight must be a finite number above 0"):
+        load([{"output": "x", "weight": wrong}])
+
+
+def test_a_table_has_weights_as_text_and_a_blank_one_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("output,weight\nyes,2.5\nno,10\n")
+    assert [sample.weight for sample in load(file).samples] == [2.5, 10]
+    file.write_text("output,weight\nyes,2.5\nno,\n")
+    with pytest.raises(DataError, match=r"data\.csv: .*3.*weight must be a finite number above 0, not None"):
+        load(file)
+
+
+def test_a_mean_is_that_of_the_population_that_the_weights_stand_for() -> None:
+    found, plain = weighted()["given"], run_of(ANSWERS)["given"]
+    assert (found.mean, plain.mean) == (pytest.approx((3 + 0 + 0.5 + 1) / 6), pytest.approx(2.5 / 4))
+    values = [record.value for record in weighted().records if record.value is not None]
+    assert found.interval == mean_interval(values, low=0, high=1, weights=HEAVY)
+    assert found.interval is not None
+    assert found.interval.effective == pytest.approx(30**2 / (5 * 12))
+    assert found.to_dict()["effective"] == found.interval.effective
+    assert "effective" not in plain.to_dict()
+    assert weighted(weights=[7.0] * 20)["given"].to_dict() == plain.to_dict()
+
+
+def test_a_sample_without_a_weight_counts_as_one() -> None:
+    data: list[dict[str, Any]] = [{}, {}, {"weight": 2}, {}]
+    assert run_of(["1.0", "skip", "0.0", "1.0"], metadata=data)["given"].mean == 0.5
+    assert (
+        run_of(["1.0", "0.0"], metadata=[{}, {"weight": 1}])["given"].interval
+        == run_of(["1.0", "0.0"])["given"].interval
+    )
+
+
+def test_skipped_samples_are_counted_but_weigh_in_the_bounds() -> None:
+    found = weighted(["1.0", "skip", "0.0"], [1.0, 6.0, 1.0])["given"]
+    assert (found.scored, found.skipped, found.mean) == (2, 1, 0.5)
+    assert found.bounds == pytest.approx((1 / 8, 7 / 8))
+    assert found.bounds == missing_bounds([1.0, 0.0], 1, weights=([1.0, 1.0], [6.0]))
+
+
+def test_records_keep_the_weight_that_a_sample_states(tmp_path: Path) -> None:
+    run = weighted(["1.0", "0.0"], [2.0, 3.0])
+    write_run(run, tmp_path / "out")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "records.jsonl").read_text().splitlines()]
+    assert [row["weight"] for row in rows] == [2.0, 3.0]
+    assert "weight" not in run_of(["1.0"]).records[0].to_dict()
+    again = read_run(tmp_path / "out")
+    assert again["given"].interval == run["given"].interval
+    with pytest.raises(DataError, match="weight must be a finite number above 0, not 0"):
+        Record.from_dict({**rows[0], "weight": 0})
+    assert [line.rstrip().rpartition(",")[2] for line in run_csv(run)] == ['"weight"', "2.0", "3.0"]
+
+
+def test_compared_runs_must_agree_on_each_weight() -> None:
+    other = weighted(weights=[*HEAVY[:-1], 2.0])
+    for use in (
+        lambda: compare(weighted(), other, allow_mismatch=True),
+        lambda: gate(other, GateCriteria(max_regression={"given": 0.5}), baseline=weighted()),
+    ):
+        with pytest.raises(
+            ConfigError, match=r"sample 's20' has a weight of 1 in the first run and of 2 in the second"
+        ):
+            use()
+    missing = weighted(["skip", *ANSWERS[1:]], [5.0, *HEAVY[1:]])
+    with pytest.raises(ConfigError, match="sample 's1' has a weight of 3 in the first run and of 5"):
+        gate(missing, GateCriteria(max_regression={"given": 0.5}), baseline=weighted())
+
+
+def test_a_comparison_is_of_weighted_means_in_every_part() -> None:
+    now = ["0.5", "1.0", "0.5", "1.0"] * 5
+    found = compare(weighted(), weighted(now), weighted(now), slice_by="kind")
+    line = found["given"].result
+    assert (line.mean_a, line.mean_b) == pytest.approx((4.5 / 6, 4 / 6))
+    assert found.all_runs["given"].means == pytest.approx({"A": 4.5 / 6, "B": 4 / 6, "C": 4 / 6})
+    assert found.all_runs["given"].friedman is None
+    assert [part.result.mean_a for part in found.slices if part.b == "B"] == pytest.approx([0.5, 1.0])
+    notes = " ".join(comparison_view(found).sections[-1].notes)
+    assert "Means are weighted" in notes
+    assert "20 samples of unequal weight say about as much as 15 of equal weight" in notes
+    assert "Wilcoxon" not in notes
+    apart = compare(weighted(), weighted(now), unpaired=True)["given"].result
+    assert (apart.mean_a, apart.mean_b) == pytest.approx((4.5 / 6, 4 / 6))
+    by_slice = compare(weighted(), weighted(now), unpaired=True, slice_by="kind").slices
+    assert [part.result.mean_b for part in by_slice] == pytest.approx([2.5 / 3, 0.5])
+
+
+def test_slices_are_weighted() -> None:
+    kinds = [{"weight": 9.0 if place % 3 else 1.0, "kind": "xy"[place % 2]} for place in range(24)]
+    run = run_of(["1.0" if place % 3 else "0.0" for place in range(24)], metadata=kinds)
+    (found,) = run.slices("kind")
+    assert [part.interval.mean for part in found.means] == pytest.approx([18 / 19, 18 / 19])
+    assert found.weighted
+    told = text_of(run_view(run, slices=[found]))
+    assert "weighted mean" in told
+    assert "test of the difference of weighted means" in told
+
+
+def test_a_gate_tests_weighted_means_and_pass_rates() -> None:
+    run = weighted(ANSWERS * 4, HEAVY * 4)
+    found = gate(run, GateCriteria(minimum={"given": 0.5}, pass_rate={"given": (1.0, 0.4)}))
+    assert [one.estimate for one in found.decisions] == pytest.approx([4.5 / 6, 4 / 6])
+    assert found.verdict == "pass"
+    told = text_of(gate_view(found))
+    assert "80 (as about 60 of equal weight)" in told
+    assert "Estimates are weighted" in told
+    heavy = weighted([*ANSWERS, "skip"], [*HEAVY, 100.0])
+    cases: tuple[tuple[Missing, float], ...] = (("worst", 22.5 / 130), ("ignore", 0.75))
+    for missing, low in cases:
+        (one,) = gate(heavy, GateCriteria(minimum={"given": 0.1}), missing=missing).decisions
+        assert one.low is not None
+        assert one.low < low
+        assert (one.low < 0.2) == (missing == "worst")
+        assert one.missing == (missing == "worst")
+
+
+def test_other_weights_are_another_look(tmp_path: Path) -> None:
+    criteria = GateCriteria(minimum={"given": 0.5})
+    remember(tmp_path, weighted(), criteria, "pass", look=1, alpha=0.05, missing="worst")
+    assert next_look(tmp_path, weighted(), criteria) == 1
+    assert next_look(tmp_path, weighted(weights=[*HEAVY[:-1], 2.0]), criteria) == 2
+
+
+def test_drift_of_weighted_anchors_is_that_of_the_mean() -> None:
+    before = weighted()
+    now = replace(before, records=tuple(_changed(record) for record in before.records))
+    found = judge_drift(before, now)
+    assert found["given"].drift.changed == pytest.approx(3 / 6)
+    assert found["given"].drift.p_value == found["given"].drift.comparison.test.p_value
+    told = text_of(drift_view(found))
+    assert "p: test of the weighted mean change" in told
+    assert "weighted share of anchors" in told
+    assert "Wilcoxon" not in told
+
+
+def text_of(view: View) -> str:
+    """A view as Markdown without its escapes."""
+    return "\n".join(lines(view)).replace("\\", "")
+
+
+def _changed(record: Record) -> Record:
+    return replace(record, outcome=Score(0.5)) if record.weight == 3 else record
+
+
+REFUSALS: dict[str, Callable[[Run], object]] = {
+    "a plan of sample sizes": sample_size,
+    "a correction by human labels": lambda run: corrected(run, "given", {"s1": 1.0}),
+    "a correction by human labels ": lambda run: select_for_labeling(run, "given", ()),
+    "an audit": lambda run: audit(run.dataset, [Given()], ledger=None),
+    "a calibration": lambda run: calibrate(
+        [{"id": s.id, "output": s.output, "label": 1, "weight": s.weight} for s in run.dataset or ()],
+        Given(),
+        ledger=None,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_what_has_no_weighted_form_says_so(what: str) -> None:
+    with pytest.raises(ConfigError, match=f"{what.strip()} has no weighted form, and the samples are weighted"):
+        REFUSALS[what](weighted())
+
+
+def test_labels_correct_no_gate_or_difference_of_weighted_samples() -> None:
+    labels = {"given": {f"s{number}": 1.0 for number in range(1, 20)}}
+    with pytest.raises(ConfigError, match="human labels can't correct the scores of weighted samples"):
+        gate(weighted(), GateCriteria(minimum={"given": 0.5}), labels=labels)
+    with pytest.raises(ConfigError, match="a correction by human labels has no weighted form"):
+        compare(weighted(), weighted(), labels={"A": labels, "B": labels})
+
+
+def test_reports_say_that_a_mean_is_weighted() -> None:
+    run = weighted()
+    assert "given: weighted mean: 20 samples of unequal weight say about as much as 15 of equal weight" in str(run)
+    told = text_of(run_view(run))
+    assert "weighted mean" in told
+    assert "Minimum detectable difference" not in told
+    assert "weighted mean" in "".join(page(run_view(run)))
+    assert "weighted" not in text_of(run_view(run_of(ANSWERS)))
