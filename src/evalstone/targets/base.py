@@ -298,7 +298,7 @@ class FunctionTarget(Target):
                 problem = unknown("parameter", parameter.name, PARAMETERS)
                 raise ConfigError(f"the target {self.name} has an {problem}")
 
-    @property
+    @functools.cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
         try:
             return inspect.signature(self.function).parameters
@@ -314,7 +314,7 @@ class FunctionTarget(Target):
         kind: Any = function if hasattr(function, "__qualname__") else type(function)
         return self.label or f"{kind.__module__}:{kind.__qualname__}"
 
-    @property
+    @functools.cached_property
     def _taken(self) -> tuple[str, ...]:
         parameters = self._parameters
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
