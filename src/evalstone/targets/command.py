@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Annotated, Any, NamedTuple
 
-from evalstone._core.json import to_jsonable
+from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.redaction import masked
 from evalstone._core.sync import Worker
 from evalstone.errors import ConfigError, TargetError, TargetRefused, TargetUnreachable
@@ -41,6 +41,7 @@ _WATCH = 0.1
 _STDERR_TAIL, _SHOWN_TAIL = 4000, 400
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.EPERM)
 _PIECE = 1 << 16
+_LONGEST_NAME = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +83,12 @@ class CommandTarget(Target):
 
     @property
     def name(self) -> str:
-        """The address, without secrets."""
-        return f"cmd:{masked(self.command.strip())}"
+        """The address, without secrets; a long one is cut, with a hash of all of it."""
+        command = masked(self.command.strip())
+        line = " ".join(command.split())
+        if line == command and len(line) <= _LONGEST_NAME:
+            return f"cmd:{line}"
+        return f"cmd:{line[:_LONGEST_NAME]}… ({content_hash(command)[:8]})"
 
     def check(self, trials: int = 1) -> None:
         """Raise ConfigError for a program that is not there, or can't be executed."""

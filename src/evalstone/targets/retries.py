@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -14,11 +15,11 @@ from evalstone.errors import (
     TargetRefused,
     TargetUnreachable,
 )
-from evalstone.judges.providers.base import AccessRefused
 from evalstone.judges.providers.limits import Backoff, TransientError
 
 T = TypeVar("T")
 CHECK = "check the address, and the key or the headers"
+_HINT = re.compile("; check the key|: set base_url")
 
 
 async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: float, retries: int) -> T:
@@ -48,7 +49,6 @@ async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: fl
             # Of a request that had no answer in time nobody knows the cost; others were not sent.
             unreachable = isinstance(error, ProviderTimeout) and error.cost is not None
             raise (TargetUnreachable if unreachable else TargetError)(str(error)) from None
-        except AccessRefused as error:
-            raise TargetRefused(f"{error.message}; {CHECK}") from None
         except ConfigError as error:
-            raise TargetRefused(str(error)) from None
+            # What to check is said in the words of judges' settings.
+            raise TargetRefused(f"{_HINT.split(str(error))[0]}; {CHECK}") from None

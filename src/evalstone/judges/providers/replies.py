@@ -287,4 +287,4 @@ def redirect_error(host: str, status: int, url: str, location: str) -> ConfigErr
     except ValueError:
         target = "an address that can't be read"
     message = f"{host} redirects to {target} (HTTP {status}), and redirects are not followed"
-    return ConfigError(f"{message}: use the URL of the server that is to answer")
+    return ConfigError(f"{message}: set base_url to the URL of the server that is to answer")
