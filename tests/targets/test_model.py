@@ -60,6 +60,12 @@ def test_a_prompt_is_filled_in_once_and_stands_in_a_text_or_a_file(tmp_path: Pat
         ]
 
 
+def test_a_long_system_prompt_is_a_text_and_not_a_path() -> None:
+    for text in ("Be brief. " * 100, "Write as README.md does."):
+        (request,) = asked(system=text)
+        assert request["messages"][0]["content"] == text
+
+
 def test_the_conversation_before_stays_and_the_recorded_answer_does_not_go_out() -> None:
     messages = [("user", "Hi"), ("assistant", "Hello."), ("user", "When?"), ("assistant", "In 1816.")]
     sample = Sample(input="When?", messages=[Message(role=role, content=text) for role, text in messages])  # pyright: ignore[reportArgumentType]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
 
 from evalstone._core import sync
-from evalstone._core.display import excerpt, joined
+from evalstone._core.display import excerpt, joined, shortlist
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
@@ -65,6 +65,10 @@ class Answer:
         object.__setattr__(self, "context", passages(self.context))
         usage = cast(object, self.usage)
         if isinstance(usage, Mapping):
+            names = [each.name for each in dataclasses.fields(Usage)]
+            for name in cast("Mapping[Any, Any]", usage):
+                if name not in names:
+                    raise ConfigError(f"usage has an {unknown('field', str(name), names)}")
             object.__setattr__(self, "usage", read_data(Usage, cast(object, usage)))
         elif not isinstance(usage, Usage):
             raise ConfigError(f"usage must be a Usage, not {type(usage).__name__}: {excerpt(usage)}")
@@ -167,8 +171,16 @@ def answer_of(value: object) -> Answer:
     found = found or [as_object(choice).get("message") for choice in as_list(entries.get("choices"))[:1]]
     if not found:
         problem = f"{type(cast(object, value)).__name__} {excerpt(cast(object, value))}"
-        raise DataError(f"the target returned what is no answer: {problem}; return text, an Answer or its fields")
+        raise DataError(f"the target returned what is no answer: {problem}; {_expected(entries)}")
     return Answer(messages=read_messages(found))
+
+
+def _expected(entries: Mapping[str, Any]) -> str:
+    """What a target is to return; for an object with fields of an answer, which of its fields are none."""
+    others = [name for name in entries if name not in _FIELDS]
+    if others and len(others) < len(entries):
+        return f"{shortlist(others)} is no field of an Answer, which has {', '.join(sorted(_FIELDS))}"
+    return "return text, an Answer or its fields"
 
 
 def conversation(sample: Sample) -> tuple[Message, ...]:

@@ -191,11 +191,15 @@ def _text_of(setting: str, name: str) -> str:
         return setting
     path = Path(setting)
     try:
-        if path.is_file():
+        is_file = path.is_file()
+    except (OSError, ValueError):  # too long for a path, or with a NUL
+        is_file = False
+    try:
+        if is_file:
             return file_text(path)
     except OSError as error:
         raise ConfigError(f"{name}: {setting} can't be read: {error.strerror}") from None
-    if name == "prompt" or path.suffix in (".txt", ".md", ".prompt"):
+    if name == "prompt" or (path.suffix in (".txt", ".md", ".prompt") and " " not in setting):
         raise ConfigError(
             f"{name}: there is no file {setting!r}, and it is no text with a placeholder such as {{input}}"
         )
