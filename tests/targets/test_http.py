@@ -160,13 +160,13 @@ def test_a_template_without_paths_reads_the_fields_of_an_answer() -> None:
 
 def test_headers_take_secrets_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_AGENT_KEY", "key-1234567890abcdef")
-    headers = {"Authorization": "Bearer $MY_AGENT_KEY", "X-Team": "${USER_OF_TEST}-x"}
+    headers = {"Authorization": "Bearer $MY_AGENT_KEY", "X-Team": "${USER_OF_TEST}-$$x"}
     monkeypatch.setenv("USER_OF_TEST", "ann")
     with serving(lambda request, n: {"output": "your key is key-1234567890abcdef"}) as server:
         target = {"address": f"{server.url}/ask", "body": {"q": "{input}"}, "headers": headers}
         run = evaluate(CASES[:1], BORN, target=target, ledger=None)
         assert server.headers[0]["Authorization"] == "Bearer key-1234567890abcdef"
-        assert server.headers[0]["X-Team"] == "ann-x"
+        assert server.headers[0]["X-Team"] == "ann-$x"
         assert next(iter(run.dataset or ())).output == "your key is ***"
         assert run.target is not None
         assert "1234567890" not in run.target.identity

@@ -43,7 +43,7 @@ APIS: Mapping[str, str] = {"chat": "/chat/completions", "responses": "/responses
 """The APIs that are known, and how their URLs end."""
 PATHS = ("output", "context", "messages", "state", "cost", "trace")
 """The fields of an answer that a path may point to."""
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|([A-Za-z_]\w*))")
+_VARIABLE = re.compile(r"\$(?:\$|\{(\w+)\}|([A-Za-z_]\w*))")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class HTTPTarget(Target):
     trace: str = ""
     """The path of what is kept beside the answer."""
     headers: Annotated[Mapping[str, str], HEADERS] = field(default_factory=dict[str, str], repr=False)
-    """HTTP headers. `$NAME` and `${NAME}` are environment variables."""
+    """HTTP headers. `$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign."""
     prices: Annotated[tuple[float, float] | None, PRICES] = None
     """US dollars for a million input and output tokens, in place of the listed ones."""
     retries: Annotated[int, Range(0)] = 3
@@ -140,6 +140,8 @@ class HTTPTarget(Target):
 
     def _sent_headers(self) -> dict[str, str]:
         def value(name: str, match: re.Match[str]) -> str:
+            if match[0] == "$$":
+                return "$"
             variable = match[1] or match[2]
             if not (text := os.environ.get(variable, "")):
                 needs = f"the header {name} of {self.shown} needs the environment variable {variable}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from evalstone._core.display import count
 from evalstone.errors import (
     ConfigError,
     PromptTooLong,
@@ -38,7 +39,9 @@ async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: fl
         except TransientError as error:
             paid += not (error.rejected or error.adapted)
             if paid > retries:
-                raise TargetUnreachable(f"{error.host} gave no answer in {paid} attempts; the last: {error}") from None
+                raise TargetUnreachable(
+                    f"{error.host} gave no answer in {count(paid, 'attempt')}; the last: {error}"
+                ) from None
             try:
                 await backoff.wait(error)
             except ProviderTimeout as gave_up:
