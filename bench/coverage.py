@@ -109,6 +109,25 @@ def clusters(replications: int) -> None:
     table("Means of samples in groups", head, rows)
 
 
+def unequal_clusters(replications: int) -> None:
+    """100 groups of lognormal sizes that hang together closely (correlation 0.9)."""
+    rows: list[list[str]] = []
+    for spread in (0.5, 1.2, 2.0):
+        for rate in (0.5, 0.7, 0.85, 0.95):
+            source = np.random.default_rng(99)
+            held: list[bool] = []
+            passes: list[bool] = []
+            for _ in range(replications):
+                sizes = np.maximum(1, np.rint(source.lognormal(1.5, spread, 100))).astype(int).tolist()
+                values, groups = grouped_passes(source, sizes, rate, 0.9)
+                found = BoundedMean.of(values, 0, 1, groups=groups)
+                held.append(found.two_sided_p(rate) >= 0.05)
+                passes.append(found.p_value(rate, 1) <= 0.05)
+            rows.append([f"{spread:g}", f"{rate:g}", f"**{percent(held)}**", percent(passes)])
+    head = ["deviation of the log size", "pass rate", "covers", "gate: wrong pass"]
+    table("100 groups of lognormal sizes, correlation 0.9", head, rows)
+
+
 def changes(draw: Callable[[np.random.Generator, int], tuple[Floats, Floats]]) -> Draw:
     """The differences of pairs."""
     return lambda source, n: np.subtract(*draw(source, n)[::-1])
@@ -164,6 +183,7 @@ def mcnemars(replications: int) -> None:
 SECTIONS: tuple[Callable[[int], None], ...] = (
     means,
     clusters,
+    unequal_clusters,
     differences,
     mcnemars,
     *coverage_labels.SECTIONS,

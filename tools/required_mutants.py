@@ -443,6 +443,27 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/stats/test_bounded_mean.py",),
     ),
     Mutant(
+        "unseen samples weigh as little as the lightest one",
+        "src/evalstone/stats/weighted_mean.py",
+        "return max(weight for _, weight, _ in self.points)",
+        "return min(weight for _, weight, _ in self.points)",
+        ("tests/stats/test_weighted_mean.py",),
+    ),
+    Mutant(
+        "a gate ignores weights",
+        "src/evalstone/results/gate.py",
+        "weights = weight_column(samples, weight_of(records))",
+        "weights = None",
+        ("tests/results/test_weights.py",),
+    ),
+    Mutant(
+        "runs are compared though their weights differ",
+        "src/evalstone/results/scores.py",
+        '        if one != other:\n            raise ConfigError(\n                f"sample {name!r:.80} has a weight',
+        '        if False:\n            raise ConfigError(\n                f"sample {name!r:.80} has a weight',
+        ("tests/results/test_weights.py",),
+    ),
+    Mutant(
         "McNemar's test is the exact one",
         "src/evalstone/stats/paired_tests.py",
         "binomial_cdf(k, n, 0.5) + binomial_cdf(k - 1, n, 0.5)",

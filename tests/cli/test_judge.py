@@ -67,9 +67,12 @@ def test_a_run_with_a_cascade_names_it_and_says_what_it_saved(tmp_path: Path, ev
     told = " ".join(done.stdout.split())
     identity = json.loads((tmp_path / "res" / "summary.json").read_text())["judge"]["identity"]
     assert f"judge {identity}" in told
-    assert f"{identity}: 1 of 2 questions escalated (50%), 1 call of vllm/x({server.url}) saved" in told
+    assert (
+        f"{identity}: 1 of 2 questions escalated (50%, 95% CI 1.8% to 98.2%), 1 call of vllm/x({server.url}) saved"
+        in told
+    )
     again = evalstone("report", "res")
-    assert "1 of 2 questions escalated (50%)" in " ".join(again.stdout.split())
+    assert "1 of 2 questions escalated (50%, 95% CI 1.8% to 98.2%)" in " ".join(again.stdout.split())
 
 
 def test_a_log_lies_beside_its_file_and_a_dry_run_writes_none(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -299,7 +302,7 @@ def test_a_run_says_whether_and_how_well_its_judge_is_calibrated(
 
         assert lines() == ["fact_check: not calibrated (evalstone calibrate --labels FILE)"]
         good = (
-            "AUROC 1.00 (0.80 to 1.00); caught 10 of 10 bad answers and flagged 0 of 10 good ones at the threshold 0.5"
+            "AUROC 1.00 (0.69 to 1.00); caught 10 of 10 bad answers and flagged 0 of 10 good ones at the threshold 0.5"
         )
         calibrate = ("calibrate", *by, "--label", "alice", "--labels")
         file = printed(evalstone, *calibrate, "cal.jsonl").rpartition("Saved: ")[2].strip()

@@ -86,6 +86,9 @@ def test_report_corrects_a_mean_by_labels(folder: Path, evalstone: Evalstone, to
     shown = evalstone("report", "a", "--labels", "given=l.csv").stdout
     assert "Corrected by human labels: given" in shown
     assert "30 labels and 30 scores" in shown
+    assert re.search(
+        r"by the labels, the judge's score is off by \S+ on average \(95% CI \S+ to \S+\)", " ".join(shown.split())
+    )
     assert "one of given, harm" in told("report", "a", "--labels", "l.csv")
     assert "Corrected by human labels: given" in evalstone("report", "one", "--labels", "l.csv").stdout
 

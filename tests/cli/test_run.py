@@ -478,8 +478,9 @@ def test_missing_scores_count_in_a_gate_that_watches_a_run_as_asked(tmp_path: Pa
     assert (done.returncode, "✓ pass" in done.stdout) == (0, True)
     refused = evalstone(*command, "--missing", "none")
     assert (refused.returncode, "missing must be worst, failed or ignore" in refused.stderr) == (2, True)
-    refused = evalstone("run", "d.jsonl", "-s", "tests.runs:Given", "--missing", "failed")
-    assert (refused.returncode, "--missing requires --gate" in refused.stderr) == (2, True)
+    for without_gate in ("failed", "worst"):
+        refused = evalstone("run", "d.jsonl", "-s", "tests.runs:Given", "--missing", without_gate)
+        assert (refused.returncode, "--missing requires --gate" in refused.stderr) == (2, True)
 
 
 def test_a_gate_that_passes_over_failed_scores_ends_with_3(tmp_path: Path, evalstone: Evalstone) -> None:

@@ -140,9 +140,9 @@ def test_a_judge_that_is_not_shown_to_beat_chance_is_named() -> None:
 
 
 def test_reversed_labels_are_noticed() -> None:
-    turned = calibrate(rows(*["yes", "no"] * 4), "hallucination", ledger=None)
+    turned = calibrate(rows(*["yes", "no"] * 6), "hallucination", ledger=None)
     assert any("rank against the labels" in text and "lower is better" in text for text in warnings(turned))
-    right = calibrate(rows(*["no", "yes"] * 4), "hallucination", ledger=None)
+    right = calibrate(rows(*["no", "yes"] * 6), "hallucination", ledger=None)
     assert not any("rank against" in text for text in warnings(right))
 
 
@@ -198,7 +198,7 @@ def test_a_point_lies_at_its_mean_score_and_share_and_below_it_where_the_share_i
 
 
 def test_each_confusion_matrix_has_its_threshold_as_a_heading() -> None:
-    made = calibration(*["yes", "no"] * 4)
+    made = calibration(*["yes", "no"] * 6)
     view = calibration_view(made)
     titles = [section.title for section in view.sections if section.title.startswith("Confusion")]
     assert titles == ["Confusion matrix at 0.5 (default)", "Confusion matrix at 0.5 (best balanced accuracy)"]

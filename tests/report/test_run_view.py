@@ -212,13 +212,13 @@ def composite(name: str = "a") -> Run:
 
 def test_every_report_says_what_composite_judges_did() -> None:
     for report in reports(run_view(composite())):
-        assert "about 2 of 2 questions escalated (75%), 0 calls of dear saved" in report
+        assert "about 2 of 2 questions escalated (75%, 95% CI 15.2% to 99.1%), 0 calls of dear saved" in report
         assert "2 questions, 2 verdicts with a mean agreement of 0.750 (95% CI " in report
 
 
 def test_a_long_judge_name_hides_no_figure_and_writes_nothing_to_the_screen() -> None:
     shown = on_screen(run_view(composite("\x1b[31m" + "a" * 3000)))
-    assert "about 2 of 2 questions escalated (75%)" in shown
+    assert "about 2 of 2 questions escalated (75%, 95% CI 15.2% to 99.1%)" in shown
     assert "mean agreement of 0.750" in shown
     assert "\x1b" not in shown
 
@@ -317,13 +317,13 @@ def test_a_scorer_that_no_verdict_let_score_is_named() -> None:
     [
         (
             [calibrated("yn" * 10)],
-            "judge calibrated on cal40.jsonl: AUROC 1.00 (0.80 to 1.00); caught 10 of 10 bad answers and flagged 0 of "
+            "judge calibrated on cal40.jsonl: AUROC 1.00 (0.69 to 1.00); caught 10 of 10 bad answers and flagged 0 of "
             "10 good ones at the threshold 0.5",
             False,
         ),
         (
-            [calibrated("ynyy" * 5)],
-            "judge calibrated on cal40.jsonl: AUROC 0.83 (0.53 to 0.95); caught 5 of 5 bad answers and flagged 5 of 15 "
+            [calibrated("ynyy" * 8)],
+            "judge calibrated on cal40.jsonl: AUROC 0.83 (0.53 to 0.94); caught 8 of 8 bad answers and flagged 8 of 24 "
             "good ones at the threshold 0.5",
             False,
         ),
@@ -335,13 +335,13 @@ def test_a_scorer_that_no_verdict_let_score_is_named() -> None:
         ),
         (
             [calibrated("nyny" * 4 + "nnny", lower_is_better=True)],
-            "judge calibrated on cal40.jsonl: AUROC 0.05 (0.01 to 0.27), not shown to be better than chance; caught 0 "
+            "judge calibrated on cal40.jsonl: AUROC 0.05 (0.00 to 0.37), not shown to be better than chance; caught 0 "
             "of 9 bad answers and flagged 10 of 11 good ones at the threshold 0.5",
             True,
         ),
         (
             [replace(calibrated("yn" * 10), default_threshold=2.0)],
-            "judge calibrated on cal40.jsonl: AUROC 1.00 (0.80 to 1.00); caught 10 of 10 bad answers and flagged 10 of "
+            "judge calibrated on cal40.jsonl: AUROC 1.00 (0.69 to 1.00); caught 10 of 10 bad answers and flagged 10 of "
             "10 good ones at the threshold 2; all its verdicts were no",
             True,
         ),

@@ -61,9 +61,9 @@ def test_the_threshold_is_learned_on_the_scale_of_the_scorer():
         ),
         ([(n % 3 / 2, n % 2) for n in range(40)], "better than chance (AUROC 0.4"),
         ([(1 - n % 2, n % 2) for n in range(40)], "better than chance (AUROC 0.000, 95% CI 0.000 to 0."),
-        ([(0.0, 0), (0.0, 0), (1.0, 1), (1.0, 1)], "better than chance (AUROC 1.000, 95% CI 0.386 to 1.000)"),
+        ([(0.0, 0), (0.0, 0), (1.0, 1), (1.0, 1)], "better than chance (AUROC 1.000, 95% CI 0.158 to 1.000)"),
         ([(0.2, 1), (0.8, 1)], "it has no labels of both kinds, yes and no"),
-        ([(n % 2, n % 2) for n in range(6)], ""),
+        ([(n % 2, n % 2) for n in range(12)], ""),
     ],
 )
 def test_a_calibration_is_usable_where_its_scores_tell_yes_from_no_better_than_chance(
@@ -87,17 +87,19 @@ def test_labels_of_one_truth_teach_nothing():
 
 
 def test_verdicts_that_are_all_equal_are_a_flaw_though_scores_rank():
-    assert (SEPARATED.unusable, SEPARATED.only_verdict, SEPARATED.flaw) == ("", "yes", "all its verdicts are yes")
-    below = made([(pair.value - 0.55, pair.label) for pair in SEPARATED.pairs])
+    pairs = [(0.6, 0)] * 6 + [(0.9, 1)] * 6
+    above = made(pairs)
+    assert (above.unusable, above.only_verdict, above.flaw) == ("", "yes", "all its verdicts are yes")
+    below = made([(value - 0.5, label) for value, label in pairs])
     assert (below.only_verdict, below.flaw) == ("no", "all its verdicts are no")
-    assert made([(n % 2, n % 2) for n in range(6)]).flaw == ""
+    assert made([(n % 2, n % 2) for n in range(12)]).flaw == ""
     assert made([(1.0, 1)]).only_verdict == ""
 
 
 def test_scores_of_few_of_the_labeled_samples_are_a_flaw():
-    pairs: list[tuple[float, Any]] = [(n % 2, n % 2) for n in range(6)]
-    assert made(pairs, skipped=3, failed=3).flaw == ""
-    assert made(pairs, skipped=3, failed=4).flaw == "most labeled samples have no score"
+    pairs: list[tuple[float, Any]] = [(n % 2, n % 2) for n in range(12)]
+    assert made(pairs, skipped=6, failed=6).flaw == ""
+    assert made(pairs, skipped=6, failed=7).flaw == "most labeled samples have no score"
 
 
 def test_the_no_information_rate_is_the_share_of_the_more_frequent_truth():

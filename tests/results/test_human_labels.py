@@ -40,7 +40,8 @@ def test_labels_that_are_all_lower_by_a_constant_move_the_mean_by_it() -> None:
     assert found.result.raw is not None
     assert found.result.estimate is not None
     assert found.result.estimate.mean == pytest.approx(found.result.raw.mean - 0.1)
-    assert found.result.bias == pytest.approx(0.1)
+    assert found.result.bias is not None
+    assert found.result.bias.mean == pytest.approx(0.1)
     assert (found.result.labeled, found.result.n) == (20, 40)
 
 
@@ -111,3 +112,11 @@ def test_strata_of_labeled_pairs_are_those_of_the_run_that_the_labels_were_chose
     assert labeled_pairs(pair, ({**both, "s3": 0.5}, {**both, "s4": 0.5}), ())["strata"] == tuple(
         zip(first, second, strict=True)
     )
+
+
+def test_errors_of_labels_name_no_option_that_only_calibrate_has() -> None:
+    for label, told in ((7, r"must be in \[0, 1\], not 7"), ("perhaps", "supported or unsupported, not 'perhaps'")):
+        with pytest.raises(DataError, match=told):
+            load_labels(run_of(ANSWERS), "given", [{"id": "s1", "label": label}, {"id": "s2", "label": 0.5}])
+    with pytest.raises(DataError, match=r"no column of labels .*name it label$"):
+        load_labels(run_of(ANSWERS), "given", [{"id": "s1", "verdict_of_ann": 1}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalstone.results.slices import slice_fields
 from evalstone.stats import holm
 from tests.runs import Given, Harm, run_of
 
@@ -37,3 +38,7 @@ def test_p_values_are_adjusted_over_all_scorers_and_slices_of_a_report() -> None
     alone = run_of(SCORES, metadata=fields).slices(["kind", "half"])[0].findings
     assert alone[0].p_value == results[0].findings[0].p_value
     assert alone[0].adjusted_p < results[0].findings[0].adjusted_p
+
+
+def test_a_field_that_is_named_twice_is_tested_once() -> None:
+    assert slice_fields(["kind", "topic", "kind"]) == ["kind", "topic"]

@@ -269,6 +269,7 @@ def test_a_dry_run_of_a_cascade_is_the_most_it_can_cost() -> None:
         "questions": 24,
         "escalated": 0.0,
         "share": 0.0,
+        "share_interval": [0.0, pytest.approx(1 - 0.025 ** (1 / 24))],
         "fallback": "dear",
         "saved_calls": 24,
         "saved_cost": None,

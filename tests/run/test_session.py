@@ -533,7 +533,7 @@ def test_the_record_that_a_ledger_did_not_take_is_among_the_results(
 
 def failing(times: int, *, known: bool = False, answered_after: int | None = None, error: JudgeError) -> bool:
     """Whether a breaker is open after so many failures."""
-    breaker = CircuitBreaker("judge", {"judge"} if known else set())
+    breaker = CircuitBreaker("judge", {"judge"} if known else set[str]())
     for number in range(times):
         if number == answered_after:
             breaker.answered()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.classification import MEASURES, Confusion, auroc, measure_intervals
-from evalstone.stats.intervals import mean_interval
+from evalstone.stats.intervals import Interval, mean_interval
 
 TABLE = Confusion(tp=30, fp=10, fn=20, tn=40)
 
@@ -72,24 +72,39 @@ def test_the_area_is_that_of_counting_every_pair(cases: list[tuple[int, bool]]):
 
 
 def test_the_ends_are_z_standard_errors_away_by_the_variance_at_the_ends():
-    found = auroc([1, 2, 3, 4, 5, 6], [False, False, True, False, True, True])
+    found = auroc([*range(20), *range(5, 25)], [False] * 20 + [True] * 20)
     assert found is not None
     assert found.low is not None
-    area, m, k = found.low, 3, 3
+    area, m, k = found.low, 20, 20
     more = (m + k) / 2 - 1
     variance = area * (1 - area) * (1 + more * (1 - area) / (2 - area) + more * area / (1 + area)) / (m * k)
     assert (found.mean - area) / math.sqrt(variance) == pytest.approx(1.959964, abs=1e-5)
 
 
-def test_cases_that_are_wrong_by_a_lot_widen_the_interval():
-    # 2 of 8 positives are below all 24 negatives: each positive is above all negatives or none, the variance of these
-    # shares is 8 / 7 · 0.75 · 0.25 and that of the negatives' shares is 0.
-    found = auroc([0] * 2 + [1] * 24 + [2] * 6, [True] * 2 + [False] * 24 + [True] * 6)
+def missed(positives: int, below: int, negatives: int = 24) -> Interval:
+    """The area where some positives are below all negatives and the others above all."""
+    truths = [True] * below + [False] * negatives + [True] * (positives - below)
+    found = auroc([0] * below + [1] * negatives + [2] * (positives - below), truths)
     assert found is not None
-    assert found.mean == 0.75
-    for area in (found.low, found.high):
-        assert area is not None
-        assert abs(0.75 - area) / math.sqrt(area * (1 - area) / 7) == pytest.approx(1.959964, abs=1e-5)
+    return found
+
+
+def test_cases_that_are_wrong_by_a_lot_widen_the_interval():
+    # 2 of 8 positives are below all 24 negatives: each positive is above all negatives or none.
+    found, share = missed(8, 2), mean_interval([0.0] * 2 + [1.0] * 6, low=0, high=1)
+    assert share is not None
+    assert (found.mean, found.low, found.high) == (0.75, share.low, share.high)
+
+
+@pytest.mark.parametrize("positives", [3, 5, 6, 10, 50])
+@pytest.mark.parametrize("rate", [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5])
+def test_a_judge_that_misses_positives_altogether_is_covered_though_few_show_it(positives: int, rate: float):
+    held = 0.0
+    for below in range(positives + 1):
+        found = missed(positives, below)
+        if found.low is not None and found.high is not None and found.low <= 1 - rate <= found.high:
+            held += math.comb(positives, below) * rate**below * (1 - rate) ** (positives - below)
+    assert held >= 0.935
 
 
 def test_perfect_order_has_an_interval_and_many_cases_a_narrow_one():

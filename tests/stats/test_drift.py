@@ -5,13 +5,14 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.stats.drift import drift
+from evalstone.stats.intervals import mean_interval
 
 
 def test_a_judge_that_moved_has_drifted() -> None:
     before = np.random.default_rng(2).uniform(0.3, 0.8, 60)
     moved = drift(before.tolist(), (before + 0.05).tolist())
     assert moved is not None
-    assert (moved.verdict, moved.changed) == ("drifted", 1)
+    assert (moved.verdict, moved.changed) == ("drifted", mean_interval([1.0] * 60, low=0, high=1))
     assert moved.mean_change == pytest.approx(0.05)
     assert moved.largest_change == pytest.approx(0.05)
     assert moved.comparison.difference.mean == pytest.approx(0.05)
@@ -22,7 +23,9 @@ def test_a_judge_that_stays_is_stable_if_there_are_enough_anchors_to_say() -> No
     many, few = drift(values, values), drift(values[:20], values[:20])
     assert many is not None
     assert few is not None
-    assert (many.verdict, many.tolerance, many.changed) == ("stable", 0.02, 0)
+    assert (many.verdict, many.tolerance, many.changed.mean) == ("stable", 0.02, 0)
+    assert many.changed.high is not None
+    assert 0 < many.changed.high < 0.02
     assert few.verdict == "inconclusive"  # none of 20 changed: up to 17 % could
     loose = drift(values[:20], values[:20], tolerance=0.2)
     assert loose is not None
@@ -59,3 +62,15 @@ def test_a_judge_is_stable_only_if_both_limits_are_within_the_tolerance() -> Non
     assert found.comparison.difference.high is not None
     assert -0.057 <= found.comparison.difference.low < 0.057 < found.comparison.difference.high
     assert found.verdict == "inconclusive"
+
+
+def test_the_share_that_changed_has_the_interval_of_groups_where_there_are_some() -> None:
+    values, groups = [0.5] * 40, [place // 8 for place in range(40)]
+    later = [0.6] * 8 + [0.5] * 32
+    alone, grouped = drift(values, later), drift(values, later, groups=groups)
+    assert alone is not None
+    assert grouped is not None
+    assert alone.changed.mean == grouped.changed.mean == 0.2
+    assert alone.changed.high is not None
+    assert grouped.changed.high is not None
+    assert grouped.changed.high > alone.changed.high + 0.2

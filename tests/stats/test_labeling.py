@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats.labeling import labels_needed, score_strata, select_for_labeling
-from evalstone.stats.ppi import CorrectedMean, corrected_mean
+from evalstone.stats.labeling import score_strata, select_for_labeling
+from evalstone.stats.ppi import corrected_mean
 
 SCORES = np.random.default_rng(1).beta(5, 1, 200).tolist()
 
@@ -113,23 +113,3 @@ def test_a_selection_that_does_not_fit_is_refused() -> None:
         select_for_labeling([0.1], n=-1)
     with pytest.raises(DataError, match="scores: value 0 is -1"):
         select_for_labeling([-1.0])
-
-
-def test_the_labels_needed_for_a_width_are_those_that_give_it() -> None:
-    source = np.random.default_rng(3)
-    human = source.random(2000)
-    judged = np.clip(human + source.normal(0, 0.2, 2000), 0, 1).tolist()
-
-    def labeled(count: int) -> CorrectedMean:
-        found = corrected_mean(judged, [*human[:count].tolist(), *[None] * (2000 - count)])
-        assert found is not None
-        return found
-
-    pilot = labeled(100)
-    needed = labels_needed(pilot, 100, 2000, 0.03)
-    assert needed is not None
-    assert needed > 100
-    assert labeled(needed).half_width(0.95) == pytest.approx(0.03, rel=0.15)
-    assert labels_needed(pilot, 100, 2000, 1e-4) is None
-    with pytest.raises(ConfigError, match="half_width must be above 0, not 0"):
-        labels_needed(pilot, 100, 2000, 0)

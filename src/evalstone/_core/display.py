@@ -96,6 +96,11 @@ def limits(low: float | None, high: float | None, digits: int = 3, *, sign: bool
     return f"{show(low, digits)} to {show(high, digits)}"
 
 
+def percents(low: float | None, high: float | None) -> str:
+    """The limits of a share in percent; "-" where there are none."""
+    return "-" if low is None or high is None else f"{percent(low)} to {percent(high)}"
+
+
 def p_value(value: float) -> str:
     """A p-value; small ones as "< 0.001"."""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

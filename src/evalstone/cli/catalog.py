@@ -183,15 +183,20 @@ def _list_judges(known: Sequence[Calibration]) -> None:
     lexical = evalstone.LexicalJudge()
     screen.print(Text.assemble(("lexical", "bold"), f"  {lexical.identity}; no API key, no network, no cost"))
     screen.print(f"  {lexical.note}", style="dim")
-    numbers = ("responses", "unsupported", "AUROC [95% CI]", "left out of training", "word overlap")
+    numbers = ("responses", "unsupported", "AUROC [95% CI]", "left out, less word overlap [95% CI]")
     measured = table("  measured on", *numbers, numbers=numbers)
     for name, one in lexical.card["data_sets"].items():
         low, high = one["auroc_interval"]
         auroc = f"{one['auroc']:.3f} [{low:.3f}, {high:.3f}]"
-        left_out, overlap = f"{one['left_out']['auroc']:.3f}", f"{one['word_overlap_auroc']:.3f}"
-        measured.add_row(f"  {name}", f"{one['rows']:,}", f"{one['positive']:,}", auroc, left_out, overlap)
+        low, high = one["difference_interval"]
+        gain = f"{one['left_out']['auroc'] - one['word_overlap_auroc']:+.3f} [{low:+.3f}, {high:+.3f}]"
+        measured.add_row(f"  {name}", f"{one['rows']:,}", f"{one['positive']:,}", auroc, gain)
     screen.print(measured)
-    screen.print("  0.5 is chance, 1 is perfect; see docs/lexical-judge.md.\n", style="dim")
+    screen.print(
+        "  0.5 is chance, 1 is perfect. Left out: with the data left out of training, beside a baseline that counts "
+        "shared words; see docs/lexical-judge.md.\n",
+        style="dim",
+    )
     models = table("language models", "API key", "endpoint")
     for provider, how in PROVIDERS.items():
         models.add_row(f"{provider}/MODEL", _key(how), Text(_endpoint(how), style="dim"))

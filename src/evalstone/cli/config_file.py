@@ -58,7 +58,7 @@ class RunConfig:
     fail_under: dict[str, float] = field(default_factory=dict[str, float])
     fail_over: dict[str, float] = field(default_factory=dict[str, float])
     gate: bool = False
-    missing: str = "worst"
+    missing: str | None = None
     top: int = 3
 
 

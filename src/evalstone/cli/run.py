@@ -299,7 +299,7 @@ def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False)
         raise ConfigError("--wait requires --batch")
     if config.batch and config.no_cache:
         raise ConfigError("--batch and --no-cache exclude each other: batch answers are read from the ledger")
-    if config.missing != "worst" and not config.gate:
+    if config.missing is not None and not config.gate:
         raise ConfigError("--missing requires --gate")
     if config.gate and (config.batch or not (config.fail_under or config.fail_over)):
         raise ConfigError("--gate requires --fail-under or --fail-over, and can't be used with --batch")
@@ -338,7 +338,7 @@ def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: evalstone.StopSigna
     from evalstone.run.sequential import RunGate  # imports numpy
 
     bounds = {info.signature: bound for info, bound in thresholds}
-    return RunGate(plan, bounds, stop, alpha=ALPHA, missing=cast("Missing", config.missing))
+    return RunGate(plan, bounds, stop, alpha=ALPHA, missing=cast("Missing", config.missing or "worst"))
 
 
 def _remember(gate: RunGate, result: evalstone.Run, thresholds: Sequence[Threshold], folder: str) -> None:

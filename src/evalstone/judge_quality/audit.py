@@ -21,8 +21,9 @@ from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
 from evalstone.judges import Judge, parse_judge
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Noise, Perturbation, ThresholdSource
-from evalstone.results.run import Run, refuse_weights
+from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import calibration_for
+from evalstone.results.scores import refuse_weights
 from evalstone.run.dry_run import Estimate, estimate
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.scorers import Scorer, parse_scorers

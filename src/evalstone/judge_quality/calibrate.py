@@ -23,8 +23,9 @@ from evalstone.judges.parse import parse_judge
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
-from evalstone.results.run import Run, refuse_weights
+from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import save_calibration
+from evalstone.results.scores import refuse_weights
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.run.runner import execute

@@ -14,6 +14,7 @@ from evalstone._core.display import (
     number,
     p_value,
     percent,
+    percents,
     sentence,
     sentences,
     signed,
@@ -106,7 +107,6 @@ def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, f
         words(level),
         Column("p"),
         Column("win/tie/loss"),
-        Column("effect"),
         words("verdict"),
         words("direction", under=True),
     )
@@ -153,7 +153,7 @@ def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
         Cell(_samples(result)),
         *_difference_cells(line, result, "difference", verdict, tone, reach),
         Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
-        *_pair_cells(result),
+        Cell("-" if isinstance(result, UnpairedComparison) else f"{result.wins}/{result.ties}/{result.losses}"),
         Cell(verdict, tone),
         Cell(direction(line.info.lower_is_better), "dim"),
     )
@@ -162,14 +162,6 @@ def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
 def _samples(result: PairedComparison | UnpairedComparison) -> str:
     """How many pairs there are, or how many samples each run has."""
     return f"{result.n:,}, {result.n_b:,}" if isinstance(result, UnpairedComparison) else f"{result.n:,}"
-
-
-def _pair_cells(result: PairedComparison | UnpairedComparison) -> tuple[Cell, Cell]:
-    """What only pairs have: wins, ties and losses, and the effect."""
-    if isinstance(result, UnpairedComparison):
-        return Cell("-"), Cell("-")
-    effect = "-" if result.cohen_dz is None else signed(result.cohen_dz, 2)
-    return Cell(f"{result.wins}/{result.ties}/{result.losses}"), Cell(effect)
 
 
 def _difference_cells(
@@ -230,9 +222,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     )
     p = f"{used}; {corrected}"
     if paired or not comparison.scorers:
-        effect = " Effect: the mean difference in standard deviations of the differences."
-        has_effect = any(result.cohen_dz is not None for _, result in paired)
-        yield f"Differences are paired by sample: each run minus A. p: {p}.{effect if has_effect else ''}"
+        yield f"Differences are paired by sample: each run minus A. p: {p}."
     else:
         yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
     if comparison.corrected:
@@ -340,7 +330,7 @@ def drift_view(result: DriftResult) -> View:
         words("scorer"),
         *map(Column, ("before", "now", "change")),
         words(f"{100 * confidence:g}% CI"),
-        *map(Column, ("p", "changed", "largest change")),
+        *map(Column, ("p", "changed", f"{100 * confidence:g}% CI", "largest change")),
         words("drift"),
     )
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
@@ -383,7 +373,8 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
         Cell(one.title),
         *_difference_cells(one, result, "change", verdict, mark, reach),
         Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
-        Cell(percent(one.drift.changed)),
+        Cell(percent(one.drift.changed.mean)),
+        Cell(percents(one.drift.changed.low, one.drift.changed.high)),
         Cell(number(one.drift.largest_change, digits_for(one.info.scale))),
         Cell(verdict, tone),
     )

@@ -89,7 +89,7 @@ def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -
 
 COMPARISON_HEADER = (
     "scorer", "a", "b", "field", "slice", "n", "mean a", "mean b", "difference", "low", "high", "p", "adjusted p",
-    "dz", "wins", "ties", "losses", "verdict", "signature", "wilcoxon p", "mcnemar p",
+    "wins", "ties", "losses", "verdict", "signature", "wilcoxon p", "mcnemar p",
 )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def _comparison_row(line: ScorerComparison) -> Sequence[Cell]:
     return (
         line.title, line.a, line.b, line.field, line.key, difference.n, result.mean_a, result.mean_b, difference.mean,
         difference.low, difference.high, result.p_value, line.adjusted_p_value,
-        *((None,) * 4 if paired is None else (paired.cohen_dz, paired.wins, paired.ties, paired.losses)),
+        *((None,) * 3 if paired is None else (paired.wins, paired.ties, paired.losses)),
         line.verdict, line.info.signature, ranks,
         None if changed is None else changed.p_value,
     )  # fmt: skip

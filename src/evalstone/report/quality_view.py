@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import count, limits, listed, money, number, p_value, percent, signed
+from evalstone._core.display import count, limits, listed, money, number, p_value, percent, percents, signed
 from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.results.audit import ALPHA
 from evalstone.results.summary import scorer_titles
@@ -361,6 +361,10 @@ def _range(found: Interval) -> str:
     return limits(found.low, found.high)
 
 
+def _shares(found: Interval | None) -> str:
+    return "-" if found is None else percents(found.low, found.high)
+
+
 def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
     follows = effect.follows_injection(lower_is_better=scorer.lower_is_better)
     affected = "follows the injection" if follows else effect.affected
@@ -380,12 +384,6 @@ def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
         Cell(p_value(min(p_values)) if p_values else ""),
         Cell(affected, tone),
     )
-
-
-def _shares(interval: Interval | None) -> str:
-    if interval is None or interval.low is None or interval.high is None:
-        return "-"
-    return f"{percent(interval.low)} to {percent(interval.high)}"
 
 
 def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]:

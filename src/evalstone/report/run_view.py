@@ -8,7 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import count, digits_for, limits, listed, money, number, p_value, percent, sentence, signed
+from evalstone._core.display import (
+    count,
+    digits_for,
+    limits,
+    listed,
+    money,
+    number,
+    p_value,
+    percent,
+    percents,
+    sentence,
+    signed,
+)
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
 from evalstone.report.quality_view import calibration_notes
 from evalstone.report.samples import goodness, sample_view, with_texts
@@ -278,9 +290,10 @@ def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 def _cascade(counts: Mapping[str, Any]) -> str:
     saved, cost = counts["saved_calls"], counts["saved_cost"]
     questions, share = count(counts["questions"], "question"), percent(counts["share"])
+    between = percents(*counts["share_interval"])
     # A question with several verdicts may have escalated in part.
     about = "" if float(counts["escalated"]).is_integer() else "about "
-    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}), "
+    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}, 95% CI {between}), "
     text += f"{count(saved, 'call')} of {_short(counts['fallback'])} saved"
     return f"{text}, about ${cost:.4f}" if cost else text
 
@@ -529,10 +542,9 @@ def _mean_rows(result: PPIResult) -> Iterator[tuple[str, Interval | None, str]]:
 
 def _judge_error(result: PPIResult | RoganGladenResult) -> Iterator[str]:
     if isinstance(result, PPIResult) and result.result.bias is not None:
-        off = signed(result.result.bias, digits_for(result.info.scale))
-        saved = result.result.variance_reduction
-        added = f"; its scores replace {percent(saved)} of the labels' variance" if saved else ""
-        yield f"on the labeled samples the judge's score is off by {off} on average{added}"
+        off, digits = result.result.bias, digits_for(result.info.scale)
+        between = f"{100 * off.confidence:g}% CI {limits(off.low, off.high, digits, sign=True)}"
+        yield f"by the labels, the judge's score is off by {signed(off.mean, digits)} on average ({between})"
         if text := more_labels(result.result, result.info.scale):
             yield text
 

@@ -18,15 +18,8 @@ from evalstone._core.display import count
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
-from evalstone.results.run import (
-    OfScorer,
-    Run,
-    check_same_weights,
-    group_labels,
-    result_for,
-    scores_by_sample,
-    weight_column,
-)
+from evalstone.results.run import OfScorer, Run, result_for
+from evalstone.results.scores import check_same_weights, group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores

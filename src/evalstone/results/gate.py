@@ -18,7 +18,8 @@ from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs, same_outputs
 from evalstone.results.drawn import in_order
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
-from evalstone.results.run import Run, check_same_weights, group_labels, group_of, weight_column, weight_of
+from evalstone.results.run import Run
+from evalstone.results.scores import check_same_weights, group_labels, group_of, weight_column, weight_of
 from evalstone.results.summary import ScorerInfo, unanswered, values_by_scorer
 from evalstone.stats.intervals import check_number
 from evalstone.types import Record, Score, Skipped, reaches

@@ -17,7 +17,8 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
-from evalstone.results.run import OfScorer, Run, Scores, refuse_weights, scores_by_sample
+from evalstone.results.run import OfScorer, Run
+from evalstone.results.scores import Scores, refuse_weights, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Sample, reaches
@@ -113,7 +114,8 @@ def load_labels(run: Run, scorer: str, source: Any) -> Labels:
     """
     info = run[scorer].info
     samples = [Sample(id=name) for name in dict.fromkeys(record.key for record in run.records)]
-    labeled = read_labels(source, LabelReader(info.scale, info.lower_is_better), data=samples)
+    reader = LabelReader(info.scale, info.lower_is_better, has_options=False)
+    labeled = read_labels(source, reader, data=samples)
     means: dict[str, float] = {}
     for name, labels in labeled.labels.items():
         numbers = [label for label in labels if label is not None]

@@ -79,6 +79,8 @@ class LabelReader:
     """Labels that mean yes; with these, every other label means no."""
     bounds: tuple[float, float] | None = None
     """The lowest and highest number annotators could give; by default 0 and the scale."""
+    has_options: bool = True
+    """Whether errors name the options of `calibrate`, which other commands lack."""
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not -math.inf < self.bounds[0] < self.bounds[1] < math.inf:
@@ -109,7 +111,8 @@ class LabelReader:
         def on_scale(cell: Cell, share: float | None, number: float | None) -> float | None:
             if number is not None:
                 if not low <= number <= high:
-                    raise _bad_label(cell, f"in [{low:g}, {high:g}] (set the annotators' range with --label-range)")
+                    hint = " (set the annotators' range with --label-range)" if self.has_options else ""
+                    raise _bad_label(cell, f"in [{low:g}, {high:g}]{hint}")
                 share = (number - low) / (high - low)
             return None if share is None else share * self.scale
 
@@ -144,8 +147,8 @@ class LabelReader:
         elif word in GOOD or word in BAD:
             words[text] = float((word in GOOD) != self.lower_is_better)
         else:
-            expected = "a number, or a word such as yes, no, supported or unsupported (add your own with --positive)"
-            raise _bad_label(cell, expected)
+            hint = " (add your own with --positive)" if self.has_options else ""
+            raise _bad_label(cell, f"a number, or a word such as yes, no, supported or unsupported{hint}")
         return words[text], None
 
 
@@ -295,7 +298,7 @@ def _labeled(
     if not rows:
         raise DataError("there are no labels")
     known = list(dict.fromkeys(column for row in rows for column in row.cells))
-    columns = tuple(dict.fromkeys(columns)) or _label_columns(known)
+    columns = tuple(dict.fromkeys(columns)) or _label_columns(known, reader)
     for column in columns:
         if column not in known and column in fields:
             raise DataError(f"{excerpt(column)} was read as the samples' {fields[column]}: rename it")
@@ -310,7 +313,7 @@ def _labeled(
     return LabeledSamples(labeled, labels, columns, words, len(dataset) - len(samples))
 
 
-def _label_columns(columns: Sequence[str]) -> tuple[str, ...]:
+def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ...]:
     """The columns of labels, by their names."""
     for known in LABEL_COLUMNS:
         for column in columns:
@@ -319,7 +322,8 @@ def _label_columns(columns: Sequence[str]) -> tuple[str, ...]:
     if several := tuple(column for column in columns if normal(column).startswith(ANNOTATOR_PREFIXES)):
         return several
     others = f"columns: {shortlist(columns)}" if columns else "all columns are read as fields of the samples"
-    raise DataError(f"no column of labels ({others}); name it with --label COLUMN, once per annotator")
+    mended = "name it with --label COLUMN, once per annotator" if reader.has_options else "name it label"
+    raise DataError(f"no column of labels ({others}); {mended}")
 
 
 def _cells(rows: Sequence[_Row], columns: Sequence[str]) -> list[list[Cell]]:

@@ -9,6 +9,7 @@ that watched the scores as they came makes another test than one on all of them,
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -52,7 +53,7 @@ def next_look(folder: str | Path, run: Run, criteria: GateCriteria, *labels: Map
     """Which look at the folder's run a gate would be. labels: those of `gate`, of the run and of the baseline.
 
     Raises:
-        DataError: the folder's `gates.jsonl` can't be read; names the line.
+        DataError: the folder's `gates.jsonl` can't be read, which names the line, or isn't a regular file.
     """
     try:
         looks, found = list(_looks(Path(folder) / LOOKS)), 1
@@ -113,6 +114,8 @@ def remember(
 
 def _looks(file: Path) -> Iterator[Look]:
     try:
+        if not stat.S_ISREG(file.lstat().st_mode):  # a pipe would wait for ever, and a link leads elsewhere
+            raise DataError(f"{file} is not a regular file")
         for place, value in file_values(file):
             try:
                 look = read_data(Look, value)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
-from evalstone.results.run import OfScorer, Run, refuse_weights, result_for, scores_by_sample
+from evalstone.results.run import OfScorer, Run, result_for
+from evalstone.results.scores import refuse_weights, scores_by_sample
 from evalstone.stats.intervals import check_number
 
 if TYPE_CHECKING:

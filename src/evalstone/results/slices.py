@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from evalstone._core.json import to_jsonable
 from evalstone._core.sync import is_async
 from evalstone.errors import ConfigError, unknown
-from evalstone.results.run import OfScorer, Run, scores_by_sample
+from evalstone.results.run import OfScorer, Run
+from evalstone.results.scores import scores_by_sample
 from evalstone.stats.intervals import Interval
 from evalstone.stats.multiple_testing import adjust_p_values
 from evalstone.types import Sample
@@ -103,14 +104,14 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
 
 
 def slice_fields(by: SliceBy | Iterable[SliceBy] | None) -> Sequence[SliceBy]:
-    """The fields as a list, whether one or several are given. Raises ConfigError for what is no field."""
+    """The fields, each once, whether one or several are given. Raises ConfigError for what is no field."""
     if by is None:
         return []
     fields = list(cast("Iterable[SliceBy]", by)) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
     for field in fields:
         if not (isinstance(field, str) or callable(field)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"slices are by a metadata field or a function of a sample, not {field!r}")
-    return fields
+    return list(dict.fromkeys(fields))
 
 
 def field_name(field: SliceBy) -> str:

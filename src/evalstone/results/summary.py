@@ -353,25 +353,26 @@ class _Cascade:
 
     def __init__(self) -> None:
         self.fallback = ""
-        self.questions = 0
-        self.escalated = 0.0
+        self.shares: Counter[float] = Counter()
+        """The share of a question that was escalated: how many questions have it."""
         self.not_escalated: Counter[str] = Counter()
         self.fallback_costs: dict[str, list[float | None]] = defaultdict(list)
 
     def add(self, call: JudgeCall, detail: Mapping[str, Any]) -> None:
         self.fallback = str(detail["fallback"])
-        self.questions += 1
-        self.escalated += float(detail["escalated"])
+        self.shares[float(detail["escalated"])] += 1
         self.not_escalated[call.question] += not detail["escalated"]
         costs = [member.cost for member in call.members if member.judge == self.fallback and not member.cached]
         self.fallback_costs[call.question] += costs
 
     def to_dict(self) -> dict[str, Any]:
+        share = mean_interval(list(self.shares.elements()), low=0.0, high=1.0)
         return {
             "kind": "cascade",
-            "questions": self.questions,
-            "escalated": self.escalated,
-            "share": self.escalated / self.questions,
+            "questions": self.shares.total(),
+            "escalated": math.fsum(self.shares.elements()),
+            "share": None if share is None else share.mean,
+            "share_interval": None if share is None else [share.low, share.high],
             "fallback": self.fallback,
             "saved_calls": self.not_escalated.total(),
             "saved_cost": self._saved_cost(),

@@ -8,7 +8,8 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError
-from evalstone.results.run import OfScorer, Run, group_labels, weight_column
+from evalstone.results.run import OfScorer, Run
+from evalstone.results.scores import group_labels, weight_column
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.types import Record, Score, Skipped, reaches
@@ -53,7 +54,7 @@ class Reliability(OfScorer):
     """The samples that passed in some, those nearest to half of their trials first."""
     variance: VarianceComponents | None
     """Of the scores: `samples` is the variance between samples, `noise` that between the trials of a sample, which the
-    judge's own is part of. None for fewer than two samples with two scores."""
+    judge's own is part of. None for fewer than three samples with a score, or two with two."""
 
 
 def reliability(
@@ -167,7 +168,8 @@ def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float)
     from evalstone.stats.variance_components import variance_components  # noqa: PLC0415 - numpy
 
     table = [[record.value for record in row] for row in rows]
-    if sum(sum(value is not None for value in row) >= 2 for row in table) < 2:
+    scores = [sum(value is not None for value in row) for row in table]
+    if sum(map(bool, scores)) < 3 or sum(number >= 2 for number in scores) < 2:
         return None
     width = max(map(len, table))
     return variance_components(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from evalstone.results.run import OfScorer, Run, Scores, scores_by_sample
+from evalstone.results.run import OfScorer, Run
+from evalstone.results.scores import Scores, scores_by_sample
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
 from evalstone.results.gate import Missing, check_missing, counts
-from evalstone.results.run import refuse_weights
+from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import DECIDED, StopSignal
 from evalstone.run.plan import Plan, scorer_info

@@ -23,7 +23,7 @@ from itertools import accumulate, combinations_with_replacement, product
 from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 from evalstone.errors import ConfigError, DataError, unknown
-from evalstone.stats.intervals import Interval, check_confidence, single, small
+from evalstone.stats.intervals import Interval, check_confidence, single
 from evalstone.stats.ratios import FIELLER, Parts, ratio_limits
 
 R = TypeVar("R", bound=Hashable)
@@ -141,7 +141,7 @@ def _beyond_chance(
         return Interval(coefficient, None, None, n, confidence, caution=single(n))
     most = max(2.0, seen / chance)
     least, most = ratio_limits(units, possible, low=0.0, high=most, confidence=confidence, weights=sizes)
-    return Interval(coefficient, 1 - most, 1 - least, n, confidence, method=FIELLER, caution=small(n, clustered=False))
+    return Interval(coefficient, 1 - most, 1 - least, n, confidence, method=FIELLER)
 
 
 def fleiss_kappa(ratings: Sequence[Sequence[Hashable | None]], *, confidence: float = 0.95) -> Interval | None:

@@ -48,7 +48,6 @@ from evalstone.stats.special import beta_cdf, normal_tail
 Side: TypeAlias = Literal[1, -1]
 """1: is the true mean above a number? -1: is it below?"""
 EXACT = 1.0
-MID_P = 0.5
 SHARE = 0.7
 """The share (see the module) of two-sided intervals and tests."""
 BINS = 512
@@ -75,8 +74,8 @@ class BoundedMean:
     high: float
     mean: float
     """The weighted mean of the units."""
-    units: int
-    """How many independent values or clusters there are."""
+    units: float
+    """How many independent values or clusters there are; in plans, not always a whole number."""
     points: tuple[tuple[float, float, float], ...]
     """Value, weight, and how many units have both; ascending."""
     _typical: float

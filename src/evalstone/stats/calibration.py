@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evalstone.errors import DataError
 from evalstone.stats.classification import MEASURES, Confusion
-from evalstone.stats.intervals import Interval, check_confidence, proportion_interval, small
+from evalstone.stats.intervals import Interval, check_confidence, proportion_interval
 from evalstone.stats.ratios import farthest
 from evalstone.types import TOLERANCE, reaches
 
@@ -95,8 +95,7 @@ def expected_calibration_error(
         return None
     estimate = math.fsum(part.n * abs(part.probability - part.share) for part in diagram) / n
     low, high = _error_limits(diagram, n, estimate, (1 - confidence) / 4)
-    caution = small(n, clustered=False)
-    return Interval(estimate, min(low, estimate), high, n, confidence, None, "parametric bootstrap", caution)
+    return Interval(estimate, min(low, estimate), high, n, confidence, method="parametric bootstrap")
 
 
 def _error_limits(diagram: Sequence[Bin], n: int, estimate: float, alpha: float) -> tuple[float, float]:

@@ -23,7 +23,8 @@ from typing import Final
 
 from evalstone.errors import DataError
 from evalstone.stats.agreement import cohen_kappa
-from evalstone.stats.intervals import MOVER, Interval, check_confidence, proportion_interval, small
+from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.intervals import GAFFKE, MOVER, Interval, check_confidence, mover, proportion_interval
 
 
 @dataclass(frozen=True)
@@ -151,10 +152,9 @@ def _middle(one: Interval | None, other: Interval | None) -> Interval | None:
     if one is None or other is None:
         return None
     middle = (one.mean + other.mean) / 2
-    down = math.hypot(*(part.mean - part.low for part in (one, other) if part.low is not None)) / 2
-    up = math.hypot(*(part.high - part.mean for part in (one, other) if part.high is not None)) / 2
-    caution = small(min(one.n, other.n), clustered=False)
-    return Interval(middle, middle - down, middle + up, one.n + other.n, one.confidence, None, MOVER, caution)
+    down = mover(*(part.mean - part.low for part in (one, other) if part.low is not None)) / 2
+    up = mover(*(part.high - part.mean for part in (one, other) if part.high is not None)) / 2
+    return Interval(middle, middle - down, middle + up, one.n + other.n, one.confidence, method=MOVER)
 
 
 def _f1(share: Interval | None) -> Interval | None:
@@ -170,17 +170,17 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
 
         AUROC = (pairs where the positive is higher + ties / 2) / all pairs of a positive and a negative
 
-    The interval is Newcombe's: all areas A with |estimate - A| <= z √V(A). It stays in [0, 1] and has a width even if
-    every pair is in order. Cases count as independent. With m positives, k negatives and N = (m + k) / 2,
+    The area is the mean over positives of the share of negatives below each, and the mean over negatives of the share
+    of positives above each. Its limits are the farthest of three pairs: those of both means (`mean_interval`), which
+    allow for rare cases that are wrong by a lot and were not seen, and Newcombe's, of all areas A with
+    |estimate - A| <= z √V(A). Cases count as independent. With m positives, k negatives and N = (m + k) / 2,
 
         V(A) = A (1 - A) · max(f(A), seen)
         f(A) = (1 + (N - 1) (1 - A) / (2 - A) + (N - 1) A / (1 + A)) / (m k)
         seen = (s²(+) / m + s²(-) / k) / (estimate · (1 - estimate))
 
-    f is right for scores with exponential distributions. s²(+) is the variance of the shares of negatives that each
-    positive is above, s²(-) that of the shares of positives above each negative (DeLong, DeLong and Clarke-Pearson
-    1988): larger where a few cases are wrong by a lot, as where a judge misses some bad answers altogether. What no
-    case shows isn't in it.
+    f is right for scores with exponential distributions; s²(+) and s²(-) are the variances of both kinds of shares
+    (DeLong, DeLong and Clarke-Pearson 1988).
 
     Sources: Hanley and McNeil 1982; Newcombe 2006, method 5.
 
@@ -222,8 +222,11 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
         )
         seen = variance / (area * (1 - area))
     low, high = (_auroc_limit(area, end, z, positives, negatives, seen) for end in (0.0, 1.0))
-    caution = small(min(positives, negatives), clustered=False)
-    return Interval(area, low, high, len(truths), confidence, None, "Newcombe", caution)
+    for twice, others in ((wins, negatives), (losses, positives)):
+        shares = [one / (2 * others) for one, count in twice for _ in range(count)]
+        least, most = BoundedMean.of(shares, 0.0, 1.0).interval(confidence)
+        low, high = min(low, least), max(high, most)
+    return Interval(area, low, high, len(truths), confidence, method=f"Newcombe, {GAFFKE}")
 
 
 def _variance(twice: Sequence[tuple[int, int]], n: int, others: int) -> float:

@@ -14,10 +14,11 @@ import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
-from evalstone.stats.bounded_mean import MID_P, BoundedMean
 from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, check_weights, single
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, mean_test, wilcoxon
+from evalstone.stats.ratios import farthest
+from evalstone.stats.special import beta_cdf
 from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
 
 MOST_INSIGNIFICANT = 4
@@ -40,16 +41,12 @@ class Comparison:
     wilcoxon: PairedTest | None
     """The signed-rank test that differences are symmetric around 0; for clustered samples, of the clusters' sums. None
     for weighted samples: signed ranks say nothing of a weighted mean."""
-    cohen_dz: float | None
-    """Mean difference / standard deviation of the differences (Cohen 1988); None if they don't vary, or for weights."""
     wins: int
     """Samples on which b is better than a."""
     ties: int
     """Samples on which both are equal."""
     losses: int
     """Samples on which b is worse than a."""
-    prob_superiority: float
-    """(wins + ties / 2) / n, weighted: the chance that b is better on a sample, in [0, 1]; 0.5 is no difference."""
     mcnemar: McNemar | None
     """McNemar's test; None unless all values are 0 or `scale`, and samples independent and equally weighted. Gained: b
     is better."""
@@ -135,12 +132,10 @@ def compare_pairs(
     evidence = WeightedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights)
     if changed is not None:
         test = PairedTest("McNemar's test, mid-p", changed.p_value)
-        interval = _agreeing(interval, changed.p_value, evidence)
+        interval = _agreeing(interval, changed, scale)
     else:
         test = mean_test(evidence)
     ranks = wilcoxon(units) if weights is None else None
-    deviation = float(d.std(ddof=1)) if n > 1 and weights is None else 0.0
-    better = np.where(d == 0, 0.5, (d < 0) if lower_is_better else (d > 0))
     return Comparison(
         n=n,
         mean_a=float(before.mean()) if weights is None else weighted_average(weights, before.tolist()),
@@ -148,11 +143,9 @@ def compare_pairs(
         difference=interval,
         test=test,
         wilcoxon=ranks,
-        cohen_dz=float(d.mean()) / deviation if deviation > 1e-12 * scale else None,
         wins=wins,
         ties=n - wins - losses,
         losses=losses,
-        prob_superiority=weighted_average(weights, better.tolist()),
         mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(units),
@@ -198,23 +191,34 @@ def difference_interval(
     return Interval(evidence.mean, low, high, len(d), confidence, clusters, GAFFKE, caution, effective)
 
 
-def _agreeing(interval: Interval, p_value: float, evidence: BoundedMean) -> Interval:
+def _agreeing(interval: Interval, changed: McNemar, scale: float) -> Interval:
     """The interval with 0 out of it where the test of no difference rejects, and in it where it doesn't.
 
-    McNemar's mid-p value is that of share 0.5 at 0 (see `bounded_mean`), the limits are those of a larger share: near
-    the edge they would disagree. Where the test rejects, a limit beyond 0 becomes that of share 0.5.
+    McNemar's mid-p test finds more than the test that the limits invert: near the edge they would disagree. Where the
+    test rejects, a limit beyond 0 becomes the share of pairs that changed times (2 π - 1), π being the test's own limit
+    of how likely a change is a gain.
     """
     low, high = interval.low, interval.high
     if low is None or high is None:
         return interval
     alpha = (1 - interval.confidence) / 2
-    if p_value > 2 * alpha:
+    if changed.p_value > 2 * alpha:
         low, high = min(low, 0.0), max(high, 0.0)
     elif interval.mean > 0 >= low:
-        low = max(0.0, evidence.limit(alpha, 1, share=MID_P))
+        low = (2 * _least_share(changed, alpha) - 1) * (changed.gained + changed.lost) / interval.n * scale
     elif interval.mean < 0 <= high:
-        high = min(0.0, evidence.limit(alpha, -1, share=MID_P))
+        high = -(2 * _least_share(changed, alpha) - 1) * (changed.gained + changed.lost) / interval.n * scale
     return replace(interval, low=low, high=high)
+
+
+def _least_share(changed: McNemar, alpha: float) -> float:
+    """How likely the more frequent change is at least, where the mid-p test rejects 1/2 at this one-sided rate."""
+    fewer, more = sorted((changed.gained, changed.lost))
+
+    def short(share: float) -> float:
+        return beta_cdf(share, more, fewer + 1) + (beta_cdf(share, more + 1, fewer) if fewer else 0.0) - 2 * alpha
+
+    return farthest(lambda share: short(share) <= 0, 0.5, 1.0)
 
 
 def compare_many(

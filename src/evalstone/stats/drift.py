@@ -16,7 +16,7 @@ import numpy as np
 from evalstone.errors import ConfigError
 from evalstone.stats._arrays import column
 from evalstone.stats.comparison import Comparison, compare_pairs, differences
-from evalstone.stats.intervals import check_number
+from evalstone.stats.intervals import Interval, check_number, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.weighted_mean import weighted_average
 
@@ -32,8 +32,8 @@ class Drift:
     """"drifted" if the adjusted p-value is at most 1 - confidence; otherwise "stable" if the interval of the mean
     change is within ± tolerance; otherwise "inconclusive": too few anchors."""
     tolerance: float
-    changed: float
-    """The share of anchors whose score changed, weighted, in [0, 1]."""
+    changed: Interval
+    """The share of anchors whose score changed, in [0, 1], with its interval."""
     mean_change: float
     """Mean |now - before|, which shows a judge that changes in both directions."""
     largest_change: float
@@ -84,8 +84,11 @@ def drift(
     if comparison is None:
         return None
     change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
-    moved = differences(column("before", before, 0.0, scale), column("now", now, 0.0, scale)) != 0
-    changed, mean = (weighted_average(weights, part.astype(np.float64).tolist()) for part in (moved, change))
+    moved = (differences(column("before", before), column("now", now)) != 0).astype(np.float64).tolist()
+    changed = mean_interval(moved, low=0.0, high=1.0, confidence=confidence, groups=groups, weights=weights)
+    if changed is None:
+        return None
+    mean = weighted_average(weights, change.tolist())
     found = Drift(comparison, 1.0, "inconclusive", tolerance, changed, mean, float(change.max()))
     return _judged(found, found.p_value)
 

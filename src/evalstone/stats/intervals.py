@@ -201,6 +201,20 @@ def check_confidence(confidence: float) -> None:
         raise ConfigError(f"confidence must be between 0 and 1, such as 0.95, not {confidence}")
 
 
+def mover(*reaches: float, correlation: float = 0.0) -> float:
+    """How far the limit of a sum of estimates is from it, by how far the limit of each is (MOVER).
+
+        √(x² + y² + 2 · correlation · x · y)
+
+    Args:
+        reaches: Distances of 0 or more, of two estimates, or of more that are independent.
+        correlation: Of the two estimates.
+
+    Source: Zou and Donner 2008, Statistics in Medicine 27(10).
+    """
+    return math.sqrt(math.fsum(x * x for x in reaches) + 2 * correlation * (math.prod(reaches) if correlation else 0.0))
+
+
 def small(units: int, clustered: bool) -> str:
     """The caution for a small number of independent samples or clusters; "" from 30 samples or 20 clusters on."""
     if clustered and units < FEW_CLUSTERS:

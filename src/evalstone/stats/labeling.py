@@ -1,4 +1,4 @@
-"""Which samples to label, and how many: strata of the judge's scores, and labels by Neyman's allocation.
+"""Which samples to label: strata of the judge's scores, and labels by Neyman's allocation.
 
 Each stratum gets labels in proportion to its size times the spread of the judge's error to be expected there, and which
 of its samples is random. Labeling where the judge errs most then doesn't bias the corrected mean (`ppi_mean`). Earlier
@@ -16,8 +16,7 @@ import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Positions, column
-from evalstone.stats.intervals import check_confidence
-from evalstone.stats.ppi import MIN_LABELS_OF_STRATUM, CorrectedMean
+from evalstone.stats.ppi import MIN_LABELS_OF_STRATUM
 
 STRATA = 5
 
@@ -98,39 +97,3 @@ def _allocate(sizes: Positions, have: Positions, spreads: Sequence[float], n: in
         more[stratum] += 1
         heapq.heapreplace(queue, (-gain(stratum), stratum))
     return more
-
-
-def labels_needed(
-    found: CorrectedMean, labeled: int, n: int, half_width: float, *, confidence: float = 0.95
-) -> int | None:
-    """About how many labels in all narrow the interval of a corrected mean to ± half_width.
-
-    The part of the interval that the labels make shrinks with the root of their number, as `select_for_labeling`
-    splits them; that of the other samples stays.
-
-    Args:
-        found: What the first labels say, of `corrected_mean` or `corrected_difference`.
-        labeled: How many first labels there are.
-        n: The number of samples.
-        half_width: Half the width wanted, above 0.
-        confidence: The confidence level, in (0, 1).
-
-    Returns:
-        The number of labels; None if even a label of every sample would not do.
-
-    Raises:
-        ConfigError: half_width is not above 0, or confidence is outside (0, 1).
-    """
-    check_confidence(confidence)
-    if not half_width > 0:
-        raise ConfigError(f"half_width must be above 0, not {half_width}")
-    few, many = 1, n
-    if found.half_width(confidence, times=n / labeled) > half_width:
-        return None
-    while few < many:
-        middle = (few + many) // 2
-        if found.half_width(confidence, times=middle / labeled) <= half_width:
-            many = middle
-        else:
-            few = middle + 1
-    return many

@@ -283,7 +283,7 @@ class Pilot:
         if n < 2:
             return None
         evidence = BoundedMean.of(x.tolist(), low, scale, groups=groups)
-        units = evidence.units
+        units = n if groups is None else len(set(groups))
         if units < 2:
             return None
         points = np.array(evidence.points)
@@ -402,7 +402,7 @@ def _moments(points: Points) -> tuple[float, float]:
     return mean, math.sqrt(square * total) / mass
 
 
-def _typical_sample(points: Points, mean: float, units: int, low: float, high: float) -> BoundedMean | None:
+def _typical_sample(points: Points, mean: float, units: float, low: float, high: float) -> BoundedMean | None:
     """The most likely sample of so many units with this mean; None if no sample has it."""
     values = [x for x, _, share in points if share > 0]
     smallest, largest = min(values), max(values)

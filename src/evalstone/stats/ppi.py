@@ -32,7 +32,7 @@ import numpy as np
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
 from evalstone.stats.comparison import difference_interval
-from evalstone.stats.intervals import Interval, check_confidence, mean_interval
+from evalstone.stats.intervals import Interval, check_confidence, mean_interval, mover
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
 
@@ -69,7 +69,7 @@ class _Sum:
         """How far the limit is from the mean; about how far it would be with so many times as many labels."""
         far = [abs(part.mean - part.limit(alpha, side, share=share)) for part in self.parts]
         far[0] /= math.sqrt(times)
-        return math.sqrt(math.fsum(x * x for x in far) + 2 * self.correlation * far[0] * far[-1] * (len(far) > 1))
+        return mover(*far, correlation=self.correlation if len(far) > 1 else 0.0)
 
 
 @dataclass(frozen=True)
@@ -150,14 +150,12 @@ class PPIEstimate:
     """That of the labels alone, strata weighted; None where `estimate` is."""
     weight: float | None
     """λ, in [0, 1]: how much the judge's scores count."""
-    bias: float | None
-    """The judge's mean error, mean of judged - human over the labeled samples."""
+    bias: Interval | None
+    """The judge's mean error, judged - human, by the labeled samples, strata weighted; None without labels."""
     labeled: int
     """How many samples are labeled."""
     n: int
     """The number of samples."""
-    variance_reduction: float | None
-    """1 - (width(estimate) / width(human))², at least 0: the share of labels that the judge's scores stand in for."""
     p_value: float | None
     """Two-sided, of "the difference is 0"; None for a mean, and without an estimate."""
     doubled: float | None
@@ -422,10 +420,17 @@ class _Labeled:
         """The estimate beside the judge's and the labels' alone."""
         labeled, n = self.shown
         known = self.known
-        bias = float(np.mean((self.scores - self.labels)[known])) if labeled else None
+        bias = mean_interval(
+            (self.scores - self.labels)[known].tolist(),
+            low=self.low - self.high,
+            high=self.high - self.low,
+            confidence=confidence,
+            groups=self.clusters[known].tolist() if self.is_clustered else None,
+            weights=self.shares[0][known].tolist() if self.enough else None,
+        )
         if not self.enough or labeled < least:
             caution = f"only {labeled} labels: too few for an estimate; label {FEW_LABELS} or more"
-            return PPIEstimate(None, raw, None, None, bias, labeled, n, None, None, None, caution)
+            return PPIEstimate(None, raw, None, None, bias, labeled, n, None, None, caution)
         counts = self.shares[0][known]
         alone = _mean(
             self.labels[known], self.low, self.high, counts, self.clusters[known] if self.is_clustered else None
@@ -444,14 +449,10 @@ class _Labeled:
                 (found, n, self.clusters, "PPI++"), (alone, labeled, self.clusters[known], "Gaffke")
             )
         )  # fmt: skip
-        widths = [(one.high or 0.0) - (one.low or 0.0) for one in (estimate, by_labels)]
-        reduction = max(0.0, 1 - (widths[0] / widths[1]) ** 2)
         p_value = found.two_sided_p(0.0) if self.low < 0 else None
         caution = f"strata with fewer than two labels were merged: {self.merged}" if self.merged else ""
         doubled = found.half_width(confidence, times=2) if 2 * labeled <= n else None
-        return PPIEstimate(
-            estimate, raw, by_labels, found.weight, bias, labeled, n, reduction, p_value, doubled, caution
-        )
+        return PPIEstimate(estimate, raw, by_labels, found.weight, bias, labeled, n, p_value, doubled, caution)
 
 
 def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:

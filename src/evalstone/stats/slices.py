@@ -18,7 +18,7 @@ import numpy as np
 
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.intervals import MIN_SAMPLES, MOVER, Interval, check_weights, mean_interval
+from evalstone.stats.intervals import MIN_SAMPLES, MOVER, Interval, check_weights, mean_interval, mover
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.unpaired import difference_p_value
 from evalstone.stats.weighted_mean import WeightedMean, weighted_average
@@ -320,8 +320,8 @@ def _gap(own: Interval, rest: Interval) -> Interval:
     gap = Interval(own.mean - rest.mean, None, None, own.n, own.confidence, own.groups)
     if own.low is None or own.high is None or rest.low is None or rest.high is None:
         return gap
-    low = gap.mean - math.hypot(own.mean - own.low, rest.high - rest.mean)
-    high = gap.mean + math.hypot(own.high - own.mean, rest.mean - rest.low)
+    low = gap.mean - mover(own.mean - own.low, rest.high - rest.mean)
+    high = gap.mean + mover(own.high - own.mean, rest.mean - rest.low)
     return replace(gap, low=low, high=high, method=MOVER, caution=own.caution)
 
 

@@ -12,13 +12,12 @@ Source: Zou and Donner 2008, Statistics in Medicine 27(10).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from evalstone.stats._arrays import column, same_length
 from evalstone.stats.bounded_mean import SHARE, BoundedMean
-from evalstone.stats.intervals import MOVER, Interval, check_confidence, check_weights
+from evalstone.stats.intervals import MOVER, Interval, check_confidence, check_weights, mover
 from evalstone.stats.paired_tests import PairedTest
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
@@ -111,7 +110,7 @@ def compare_unpaired(
 def _reach(smaller: BoundedMean, larger: BoundedMean, alpha: float) -> float:
     """How far below the difference of two means, larger - smaller, the true one can be at a one-sided error rate."""
     above = smaller.limit(alpha, -1, share=SHARE) - smaller.mean
-    return math.hypot(larger.mean - larger.limit(alpha, 1, share=SHARE), above)
+    return mover(larger.mean - larger.limit(alpha, 1, share=SHARE), above)
 
 
 def difference_p_value(a: BoundedMean, b: BoundedMean) -> float:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import codes, column
-from evalstone.stats.intervals import Interval, check_confidence, mean_interval, small
+from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.stats.ratios import FIELLER, ratio_limits
 
 Component: TypeAlias = Literal["samples", "judges", "samples by judges", "noise"]
@@ -135,14 +135,13 @@ def variance_components(
         name: _limits(max(0.0, found[name]), rows[name], most[name], confidence) for name in found
     }
     negative = [name for name in found if found[name] < -1e-12 * square]
-    cautions = [f"the variance of {' and '.join(negative)} was estimated below 0"] if negative else []
-    cautions += [text for text in (small(n, clustered=False),) if text]
+    caution = f"the variance of {' and '.join(negative)} was estimated below 0" if negative else ""
     return VarianceComponents(
         variances=variances,
         samples=n,
         judges=table.counts.shape[1],
         scores=int(table.counts.sum()),
-        caution="; ".join(cautions),
+        caution=caution,
         _pseudo={name: tuple(one) for name, one in rows.items()},
         _most=most,
         _confidence=confidence,

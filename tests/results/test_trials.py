@@ -1,0 +1,160 @@
+"""Trials of a target: pass@k, pass^k, flaky samples, and statistics over samples and not over trials."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate
+from evalstone.report.run_view import run_view
+from evalstone.results.summary import ScorerInfo, summarize
+from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
+from evalstone.stats.intervals import mean_interval
+from evalstone.types import Outcome, StoredTarget
+
+INFO = ScorerInfo("check", "check@1", 1.0, False)
+
+
+def run_of(table: dict[str, list[float | Outcome]], *, info: ScorerInfo = INFO, **fields: Any) -> Run:
+    """A run whose samples had these outcomes, trial by trial."""
+    trials = max(map(len, table.values()))
+    records = [
+        Record(
+            sample=sample,
+            scorer=info.signature,
+            outcome=outcome if isinstance(outcome, Score | Skipped | Failed) else Score(outcome, info.scale),
+            group=fields.get("groups", {}).get(sample, sample),
+            trial=trial,
+        )
+        for sample, outcomes in table.items()
+        for trial, outcome in enumerate(outcomes, start=1)
+    ]
+    return Run(
+        id=fields.get("id", "r"),
+        dataset_name="d",
+        version="v",
+        samples=len(table),
+        judge="none",
+        judge_note="",
+        scorers=(info,),
+        records=tuple(records),
+        summary=summarize((info,), records),
+        started="2026-01-01T00:00:00+00:00",
+        seconds=1.0,
+        target=StoredTarget(identity="agent", trials=trials),
+    )
+
+
+def test_the_estimators_are_the_shares_of_sets_of_k_trials() -> None:
+    for n, passed in itertools.product(range(1, 6), range(6)):
+        for k in range(1, n + 1):
+            if passed <= n:
+                sets = list(itertools.combinations([True] * passed + [False] * (n - passed), k))
+                assert pass_at_k(passed, n, k) == pytest.approx(sum(map(any, sets)) / len(sets))
+                assert pass_all_k(passed, n, k) == pytest.approx(sum(map(all, sets)) / len(sets))
+
+
+def test_sizes_double_up_to_the_number_of_trials() -> None:
+    assert [sizes(n) for n in (1, 2, 3, 4, 5, 8)] == [[1], [1, 2], [1, 2, 3], [1, 2, 4], [1, 2, 4, 5], [1, 2, 4, 8]]
+
+
+def test_pass_at_k_and_pass_k_are_means_over_samples_with_intervals() -> None:
+    run = run_of({"a": [1, 1, 1, 1], "b": [1, 0, 1, 0], "c": [0, 0, 0, 0], "d": [1, 1, 1, 0]})
+    (found,) = run.reliability()
+    assert [one.k for one in found.passes] == [1, 2, 4]
+    assert found.passes[1].at_least_one.mean == pytest.approx((1 + 5 / 6 + 0 + 1) / 4)
+    assert found.passes[1].all.mean == pytest.approx((1 + 1 / 6 + 0 + 1 / 2) / 4)
+    assert found.passes[2].all.mean == pytest.approx(1 / 4)
+    expected = mean_interval([1, 1 / 6, 0, 1 / 2], low=0, high=1)
+    assert expected is not None
+    assert (found.passes[1].all.low, found.passes[1].all.high) == pytest.approx((expected.low, expected.high))
+    assert (found.always, found.never) == (1, 1)
+    assert [(one.sample, one.passed, one.trials) for one in found.flaky] == [("b", 2, 4), ("d", 3, 4)]
+
+
+def test_a_failed_trial_did_not_pass_and_an_undefined_one_is_left_out() -> None:
+    run = run_of({"a": [1, Failed("down"), 1], "b": [1, Skipped("nothing"), 1], "c": [Skipped("x")] * 3})
+    (found,) = run.reliability()
+    assert found.passes[0].at_least_one.mean == pytest.approx((2 / 3 + 1) / 2)
+    assert [(one.k, one.all.n) for one in found.passes] == [(1, 2), (2, 2), (3, 1)]
+    assert (found.always, found.never, len(found.flaky)) == (1, 0, 1)
+
+
+def test_a_threshold_and_the_direction_say_what_passes() -> None:
+    graded = ScorerInfo("grade", "grade@1", 5.0, True)
+    run = run_of({"a": [1, 2], "b": [2.5, 4]}, info=graded)
+    (half,) = run.reliability("grade")
+    assert half.threshold == 2.5
+    assert (half.always, half.never, [one.sample for one in half.flaky]) == (1, 0, ["b"])
+    (strict,) = run.reliability("grade", threshold=1)
+    assert (strict.always, strict.never, [one.sample for one in strict.flaky]) == (0, 1, ["a"])
+    with pytest.raises(ConfigError, match=r"grade: the threshold must be in \[0, 5\], not 6"):
+        run.reliability("grade", threshold=6)
+
+
+def test_variance_between_samples_and_between_trials() -> None:
+    (found,) = run_of({"a": [1, 1], "b": [0, 0], "c": [1, 1], "d": [0, 0]}).reliability()
+    assert found.variance is not None
+    assert found.variance.variances["noise"].mean == 0
+    assert found.variance.variances["samples"].mean == pytest.approx(1 / 3)
+    (noisy,) = run_of({"a": [1, 0], "b": [0, 1], "c": [1, 0], "d": [0, 1]}).reliability()
+    assert noisy.variance is not None
+    assert noisy.variance.variances["noise"].mean == pytest.approx(0.5)
+    (alone,) = run_of({"a": [1, 0]}).reliability()
+    assert alone.variance is None
+
+
+def test_a_run_without_trials_has_no_reliability() -> None:
+    run = replace(run_of({"a": [1]}), target=None)
+    with pytest.raises(ConfigError, match="one trial of each sample"):
+        reliability(run)
+
+
+def test_the_mean_s_interval_is_of_samples_however_many_trials_they_have() -> None:
+    rates = [[1, 1, 0, 1], [0, 0, 0, 1], [1, 1, 1, 1], [0, 1, 0, 0], [1, 1, 1, 0]] * 3
+    few = run_of({f"s{n}": list(row) for n, row in enumerate(rates)})
+    many = run_of({f"s{n}": [*row] * 5 for n, row in enumerate(rates)})
+    one, other = few["check"].interval, many["check"].interval
+    assert one is not None
+    assert other is not None
+    assert one.groups == other.groups == 15
+    assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=1e-3)
+
+
+def test_comparisons_pair_trials_of_a_sample_and_means_where_their_numbers_differ() -> None:
+    a = run_of({f"s{n}": [n % 2, 0] for n in range(20)}, id="a")
+    b = run_of({f"s{n}": [1, 1] for n in range(20)}, id="b")
+    pair = compare(a, b)["check"]
+    assert pair.result.difference.mean == pytest.approx(0.75)
+    assert pair.result.difference.groups == 20
+    once = run_of({f"s{n}": [1, 1, 1] for n in range(20)}, id="c")
+    comparison = compare(a, once)
+    assert comparison["check"].result.difference.mean == pytest.approx(0.75)
+    assert comparison["check"].result.difference.n == 20
+    assert any("2 and 3 trials of each sample" in note for note in comparison.notes)
+
+
+def test_gates_count_a_sample_s_trials_as_a_cluster() -> None:
+    steady = run_of({f"s{n}": [1 if n < 17 else 0] * 10 for n in range(20)})
+    result = gate(steady, GateCriteria(minimum={"check": 0.75}))
+    assert result.verdict != "pass"  # 170 independent passes of 200 would be
+    with pytest.raises(ConfigError, match="the run has 10 trials of each sample and the baseline 2"):
+        gate(
+            steady,
+            GateCriteria(max_regression={"check": 0.1}),
+            baseline=run_of({f"s{n}": [1, 1] for n in range(20)}, id="b"),
+        )
+
+
+def test_a_report_names_trials_and_flaky_samples() -> None:
+    run = run_of({f"s{n}": [1, n % 2, 1, 0] for n in range(10)})
+    section = next(section for section in run_view(run).details if section.title == "Trials")
+    assert section.lead == ("check: 0 of 10 samples passed in every trial, 0 in none, 10 in some.",)
+    assert any(note.startswith("check: flakiest are s0 (2 of 4 passed)") for note in section.notes)
+    texts = [cell.text for row in section.tables[0].rows for cell in row]
+    assert "pass^k" in [column.title for column in section.tables[0].columns]
+    assert f"{math.fsum([0.5, 0.75]) / 2:.3f}" in texts
