@@ -1,4 +1,5 @@
-"""A model server for tests, on loopback: OpenAI's chat completions, with whatever trouble a test asks for."""
+"""A model server for tests, on loopback: OpenAI's chat completions, or other JSON, with whatever trouble a test asks
+for."""
 
 from __future__ import annotations
 
@@ -154,7 +155,8 @@ def serving(behaviour: Behaviour = obliging) -> Generator[Server]:
 
     async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
         application = web.Application(client_max_size=50_000_000)
-        application.router.add_post("/v1/chat/completions", server.handle)
+        for path in ("chat/completions", "responses", "ask"):
+            application.router.add_post(f"/v1/{path}", server.handle)
         runner = web.AppRunner(application, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

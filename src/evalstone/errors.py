@@ -18,6 +18,9 @@
     │   ├── AnswerPending      the answer will come from a provider's batch
     │   ├── RunStopped         the run was asked to stop before this question, or its next request, was sent
     │   └── BatchError         a provider did not accept a batch, or cannot report its state
+    ├── TargetError            a target gave no usable answer
+    │   ├── TargetUnreachable  it could not be reached
+    │   └── TargetRefused      it lets nobody in, or is not there
     └── JudgeError             a judge gave no usable answer
         ├── JudgeDeclined      this judge cannot answer this question; the outcome is Skipped
         ├── QuestionTooLong    the question is longer than the judge takes, so that it was not asked
@@ -28,7 +31,7 @@
         └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
 
 A ConfigError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer; a
-calibration or an audit without any score raises one.
+calibration or an audit without any score raises one. A TargetError becomes a Failed outcome of one sample and trial.
 """
 
 from __future__ import annotations
@@ -137,6 +140,11 @@ class TargetError(EvalstoneError):
 
 class TargetUnreachable(TargetError):
     """A target could not be reached. A run that resumes asks it again."""
+
+
+class TargetRefused(TargetError):
+    """A target lets nobody in, or is not there: wrong credentials, a wrong address. A run in which it has not answered
+    yet ends."""
 
 
 class JudgeError(EvalstoneError):

@@ -129,6 +129,15 @@ def test_a_column_with_a_dot_in_its_name_is_reached_by_its_name() -> None:
     assert sample_from({"row.answer": "a", "row": {"answer": "b"}}, mapping={"output": "row.answer"}).output == "a"
 
 
+def test_a_mapping_may_reach_into_a_list() -> None:
+    row = {"input": "q", "found": [{"doc": {"text": "one"}}, {"doc": {"text": "two"}}]}
+    assert sample_from(row, mapping={"context": "found.doc.text"}).context == ("one", "two")
+    assert sample_from(row, mapping={"output": "found.1.doc.text"}).output == "two"
+    for path in ("found.2.doc.text", "found.page.text"):
+        with pytest.raises(DataError, match=f"no row has the column '{path}'"):
+            sample_from(row, mapping={"context": path})
+
+
 def test_an_empty_mapping_leaves_a_field_out() -> None:
     sample = sample_from({"input": "q", "turns": 3}, mapping={"messages": ""})
     assert sample.metadata == {"turns": 3}

@@ -275,7 +275,7 @@ def test_a_file_of_results_has_a_limit_of_its_own(
 ) -> None:
     run()
     monkeypatch.setattr(batch, "RESULT_BYTES", 100)
-    with pytest.raises(BatchError, match=r"batch batch_0: .* more than 1,000 bytes; the judge's max_reply_bytes"):
+    with pytest.raises(BatchError, match=r"batch batch_0: .* more than 1,000 bytes; max_reply_bytes"):
         run(settings={"max_reply_bytes": 1000})
     assert run().batches == ("batch_1",)
 

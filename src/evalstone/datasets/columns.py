@@ -13,8 +13,9 @@ Ranks: TypeAlias = tuple[tuple[str, ...], ...]
 Plan: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 Claim: TypeAlias = tuple[tuple[int, bool], str]
 ColumnMapping: TypeAlias = Mapping[str, str | Sequence[str]]
-"""Sample field to column, over the known names. `a.b` is entry b of the object in column a; an empty column leaves the
-field out; `context` may name several columns, whose passages are joined."""
+"""Sample field to column, over the known names. `a.b` is entry b of the object in column a, or of each object in a list
+there, and `a.0` the first item of a list; an empty column leaves the field out; `context` may name several columns,
+whose passages are joined."""
 
 FIELD_NAMES: Mapping[str, Ranks] = {
     "id": (
@@ -230,11 +231,25 @@ def alpaca(chosen: Mapping[str, Cell], cells: Mapping[str, Any], columns: Column
 
 def _at(cells: Mapping[str, Any], path: str) -> tuple[bool, Any]:
     """Whether a row has a column or a dotted path, and its value."""
-    if path in cells:
-        return True, cells[path]
-    value: Any = cells
-    for step in path.split("."):
-        if not isinstance(value, dict) or step not in value:
+    return (True, cells[path]) if path in cells else value_at(cells, path)
+
+
+def value_at(data: Any, path: str) -> tuple[bool, Any]:
+    """Whether data has a dotted path, and the value there. A number is the place in a list, from 0; any other name, put
+    to a list, is read from each of its items."""
+    value = data
+    steps = path.split(".")
+    for number, step in enumerate(steps):
+        if isinstance(value, list | tuple):
+            items = cast("list[Any]", value)
+            if not step.isdecimal():
+                found = [value_at(item, ".".join(steps[number:])) for item in items]
+                return all(exists for exists, _ in found), [inner for _, inner in found]
+            if int(step) >= len(items):
+                return False, None
+            value = items[int(step)]
+        elif isinstance(value, Mapping) and step in value:
+            value = cast("Mapping[str, Any]", value)[step]
+        else:
             return False, None
-        value = cast("dict[str, Any]", value)[step]
     return True, value

@@ -66,8 +66,8 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 _KEY = re.compile("[!-~]*")
 
 
-_PRICES = Rule("None or two numbers of 0 or more, dollars for a million input and output tokens", _are_prices)
-_HEADERS = Rule("a mapping of names to text without line ends and other control characters", _are_headers)
+PRICES = Rule("None or two numbers of 0 or more, dollars for a million input and output tokens", _are_prices)
+HEADERS = Rule("a mapping of names to text without line ends and other control characters", _are_headers)
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,10 @@ class ModelJudge(Judge):
     """Tokens that the model takes, reply included, in place of the listed number. A longer question is asked in parts,
     or is an error."""
 
-    prices: Annotated[tuple[float, float] | None, _PRICES] = field(default=None, compare=False)
+    prices: Annotated[tuple[float, float] | None, PRICES] = field(default=None, compare=False)
     """US dollars for a million input and output tokens, in place of the listed ones."""
 
-    headers: Annotated[Mapping[str, str], _HEADERS] = field(default_factory=dict[str, str], repr=False, compare=False)
+    headers: Annotated[Mapping[str, str], HEADERS] = field(default_factory=dict[str, str], repr=False, compare=False)
     """HTTP headers added to every request."""
 
     routing: str = field(init=False, repr=False, default="")

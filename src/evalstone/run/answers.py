@@ -21,6 +21,7 @@ from evalstone.errors import (
     RunStopped,
     StorageError,
     TargetError,
+    TargetRefused,
     TargetUnavailable,
     TargetUnreachable,
 )
@@ -124,7 +125,8 @@ class Answers:
         try:
             return await asyncio.shield(task)
         finally:
-            if self._inflight.get(place, (None, 1))[1] <= 0:
+            # One that nobody waits for any more, because the run ends, is for `close` to cancel.
+            if self._inflight.get(place, (None, 1))[1] <= 0 and task.done():
                 del self._inflight[place]
 
     async def restore(self, cases: Iterable[tuple[int, Sample, bool]]) -> None:
@@ -238,6 +240,8 @@ class Answers:
             except (RunAborted, StorageError):
                 raise
             except Exception as error:  # noqa: BLE001 - a target's own code may raise anything
+                if isinstance(error, TargetRefused) and not self._breaker.has_answered:
+                    raise TargetUnavailable(f"{target.identity} can't be used: {error}") from None
                 timed_out = isinstance(error, TimeoutError) and clock.expired()
                 line = self._failure(TargetError(f"no answer within {target.timeout:g} s") if timed_out else error)
             except asyncio.CancelledError as error:

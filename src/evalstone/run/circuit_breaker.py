@@ -47,6 +47,11 @@ class CircuitBreaker:
         self._open = ""
 
     @property
+    def has_answered(self) -> bool:
+        """Whether the judge or target is known to work."""
+        return self._answered or self._name in self._known_working
+
+    @property
     def is_open(self) -> bool:
         """Whether there are no more calls."""
         return bool(self._open)
@@ -71,7 +76,7 @@ class CircuitBreaker:
         if self._open:
             return
         said = str(error) if isinstance(error, EvalstoneError) else described(error)
-        if self._failed >= FAILURE_LIMIT and not self._answered and self._name not in self._known_working:
+        if self._failed >= FAILURE_LIMIT and not self.has_answered:
             self._open = (
                 f"{self._name} failed on each of the first {self._failed} {self._calls}; the last error: {said}"
             )

@@ -110,7 +110,7 @@ class Plan:
         for judge in self.asked_judges if asking else ():
             judge.check()
         if self.target is not None:
-            self.target.check()
+            self.target.check(self.trials)
             problems = [absent(self.target, sample) for sample in self.dataset]
             if all(problems):
                 raise ConfigError(f"no sample of {self.dataset.name} can be answered: {problems[0]}{self._columns()}")

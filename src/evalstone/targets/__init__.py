@@ -1,6 +1,5 @@
-"""Targets: what produces the answers that are scored."""
+"""Targets: what produces the answers that are scored. Each is imported when it is first used."""
 
-from evalstone.targets.base import Answer, FunctionTarget, Target, absent
-from evalstone.targets.parse import parse_target
+from evalstone._core.lazy import lazy_exports
 
-__all__ = ["Answer", "FunctionTarget", "Target", "absent", "parse_target"]
+__getattr__, __dir__ = lazy_exports(__name__, __file__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
 
 from evalstone._core import sync
-from evalstone._core.display import excerpt, joined
+from evalstone._core.display import excerpt, joined, shortlist
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
@@ -19,6 +20,7 @@ from evalstone.datasets.conversation import read_messages
 from evalstone.datasets.stored import message_of
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.judges.providers.limits import Limits
+from evalstone.judges.providers.replies import as_list, as_object
 from evalstone.judges.settings import Range, check_settings
 from evalstone.types import NO_USAGE, Message, Sample, Usage, passages
 
@@ -63,6 +65,10 @@ class Answer:
         object.__setattr__(self, "context", passages(self.context))
         usage = cast(object, self.usage)
         if isinstance(usage, Mapping):
+            names = [each.name for each in dataclasses.fields(Usage)]
+            for name in cast("Mapping[Any, Any]", usage):
+                if name not in names:
+                    raise ConfigError(f"usage has an {unknown('field', str(name), names)}")
             object.__setattr__(self, "usage", read_data(Usage, cast(object, usage)))
         elif not isinstance(usage, Usage):
             raise ConfigError(f"usage must be a Usage, not {type(usage).__name__}: {excerpt(usage)}")
@@ -92,13 +98,13 @@ class Answer:
                 answer = value
             case str():
                 answer = cls(output=value)
-            case Mapping() if value and _FIELDS.issuperset(fields := cast("Mapping[str, Any]", value)):
+            case Mapping() if _is_answer(fields := cast("Mapping[str, Any]", value)):
                 answer = cls(**fields)
             case None:
                 raise DataError("the target returned None; return text or an Answer")
             case _:
-                raise DataError(f"the target returned what is no answer: {type(value).__name__} {excerpt(value)}")
-        if not answer.messages and answer.state is None and is_blank(answer.output or ""):
+                answer = answer_of(value)
+        if answer.state is None and is_blank(answer.output or "") and not any(map(_says_something, answer.messages)):
             raise DataError("the target's answer is blank")
         return answer
 
@@ -121,8 +127,7 @@ class Answer:
         """
         messages = cast("tuple[Message, ...]", tuple(self.messages))
         if messages and all(message.role != "user" for message in messages):
-            asked = sample.messages or ([] if sample.input is None else [Message(role="user", content=sample.input)])
-            messages = (*asked, *messages)
+            messages = (*conversation(sample), *messages)
         call: dict[str, Any] = {"seconds": seconds}
         if self.usage != NO_USAGE:
             call["usage"] = to_jsonable(self.usage)
@@ -142,6 +147,58 @@ class Answer:
 
 
 _FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
+
+
+def _says_something(message: Any) -> bool:
+    spoken = message.role == "assistant" and not is_blank(message.content)
+    return spoken or bool(message.tool_calls or (message.role == "assistant" and message.attachments))
+
+
+def _is_answer(fields: Mapping[str, Any]) -> bool:
+    """Whether these are the fields of an Answer: the output of a response of OpenAI is a list, and not one."""
+    return bool(fields) and _FIELDS.issuperset(fields) and not isinstance(fields.get("output"), list)
+
+
+def answer_of(value: object) -> Answer:
+    """The answer in what a framework or an API returned.
+
+    Raises:
+        DataError: It is nothing that is known.
+    """
+    data: Any = to_jsonable(value) if isinstance(value, Mapping | list | tuple) else value
+    entries = as_object(data)
+    found = as_list(data) or as_list(entries.get("messages")) or as_list(entries.get("output"))
+    found = found or [as_object(choice).get("message") for choice in as_list(entries.get("choices"))[:1]]
+    if not found:
+        problem = f"{type(cast(object, value)).__name__} {excerpt(cast(object, value))}"
+        raise DataError(f"the target returned what is no answer: {problem}; {_expected(entries)}")
+    return Answer(messages=read_messages(found))
+
+
+def _expected(entries: Mapping[str, Any]) -> str:
+    """What a target is to return; for an object with fields of an answer, which of its fields are none."""
+    others = [name for name in entries if name not in _FIELDS]
+    if others and len(others) < len(entries):
+        return f"{shortlist(others)} is no field of an Answer, which has {', '.join(sorted(_FIELDS))}"
+    return "return text, an Answer or its fields"
+
+
+def conversation(sample: Sample) -> tuple[Message, ...]:
+    """What is put to a target: the messages of the sample up to the last one of the user, for what follows is a
+    recorded answer; the input as one message where there are none."""
+    asked = max((at for at, message in enumerate(sample.messages) if message.role == "user"), default=None)
+    if asked is not None:
+        return tuple(sample.messages[: asked + 1])
+    own = () if sample.input is None else (Message(role="user", content=sample.input),)
+    return (*sample.messages, *own)
+
+
+def given(sample: Sample, *, trial: int, thread: str) -> dict[str, Any]:
+    """The value of each parameter of a target."""
+    values = {name: getattr(sample, name) for name in INPUTS}
+    if sample.messages:
+        values["messages"] = conversation(sample)
+    return {**values, "trial": trial, "thread": thread}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,8 +240,14 @@ class Target(ABC):
         """The sample fields without which it can't be asked."""
         return ()
 
-    def check(self) -> None:  # noqa: B027 - most targets have nothing to check
-        """Raise ConfigError for what would make every call fail, before any is made."""
+    def lacking(self, sample: Sample) -> list[str]:
+        """What the target needs and the sample lacks."""
+        values = {name: getattr(sample, name) for name in self.required}
+        return [name for name, value in values.items() if value is None or (name == "messages" and not value)]
+
+    def check(self, trials: int = 1) -> None:  # noqa: B027 - most targets have nothing to check
+        """Raise ConfigError for what would make every call fail, before any is made. trials: how many there are to
+        be."""
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
@@ -202,7 +265,8 @@ class Target(ABC):
 
         Raises:
             TargetUnreachable: It can't be reached, which says nothing about how it answers.
-            RunAborted: It refuses every call. Anything else that is raised fails this sample and trial.
+            TargetRefused: It lets nobody in, or doesn't exist. This ends the run unless it has answered before.
+                Anything else that is raised fails this sample and trial.
         """
 
 
@@ -233,6 +297,10 @@ class FunctionTarget(Target):
             value = getattr(self, name)
             if not callable(value) and (value is not None or name == "function"):
                 raise ConfigError(f"{name} must be a function, not {type(value).__name__}: {excerpt(value)}")
+        if inspect.isclass(self.function):
+            raise ConfigError(f"the target {self.name} is a class; give an instance that can be called, or a function")
+        if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
+            raise ConfigError(f"the target {self.name} yields; return one answer instead")
         for parameter in self._parameters.values():
             if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or (
                 parameter.name not in PARAMETERS and parameter.default is not parameter.empty
@@ -242,7 +310,7 @@ class FunctionTarget(Target):
                 problem = unknown("parameter", parameter.name, PARAMETERS)
                 raise ConfigError(f"the target {self.name} has an {problem}")
 
-    @property
+    @functools.cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
         try:
             return inspect.signature(self.function).parameters
@@ -253,10 +321,12 @@ class FunctionTarget(Target):
     def name(self) -> str:
         """The label, or the function's module and name."""
         function = self.function
+        while isinstance(function, functools.partial):
+            function = function.func
         kind: Any = function if hasattr(function, "__qualname__") else type(function)
         return self.label or f"{kind.__module__}:{kind.__qualname__}"
 
-    @property
+    @functools.cached_property
     def _taken(self) -> tuple[str, ...]:
         parameters = self._parameters
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
@@ -276,7 +346,7 @@ class FunctionTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
         """Call the function."""
-        values = {**{name: getattr(sample, name) for name in INPUTS}, "trial": trial, "thread": thread}
+        values = given(sample, trial=trial, thread=thread)
         arguments = {name: values[name] for name in self._taken if name in self.required or values[name] is not None}
         try:
             if self.prepare is not None:
@@ -289,6 +359,5 @@ class FunctionTarget(Target):
 
 def absent(target: Target, sample: Sample) -> str:
     """What a sample lacks for a target, in words; "" if it can be asked."""
-    values = {name: getattr(sample, name) for name in target.required}
-    lacking = [name for name, value in values.items() if value is None or (name == "messages" and not value)]
+    lacking = target.lacking(sample)
     return f"the target needs {joined(lacking)}, which the sample lacks" if lacking else ""

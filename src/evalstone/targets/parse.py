@@ -1,61 +1,191 @@
-"""Targets by address."""
+"""Targets by address.
+
+    my_app:agent                        a function of a module; the current folder is searched first
+    path/to/agent.py:answer             a function of a file
+    cmd:python agent.py                 a command
+    https://host/v1/chat/completions    an HTTP service
+    openai/gpt-5.1                      a language model
+    replay:results/run1                 the answers of a recorded run
+
+Settings beside the address come in a table. Only the kind of target that an address names is imported.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
+import importlib.util
+import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
-from evalstone.errors import ConfigError
+from evalstone._core.json import content_hash
+from evalstone._core.redaction import masked, register_settings
+from evalstone.errors import ConfigError, EvalstoneError, described, unknown
+from evalstone.judges.providers.base import split_model
 from evalstone.judges.providers.limits import Limits
 from evalstone.targets.base import CONCURRENCY, FunctionTarget, Target
 
-FORMS = "module:function"
+FORMS = "module:function, file.py:function, cmd:COMMAND, https://…, provider/model or replay:FOLDER"
+WRAP = "wrap it in a function, such as def agent(*, input): return graph.invoke(…)"
+
 _LIMITS = ("max_concurrency", "requests_per_minute", "max_requests")
 
 
 def parse_target(spec: object) -> Target:
     """A target from a function, an address, a table of settings with an `address` or `function`, or a Target.
 
+    The settings of a table are those of the kind of target, and the limits `max_concurrency`, `requests_per_minute` and
+    `max_requests`.
+
     Raises:
         ConfigError: There is no such target, or a setting is unknown or out of range.
     """
     if isinstance(spec, Target):
         return spec
-    if isinstance(spec, Mapping):
-        settings = dict(cast("Mapping[str, Any]", spec))
-        address = settings.pop("address", None) or settings.pop("function", None)
-        return _target(address, settings)
-    return _target(spec, {})
+    register_settings(spec)
+    if not isinstance(spec, Mapping):
+        return _target(spec, {})
+    settings = {str(name): value for name, value in cast("Mapping[Any, Any]", spec).items()}
+    named = [name for name in ("address", "function") if settings.get(name) not in (None, "")]
+    if len(named) != 1:
+        what = "has both" if named else f"has {', '.join(sorted(settings)) or 'nothing'}"
+        raise ConfigError(f"a target's table needs either an address or a function; it {what}")
+    subject = settings.pop(named[0])
+    return _target(subject, {name: value for name, value in settings.items() if name not in ("address", "function")})
 
 
 def _target(address: object, settings: dict[str, Any]) -> Target:
-    limits = {name: settings.pop(name) for name in _LIMITS if name in settings}
+    if not isinstance(address, str):
+        return _of_value(address, settings)
+    address = address.strip()
+    scheme, _, rest = address.partition(":")
+    if scheme.lower() == "cmd":
+        from evalstone.targets.command import CommandTarget  # noqa: PLC0415
+
+        return _built(CommandTarget, "command", rest.strip(), settings)
+    if address.lower().startswith(("http://", "https://")):
+        from evalstone.targets.http import HTTPTarget  # noqa: PLC0415
+
+        return _built(HTTPTarget, "url", address, settings)
+    if scheme == "replay":
+        from evalstone.targets.replay import ReplayTarget  # noqa: PLC0415
+
+        return _built(ReplayTarget, "folder", rest.strip(), settings)
+    file, is_file, name = address.rpartition(".py:")
+    if is_file:
+        return _of_value(_attribute(_loaded(Path(f"{file}.py"), address), name, address), settings, address)
+    if address.endswith(".py"):
+        raise ConfigError(f"name the function of the file: {address}:NAME")
+    if "/" in scheme:
+        split_model(address)
+        from evalstone.targets.model import ModelTarget  # noqa: PLC0415
+
+        return _built(ModelTarget, "model", address, settings)
+    if scheme and rest and not rest.startswith("/"):
+        return _of_value(_attribute(_imported(scheme, address), rest, address), settings, address)
+    raise ConfigError(f"a target is a function or an address ({FORMS}), not {excerpt(masked(address))}")
+
+
+def _of_value(value: Any, settings: dict[str, Any], address: str = "") -> Target:
+    """A target from a function, from an object that is called like one, from a class of such objects or from a
+    Target. address: where it was found."""
+    if inspect.isclass(value) and issubclass(value, Target):
+        arguments = _arguments(value, settings)
+        try:
+            return value(**arguments)
+        except TypeError as error:
+            raise ConfigError(f"the target {address or value.__name__} can't be made: {error}") from None
+    if isinstance(value, Target):
+        return dataclasses.replace(value, **_arguments(type(value), settings)) if settings else value
+    if inspect.isclass(value) and any("__call__" in vars(each) for each in cast("type[Any]", value).__mro__):
+        try:
+            value = value()
+        except TypeError as error:
+            name = address or cast("type[Any]", value).__name__
+            raise ConfigError(
+                f"the target {name} is a class that needs arguments ({error}); give an instance"
+            ) from None
+    if not callable(value):
+        kind = cast("type[Any]", type(value))
+        if kind.__module__ == "builtins":
+            raise ConfigError(f"a target is a function or an address ({FORMS}), not {excerpt(value)}")
+        raise ConfigError(f"the target {address or kind.__qualname__} can't be called: {WRAP}")
+    label = {"label": address} if address and "label" not in settings else {}
+    return _built(FunctionTarget, "function", value, {**label, **settings})
+
+
+def _built(kind: type[Target], subject: str, value: Any, settings: Mapping[str, Any]) -> Target:
+    return cast("Callable[..., Target]", kind)(**{subject: value}, **_arguments(kind, settings, subject))
+
+
+def _arguments(kind: type[Target], settings: Mapping[str, Any], subject: str = "") -> dict[str, Any]:
+    """The settings as arguments, with those that are limits in one value."""
+    names = [each.name for each in dataclasses.fields(kind) if each.init and each.name != subject]
+    arguments: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name not in names and name not in _LIMITS:
+            known = [each for each in (*names, *_LIMITS) if each != "limits"]
+            raise ConfigError(f"the target has an {unknown('setting', name, known)}")
+        (arguments if name in names else limits)[name] = value
     if limits:
-        settings["limits"] = Limits(**{"max_concurrency": CONCURRENCY, **limits})
-    if callable(address):
-        return FunctionTarget(function=address, **settings)
-    if isinstance(address, str) and ":" in address:
-        return FunctionTarget(function=_imported(address), label=address, **settings)
-    raise ConfigError(f"a target is a function or an address ({FORMS}), not {excerpt(address)}")
+        if "limits" in arguments:
+            raise ConfigError(f"give the limits of the target once: limits or {', '.join(limits)}")
+        arguments["limits"] = Limits(**{"max_concurrency": CONCURRENCY, **limits})
+    return arguments
 
 
-def _imported(address: str) -> Any:
-    """What `module:name` names. The current folder is searched first, as for `python -m`."""
-    module, _, path = address.partition(":")
+def _imported(module: str, address: str) -> ModuleType:
+    """The module. The current folder is searched first, as for `python -m`."""
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        value: Any = importlib.import_module(module)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or not (module + ".").startswith(error.name + "."):
-            raise ConfigError(f"the target {address} can't be imported: {error}") from None
-        raise ConfigError(f"there is no module {module}, which the target {address} names") from None
+        if error.name is not None and (module + ".").startswith(error.name + "."):
+            raise ConfigError(f"there is no module {module}, which the target {address} names") from None
+        raise ConfigError(f"the target {address} can't be imported: {error}") from None
+    except EvalstoneError:
+        raise
+    except Exception as error:  # whatever the module's own code raises
+        raise ConfigError(f"the target {address} can't be imported: {described(error)}") from error
+
+
+def _loaded(file: Path, address: str) -> ModuleType:
+    """The module in a file. Its folder is searched first for what it imports, as for `python file.py`."""
+    path = file.resolve()
+    if not path.is_file():
+        raise ConfigError(f"there is no file {file}, which the target {address} names")
+    if (folder := str(path.parent)) not in sys.path:
+        sys.path.insert(0, folder)
+    name = path.stem
+    if (known := sys.modules.get(name)) is not None and getattr(known, "__file__", None) != str(path):
+        name = f"{name}_{content_hash(str(path))[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"the target {address} can't be imported: {file} is no Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, EvalstoneError) or not isinstance(error, Exception):
+            raise
+        raise ConfigError(f"the target {address} can't be imported: {described(error)}") from error
+    return module
+
+
+def _attribute(module: ModuleType, path: str, address: str) -> Any:
+    value: Any = module
     for name in path.split("."):
         if not hasattr(value, name):
-            raise ConfigError(f"the module {module} has no {path}, which the target {address} names")
+            raise ConfigError(f"the module {module.__name__} has no {path}, which the target {address} names")
         value = getattr(value, name)
     return value

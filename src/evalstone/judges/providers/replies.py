@@ -39,7 +39,7 @@ class ReplyTooLarge(ProviderError):
     """A reply has more bytes than are read. It was paid for, and nobody knows how much."""
 
     def __init__(self, host: str, limit: int) -> None:
-        message = f"{host} sent a reply of more than {limit:,} bytes; the judge's max_reply_bytes allows larger ones"
+        message = f"{host} sent a reply of more than {limit:,} bytes; max_reply_bytes allows larger ones"
         super().__init__(message, cost=None)
         self.host, self.limit = host, limit
 

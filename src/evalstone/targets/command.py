@@ -1,0 +1,317 @@
+"""Commands as targets: a process per call, without a shell, that ends with everything it started.
+
+The process is run by a thread of its own and not by asyncio, whose ways to wait for processes depend on the version of
+Python, the loop and the thread it runs in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import errno
+import json
+import os
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Annotated, Any, NamedTuple
+
+from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.redaction import masked
+from evalstone._core.sync import Worker
+from evalstone.errors import ConfigError, TargetError, TargetRefused, TargetUnreachable
+from evalstone.judges.providers.limits import received
+from evalstone.judges.providers.replies import one_line
+from evalstone.judges.settings import Range
+from evalstone.targets.base import Answer, Target, given
+from evalstone.targets.templates import chat_messages
+from evalstone.types import Sample
+
+GRACE = 2.0
+"""Seconds between the request to end and the end by force."""
+_WATCH = 0.1
+"""Seconds between two looks at whether the process has ended though its output is open, or is to be ended."""
+_STDERR_TAIL, _SHOWN_TAIL = 4000, 400
+_NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.EPERM)
+_PIECE = 1 << 16
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandTarget(Target):
+    """A command that reads a sample from stdin and writes its answer to stdout, both as JSON.
+
+    It is given the object {"input", "messages", "context", "instructions", "metadata", "trial", "thread"}, with null
+    for what the sample lacks and messages as OpenAI's chat completions have them. It writes an object with fields of
+    `Answer`, such as {"output": "…"}, or the transcript of a known tool or API as JSON or JSON Lines, and ends with
+    exit code 0.
+
+    The command has a process group of its own, which is ended with SIGTERM, and 2 s later with SIGKILL, on timeout and
+    at the end of the run. A process that has left the group is not found.
+
+    Raises:
+        ConfigError: The command can't be read, or a setting is out of range.
+    """
+
+    command: str
+    """The program and its arguments, quoted as in a shell. It runs in the current folder."""
+    max_output_bytes: Annotated[int, Range(1)] = 8_000_000
+    """Bytes that it may write to stdout."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            words = self.words
+        except ValueError as error:
+            raise ConfigError(f"the command {masked(self.command)!r} can't be read: {error}") from None
+        if not words or not words[0]:
+            raise ConfigError("cmd: needs a command, such as cmd:python agent.py")
+        if "\0" in self.command:
+            raise ConfigError("the command has a NUL character")
+
+    @property
+    def words(self) -> list[str]:
+        """The program and its arguments."""
+        return shlex.split(self.command)
+
+    @property
+    def name(self) -> str:
+        """The address, without secrets; a long one is cut, with a hash of all of it."""
+        command = masked(self.command.strip())
+        line = " ".join(command.split())
+        if line == command and len(line) <= _LONGEST_NAME:
+            return f"cmd:{line}"
+        return f"cmd:{line[:_LONGEST_NAME]}… ({content_hash(command)[:8]})"
+
+    def check(self, trials: int = 1) -> None:
+        """Raise ConfigError for a program that is not there, or can't be executed."""
+        if not hasattr(os, "killpg"):
+            raise ConfigError("commands as targets need process groups, which this system does not have")
+        program = self.words[0]
+        if shutil.which(program) is None:
+            found = shutil.which(program, os.F_OK)
+            problem = f"{found} is not executable" if found else f"there is no program {program!r}"
+            raise ConfigError(f"{problem}, which the target {self.name} names")
+
+    async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
+        """Run the command, and read what it writes."""
+        values = given(sample, trial=trial, thread=thread)
+        values["messages"] = chat_messages(values["messages"])
+        data = json.dumps(to_jsonable(values)).encode() + b"\n"
+        cancelled = threading.Event()
+        run = partial(run_command, self.words, data, max_output_bytes=self.max_output_bytes, cancelled=cancelled)
+        work = asyncio.wrap_future(Worker("evalstone-command").submit(run))
+        try:
+            ended = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            cancelled.set()
+            await asyncio.wait([work])
+            work.exception()
+            raise
+        except OSError as error:
+            kind = TargetRefused if error.errno in _NO_PROGRAM else TargetUnreachable
+            raise kind(f"{self.words[0]} can't be started: {error.strerror or error}") from None
+        return self._read(ended)
+
+    def _read(self, ended: Ended) -> Answer:
+        """The answer in what a command wrote. Raises TargetError for what is none."""
+        errors = received(ended.stderr).decode("utf-8", "replace").strip()
+        said = f"; stderr ends with: {_tail(errors)}" if errors else "; stderr is empty"
+        if ended.too_long:
+            limit = f"{self.max_output_bytes:,} bytes to stdout; max_output_bytes allows more"
+            raise TargetError(f"the command wrote more than {limit}{said}")
+        if ended.code:
+            how = (
+                f"was ended by {_signal_name(-ended.code)}" if ended.code < 0 else f"ended with exit code {ended.code}"
+            )
+            raise TargetError(f"the command {how}{said}")
+        content = received(ended.stdout)
+        if not content.strip():
+            raise TargetError(f"the command wrote nothing to stdout{said}")
+        try:
+            values = _values(content)
+        except (ValueError, RecursionError) as error:
+            start = one_line(content[:200].decode("utf-8", "replace"))
+            problem = f"the command must write nothing but JSON to stdout ({error}); it wrote {start!r}"
+            raise TargetError(problem + said) from None
+        try:
+            return Answer.of(values)
+        except ConfigError as error:
+            raise TargetError(f"{error}{said}") from None
+
+
+class Ended(NamedTuple):
+    """How a process ended, and what it wrote. code: the negative number of a signal. stderr: the last of it."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+    too_long: bool
+
+
+def run_command(
+    words: list[str],
+    data: bytes,
+    *,
+    max_output_bytes: int,
+    cancelled: threading.Event,
+) -> Ended:
+    """Run a process to its end, or until it is cancelled or writes too much. No process of its group is left.
+
+    Raises OSError when it can't be started.
+    """
+    process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, start_new_session=True
+    )
+    _running.add(process.pid)
+    force = True
+    try:
+        stdout, stderr, too_long = _exchange(process, data, max_output_bytes, cancelled)
+        force = not (too_long or cancelled.is_set())
+    finally:
+        try:
+            _end(process, force=force)
+        finally:
+            _running.discard(process.pid)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                with contextlib.suppress(OSError):
+                    _open(pipe).close()
+    return Ended(process.returncode, stdout, stderr, too_long)
+
+
+def _exchange(
+    process: subprocess.Popen[bytes], data: bytes, limit: int, cancelled: threading.Event
+) -> tuple[bytes, bytes, bool]:
+    """Write to a process and read what it writes, until it closes its output or has ended."""
+    stdin, stdout, stderr = map(_open, (process.stdin, process.stdout, process.stderr))
+    pending, written, errors, size = memoryview(data), list[bytes](), b"", 0
+    with selectors.DefaultSelector() as selector:
+        for pipe, event in (
+            (stdin, selectors.EVENT_WRITE),
+            (stdout, selectors.EVENT_READ),
+            (stderr, selectors.EVENT_READ),
+        ):
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, event)
+        ended, look_at = False, time.monotonic() + _WATCH
+        while not cancelled.is_set():
+            ready = selector.select(0 if ended else _WATCH)
+            for key, _ in ready:
+                if key.fileobj is stdin:
+                    try:
+                        pending = pending[os.write(key.fd, pending[:_PIECE]) :]
+                    except BlockingIOError:
+                        continue
+                    except OSError:  # it reads no more, which is its own business
+                        pending = pending[:0]
+                    if not pending:
+                        selector.unregister(stdin)
+                        stdin.close()
+                    continue
+                try:
+                    piece = os.read(key.fd, _PIECE)
+                except BlockingIOError:
+                    continue
+                if not piece:
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is stderr:
+                    errors = (errors + piece)[-_STDERR_TAIL:]
+                else:
+                    written.append(piece)
+                    size += len(piece)
+                    if size > limit:
+                        return b"", errors, True
+            open_pipes = [key.fileobj for key in selector.get_map().values()]
+            if stdout not in open_pipes and stderr not in open_pipes:
+                break
+            # A process in the background may keep the output open, and write to it forever.
+            if ended and (not ready or time.monotonic() > look_at):
+                break
+            if not ended and time.monotonic() > look_at:
+                ended, look_at = _has_ended(process), time.monotonic() + _WATCH
+        wait = 0.001
+        while not _has_ended(process) and not cancelled.wait(wait):  # it has closed its output, and may work on
+            wait = min(2 * wait, _WATCH)
+    return b"".join(written), errors, False
+
+
+def _open(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise OSError("the pipe to the process is not there")
+    return pipe
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has ended. Its id stays taken, so that its group is nobody else's."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _end(process: subprocess.Popen[bytes], *, force: bool) -> None:
+    """End a process and its group. force: at once."""
+    if not force:
+        _signal_group(process.pid, signal.SIGTERM)
+        until = time.monotonic() + GRACE
+        while time.monotonic() < until and not _has_ended(process):
+            time.sleep(_WATCH / 10)
+    _signal_group(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _signal_group(group: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+_running: set[int] = set()
+"""The process groups of this process."""
+
+
+@atexit.register
+def _end_all() -> None:
+    for group in tuple(_running):
+        _signal_group(group, signal.SIGKILL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.clear)
+
+
+def _values(content: bytes) -> Any:
+    """The JSON value in a text, or the list of those in its lines. Raises ValueError."""
+    text = content.decode("utf-8-sig")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        lines = [line for line in text.split("\n") if line.strip()]  # splitlines also splits inside of JSON texts
+        if len(lines) < 2:
+            raise
+        values: list[Any] = []
+        for line in lines:
+            try:
+                values.append(json.loads(line))
+            except ValueError:
+                raise error from None
+        return values
+
+
+def _tail(text: str) -> str:
+    line = " ".join(text[-_SHOWN_TAIL:].split())
+    return repr(line if len(text) <= _SHOWN_TAIL else f"…{line}")
+
+
+def _signal_name(number: int) -> str:
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"

@@ -1,0 +1,299 @@
+"""HTTP services as targets: OpenAI's chat completions and Responses, or any JSON by a template and paths."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+from evalstone._core.display import shortlist
+from evalstone._core.json import content_hash
+from evalstone._core.redaction import header_secrets, is_credential, masked_url, register, register_url
+from evalstone.datasets.columns import value_at
+from evalstone.datasets.conversation import read_messages
+from evalstone.datasets.rows import read_passages, scalar_text
+from evalstone.errors import ConfigError, TargetError
+from evalstone.judges.model import HEADERS, PRICES
+from evalstone.judges.providers.base import PROVIDERS, cost_of
+from evalstone.judges.providers.limits import NO_LIMITS, shared
+from evalstone.judges.providers.replies import as_count, as_list, as_object, error_message, is_count, parsed_json, shown
+from evalstone.judges.settings import Range
+from evalstone.targets.base import INPUTS, PARAMETERS, Answer, Target, answer_of, conversation, given
+from evalstone.targets.retries import with_retries
+from evalstone.targets.templates import (
+    chat_messages,
+    check_placeholders,
+    filled,
+    lacking,
+    placeholders,
+    response_items,
+)
+from evalstone.types import NO_USAGE, Sample, Usage
+
+if TYPE_CHECKING:
+    from evalstone.judges.providers.openai_compatible import Endpoint
+
+APIS: Mapping[str, str] = {"chat": "/chat/completions", "responses": "/responses"}
+"""The APIs that are known, and how their URLs end."""
+PATHS = ("output", "context", "messages", "state", "cost", "trace")
+"""The fields of an answer that a path may point to."""
+_VARIABLE = re.compile(r"\$(?:\$|\{(\w+)\}|([A-Za-z_]\w*))")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HTTPTarget(Target):
+    """A service that is sent JSON with POST and replies with JSON. No redirect is followed.
+
+    Requests that fail with a broken connection, HTTP 408, 409, 425, 429 or 5xx are sent again. What is no answer in the
+    end is not kept: a run that resumes asks again. HTTP 401, 403 and 404 end a run in which nothing was answered yet.
+
+    Raises:
+        ConfigError: The URL can't be asked, it is not known what to send, or a setting is out of range.
+    """
+
+    url: str
+    api: str = ""
+    """"chat" (OpenAI chat completions) or "responses" (OpenAI Responses); by default what the URL ends in. The messages
+    of the sample are sent up to the last one of the user, else its input, with its instructions before them."""
+    model: str = ""
+    """The model to name in the request."""
+    body: Mapping[str, Any] | None = None
+    """The request as JSON, in whose texts `{input}`, `{messages}`, `{context}`, `{instructions}`, `{metadata.NAME}`,
+    `{trial}` and `{thread}` are filled in; with an API, what is added to its request."""
+    output: str = ""
+    """The path of the answer's text in the reply, such as `choices.0.text`: names and places from 0, with dots between;
+    a name put to a list is read from each item. Without paths the reply holds the fields of an Answer, or what a known
+    API returns."""
+    context: str = ""
+    """The path of the retrieved passages: texts, or objects with a text."""
+    messages: str = ""
+    """The path of the messages, in a known format."""
+    state: str = ""
+    """The path of the final state."""
+    cost: str = ""
+    """The path of the cost in US dollars. Without it the cost follows from the tokens, where the prices are known."""
+    trace: str = ""
+    """The path of what is kept beside the answer."""
+    headers: Annotated[Mapping[str, str], HEADERS] = field(default_factory=dict[str, str], repr=False)
+    """HTTP headers. `$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign."""
+    prices: Annotated[tuple[float, float] | None, PRICES] = None
+    """US dollars for a million input and output tokens, in place of the listed ones."""
+    retries: Annotated[int, Range(0)] = 3
+    """How often a request is sent again that may have been carried out. Others are as often as `timeout` allows."""
+    max_reply_bytes: Annotated[int, Range(1)] = 8_000_000
+    """Bytes of one reply, as received and as decompressed."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        register_url(self.url)
+        _check_url(self.url)
+        if self.api and self.api not in APIS:
+            raise ConfigError(f"api must be {' or '.join(APIS)}, not {self.api!r}")
+        if not self.api:
+            path = urlsplit(self.url).path.rstrip("/")
+            object.__setattr__(self, "api", next((name for name, end in APIS.items() if path.endswith(end)), ""))
+        if not self.api and self.body is None:
+            known = " or ".join(f'api = "{name}"' for name in APIS)
+            example = '{"question": "{input}"}'
+            raise ConfigError(f"say what {self.shown} is sent: {known}, or a body such as {example}")
+        if self.body is not None:
+            check_placeholders(self.body, PARAMETERS, "body")
+            if not self.api and not placeholders(self.body):
+                raise ConfigError("body has no placeholder such as {input}, so that all samples would be asked alike")
+
+    @property
+    def shown(self) -> str:
+        """The URL without secrets."""
+        return masked_url(self.url)
+
+    @property
+    def name(self) -> str:
+        """The URL with the model, and a hash of the other settings that may change answers."""
+        routes = sorted((name.lower(), text) for name, text in self.headers.items() if not is_credential(name))
+        own_api = self.api and urlsplit(self.url).path.rstrip("/").endswith(APIS[self.api])
+        settings = [self.body, [getattr(self, name) for name in PATHS], routes, "" if own_api else self.api]
+        parts = [self.model] * bool(self.model)
+        parts += [f"settings={content_hash(settings)[:8]}"] * (settings != [None, [""] * len(PATHS), [], ""])
+        return f"{self.shown}({', '.join(parts)})" if parts else self.shown
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The sample fields in the template; with an API its input, messages and instructions."""
+        names = {name.partition(".")[0] for name in placeholders(self.body)}
+        names |= {"input", "messages", "instructions"} if self.api else set()
+        return tuple(name for name in INPUTS if name in names or (name == "input" and "messages" in names))
+
+    def lacking(self, sample: Sample) -> list[str]:
+        """The placeholders without a value; with an API, the input where there are no messages."""
+        absent = lacking(self.body, sample)
+        return ["input", *absent] if self.api and not conversation(sample) else absent
+
+    def check(self, trials: int = 1) -> None:
+        """Raise ConfigError for headers with an environment variable that is not set."""
+        self._sent_headers()
+
+    def _sent_headers(self) -> dict[str, str]:
+        def value(name: str, match: re.Match[str]) -> str:
+            if match[0] == "$$":
+                return "$"
+            variable = match[1] or match[2]
+            if not (text := os.environ.get(variable, "")):
+                needs = f"the header {name} of {self.shown} needs the environment variable {variable}"
+                raise ConfigError(f"{needs}, which is not set")
+            register(text)
+            return text
+
+        headers = {name: _VARIABLE.sub(partial(value, name), text) for name, text in self.headers.items()}
+        register(*header_secrets(headers))
+        return headers
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        async with self._endpoint():
+            yield
+
+    def _endpoint(self) -> Endpoint:
+        from evalstone.judges.providers.openai_compatible import Endpoint  # noqa: PLC0415 - aiohttp
+
+        parts, headers = urlsplit(self.url), self._sent_headers()
+        settings = (self.timeout, self.timeout, self.max_reply_bytes, NO_LIMITS)
+        base = f"{parts.scheme}://{parts.netloc}"
+        key = (Endpoint, "target", base, tuple(sorted(headers.items())), *settings)
+        return shared(key, partial(Endpoint, base, headers, *settings))
+
+    async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
+        """Send the request, and read the reply."""
+        values = {**given(sample, trial=trial, thread=thread), "messages": conversation(sample)}
+        data = json.dumps(self._request(values)).encode()
+        async with self._endpoint() as endpoint:
+            send = partial(self._send, endpoint, data)
+            content = await with_retries(send, total_timeout=self.timeout, retries=self.retries)
+        return self._read(content)
+
+    def _request(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        added: dict[str, Any] = {} if self.body is None else filled(self.body, values)
+        if not self.api:
+            return added
+        messages, instructions = values["messages"], values["instructions"]
+        if any(message.role == "system" for message in messages):
+            instructions = None  # they were read from there
+        request: dict[str, Any] = {"model": self.model} if self.model else {}
+        if self.api == "chat":
+            system = [{"role": "system", "content": instructions}] if instructions else []
+            request["messages"] = [*system, *chat_messages(messages)]
+        else:
+            request["input"] = response_items(messages)
+            request |= {"instructions": instructions} if instructions else {}
+        return {**request, **added}
+
+    async def _send(self, endpoint: Endpoint, data: bytes) -> bytes:
+        from evalstone.judges.providers.openai_compatible import Call, RequestTimeout  # noqa: PLC0415 - aiohttp
+
+        parts = urlsplit(self.url)
+        path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        try:
+            return await endpoint.request(Call("POST", path, data))
+        except RequestTimeout as error:
+            raise TargetError(str(error)) from None
+
+    def _read(self, content: bytes) -> Answer:
+        """The answer in a reply. Raises TargetError for what is none."""
+        host = urlsplit(self.url).netloc
+        try:
+            data = parsed_json(content)
+        except ValueError:
+            start = content[:200].decode(errors="replace").strip()
+            raise TargetError(f"{host} sent no JSON: {start!r}" if start else f"{host} sent an empty reply") from None
+        reply = as_object(data)
+        if reply.get("error") and not (self.output and value_at(data, self.output)[0]):
+            message = error_message(content) if as_object(reply["error"]).get("message") else shown(reply["error"])
+            raise TargetError(f"{host} sent an error: {message}")
+        try:
+            fields = {name: self._field(name, path, data) for name in PATHS if (path := getattr(self, name))}
+            whole = fields.keys().isdisjoint(("output", "messages", "state"))
+            answer = replace(self._of_reply(data) if whole else Answer(), **fields)
+            if answer.cost is None or answer.usage == NO_USAGE:
+                usage, cost = self._paid(reply)
+                answer = replace(
+                    answer,
+                    usage=usage if answer.usage == NO_USAGE else answer.usage,
+                    cost=cost if answer.cost is None else answer.cost,
+                )
+            return answer
+        except ConfigError as error:
+            raise TargetError(f"{host} sent what is no answer: {error}") from None
+
+    def _field(self, name: str, path: str, data: Any) -> Any:
+        """What stands at the path of a field."""
+        exists, value = value_at(data, path)
+        if not exists:
+            has = shortlist(map(str, as_object(data))) or type(data).__name__
+            raise ConfigError(f"it has no {path}, where {name} is expected; it has {has}")
+        if value is None:
+            return () if name == "messages" else None
+        match name:
+            case "output":
+                text = scalar_text(value)
+                if text is None:
+                    raise ConfigError(f"{path}, the output, must be text, not {type(value).__name__} {shown(value)}")
+                return text
+            case "context":
+                return read_passages(value, cell=False)
+            case "messages":
+                return read_messages(as_list(value))
+            case _:
+                return value
+
+    def _of_reply(self, data: Any) -> Answer:
+        """The answer in a reply as a whole."""
+        reply = as_object(data)
+        if self.api == "chat":
+            choice = as_object(next(iter(as_list(reply.get("choices"))), None))
+            if not as_object(choice.get("message")):
+                raise ConfigError(f"a chat completion has choices with a message, not {shown(data)}")
+        elif self.api == "responses" and not as_list(reply.get("output")):
+            raise ConfigError(f"a response has an output with items, not {shown(data)}")
+        return answer_of(data) if self.api else Answer.of(data)
+
+    def _paid(self, reply: Mapping[str, Any]) -> tuple[Usage, float | None]:
+        """The tokens that a reply reports as OpenAI's APIs do, and their cost."""
+        reported = as_object(reply.get("usage"))
+        tokens = [reported.get(new, reported.get(old)) for new, old in _COUNTS]
+        if not all(map(is_count, tokens)):
+            return NO_USAGE, None
+        details = reported.get("input_tokens_details", reported.get("prompt_tokens_details"))
+        cached = min(as_count(tokens[0]), as_count(as_object(details).get("cached_tokens")))
+        usage = Usage(as_count(tokens[0]), as_count(tokens[1]), cached, requests=1)
+        if self.prices is not None:
+            return usage, (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
+        provider = next((n for n, info in PROVIDERS.items() if info.key and self._is_at(info.base_url)), "")
+        return usage, cost_of(usage, provider, self.model) if provider and self.model else None
+
+    def _is_at(self, base_url: str) -> bool:
+        return bool(base_url) and urlsplit(base_url).netloc == urlsplit(self.url).netloc
+
+
+_COUNTS = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))
+
+
+def _check_url(url: str) -> None:
+    """Raise ConfigError for a URL that can't be asked. What may be a key in it is not shown."""
+    try:
+        parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")
+        if parts.port == 0 or any(map(str.isspace, url)):
+            raise ValueError("it has a blank, or the port 0")
+    except ValueError as error:
+        raise ConfigError(f"the URL {masked_url(url)!r} can't be read: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"a URL starts with http:// or https:// and a host, not {masked_url(url)!r}")
+    if "@" in parts.netloc:
+        raise ConfigError(f"the URL of {parts.hostname} has a user or a password; give them in headers")
+    if parts.fragment:
+        raise ConfigError(f"the URL {masked_url(url)!r} has a fragment; leave it out")

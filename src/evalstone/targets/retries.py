@@ -1,0 +1,57 @@
+"""Requests to targets, sent again after errors that may pass, and the errors of providers as errors of targets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from evalstone._core.display import count
+from evalstone.errors import (
+    ConfigError,
+    PromptTooLong,
+    ProviderError,
+    ProviderTimeout,
+    TargetError,
+    TargetRefused,
+    TargetUnreachable,
+)
+from evalstone.judges.providers.limits import Backoff, TransientError
+
+T = TypeVar("T")
+CHECK = "check the address, and the key or the headers"
+_HINT = re.compile("; check the key|: set base_url")
+
+
+async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: float, retries: int) -> T:
+    """What a request returns. After a transient error it is sent again `retries` times; one that was certainly not
+    carried out, as often as the time allows.
+
+    Raises:
+        TargetUnreachable: There was no answer in the end.
+        TargetRefused: The credentials, the address or the name of the model are wrong.
+        TargetError: The request was refused for good, or answered with what can't be read.
+    """
+    backoff, paid = Backoff(total_timeout), 0
+    while True:
+        try:
+            return await request()
+        except TransientError as error:
+            paid += not (error.rejected or error.adapted)
+            if paid > retries:
+                raise TargetUnreachable(
+                    f"{error.host} gave no answer in {count(paid, 'attempt')}; the last: {error}"
+                ) from None
+            try:
+                await backoff.wait(error)
+            except ProviderTimeout as gave_up:
+                raise TargetUnreachable(str(gave_up)) from None
+        except PromptTooLong as error:
+            raise TargetError(str(error).rpartition("; set ")[0]) from None
+        except ProviderError as error:
+            # Of a request that had no answer in time nobody knows the cost; others were not sent.
+            unreachable = isinstance(error, ProviderTimeout) and error.cost is not None
+            raise (TargetUnreachable if unreachable else TargetError)(str(error)) from None
+        except ConfigError as error:
+            # What to check is said in the words of judges' settings.
+            raise TargetRefused(f"{_HINT.split(str(error))[0]}; {CHECK}") from None
