@@ -173,7 +173,7 @@ def read_conversation(items: Iterable[Any], where: str = "", into: Conversation 
     where: the place of the list. into: the conversation that they are added to.
     """
     conversation = Conversation() if into is None else into
-    for number, step, item in _each(items):
+    for number, step, item in _each(items, where):
         try:
             if not isinstance(item, Message | dict):
                 raise _NoMessageError(f"must be an object, not {excerpt(item)}")
@@ -237,7 +237,7 @@ def unwrapped(item: Entries) -> Entries:
     return item
 
 
-def _each(items: Iterable[Any]) -> Iterator[tuple[int, str | None, Any]]:
+def _each(items: Iterable[Any], where: str) -> Iterator[tuple[int, str | None, Any]]:
     """The messages in a list of items: the item's number, from 1, the place of the message in it, and the message.
 
     The place is None for an item that stands between messages.
@@ -255,8 +255,11 @@ def _each(items: Iterable[Any]) -> Iterator[tuple[int, str | None, Any]]:
             if entries.get("instructions") not in (None, instructions):
                 instructions = entries["instructions"]
                 yield number, ".instructions", {"role": "system", "content": instructions}
-            for step, message in pydantic_ai.messages(entries):
-                yield number, step, message
+            try:
+                for step, message in pydantic_ai.messages(entries):
+                    yield number, step, message
+            except DataError as error:
+                raise MessageError(error, number, f"{where}[{number - 1}]") from None
         else:
             for message in _in_steps(entries):
                 yield number, "", message

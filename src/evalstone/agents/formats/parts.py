@@ -389,7 +389,8 @@ class Content:
         elif kind in _CALLS:
             self._read_call(kind, item)
         elif kind == "executablecode":
-            self.calls.append(read_call({"name": "code_execution", "arguments": item, "id": item.get("id")}))
+            code = {key: item[key] for key in ("language", "code") if item.get(key) is not None}
+            self.calls.append(read_call({"name": "code_execution", "arguments": code, "id": item.get("id")}))
         elif kind == "codeexecutionresult":
             failed = item.get("outcome") not in (None, "OUTCOME_OK")
             self.results.append(ToolResult(str(item.get("id") or ""), item.get("output"), failed, "code_execution"))

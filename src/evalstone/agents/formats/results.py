@@ -200,7 +200,8 @@ def of_agents_run(value: Any, data: Any) -> Reading:
 def of_pydantic_ai_run(value: Any, data: Any) -> Reading:
     """The result of a run of pydantic-ai: `data` are its messages, `value` the object with the rest."""
     usage = getattr(value, "usage", None)
-    usage = usage() if callable(usage) else usage
+    if not hasattr(usage, "input_tokens") and callable(usage):  # a method before version 2
+        usage = usage()
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "requests")
     counts = {name: getattr(usage, name, None) for name in names}
     cost = getattr(usage, "cost", None)
