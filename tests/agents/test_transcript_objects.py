@@ -120,6 +120,14 @@ def test_a_history_that_mixes_objects_and_data_is_read() -> None:
     assert transcript.messages[1].content == read_transcript(message).output
 
 
+def test_the_content_of_a_response_alone_is_a_transcript() -> None:
+    blocks = anthropic.types.Message.model_validate(fixture("anthropic_message")).content
+    assert read_transcript(blocks).output == read_transcript(fixture("anthropic_message")).output
+    items = fixture("openai_responses")["output"]
+    assert read_transcript(items).messages == read_transcript(fixture("openai_responses")).messages[1:]
+    assert read_transcript(items[:4]).messages == read_transcript(fixture("openai_responses")).messages[1:5]
+
+
 # frameworks that are not installed here
 
 

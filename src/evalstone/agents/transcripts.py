@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.json import to_jsonable
 from evalstone.agents.formats import pydantic_ai, results, sessions, spans
-from evalstone.agents.formats.messages import Reading, is_conversation, read_conversation, unwrapped
+from evalstone.agents.formats.messages import Reading, is_conversation, is_parts, read_conversation, unwrapped
 from evalstone.agents.formats.parts import ITEM_ROLES, text_of
 from evalstone.agents.formats.values import Entries, entries_of, normal, objects_in, plain
 from evalstone.agents.messages import last_assistant_text
@@ -57,10 +57,14 @@ def _list_of(matches: Callable[[Entries], bool]) -> Callable[[Any], bool]:
 
 
 def _message_list(value: Any) -> list[Any] | None:
-    """A list of messages, alone, under `messages`, or with a single one; None for anything else."""
+    """A list of messages, alone or under `messages`, a single one, or the parts of one; None for anything else."""
     inner = entries_of(value).get("messages", [value]) if isinstance(value, dict) else value
     items = cast("list[Any]", inner) if isinstance(inner, list) else []
-    return items if items and is_conversation(items) else None
+    if is_conversation(items):
+        return items
+    if items and is_parts(items):
+        return [{"role": "assistant", "content": items}]
+    return items if any(normal(str(item.get("type"))) in ITEM_ROLES for item in objects_in(items)) else None
 
 
 def _read_list(value: Any) -> Reading:

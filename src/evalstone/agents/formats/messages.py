@@ -92,8 +92,11 @@ class Conversation:
         content.read_message(entries)
         self.passages |= dict.fromkeys(passage for passage in content.passages if passage.strip())
         text, calls = "\n".join(content.texts), content.calls
-        if role == "tool" and not content.results and self._answer(entries, text, content):
-            return
+        if role == "tool" and not content.results:
+            if content.is_approval and not text:
+                return
+            if not content.is_approval and self._answer(entries, text, content):
+                return
         unanswered: list[ToolResult] = []
         for result in content.results:
             if not self.attach(result, own=calls):

@@ -66,8 +66,8 @@ _ATTACHMENTS: Mapping[str, str] = {
     **dict.fromkeys(("image", "imageurl", "inputimage"), "image"),
     **dict.fromkeys(("audio", "audiourl", "inputaudio", "outputaudio"), "audio"),
     **dict.fromkeys(("video", "videourl", "inputvideo"), "video"),
-    **dict.fromkeys(("file", "fileurl", "inputfile", "filedata", "document", "containerupload"), "file"),
-    **dict.fromkeys(("inlinedata", "blob", "uri", "media", "reasoningfile"), "file"),
+    **dict.fromkeys(("file", "fileurl", "inputfile", "filedata", "document", "documenturl"), "file"),
+    **dict.fromkeys(("inlinedata", "blob", "binary", "uri", "media", "reasoningfile", "containerupload"), "file"),
 }
 _IGNORED = frozenset(
     (
@@ -89,10 +89,12 @@ ITEM_ROLES: Mapping[str, Literal["assistant", "tool"]] = {
     ),
     **dict.fromkeys(("additionaltools", "itemreference"), "assistant"),
     **dict.fromkeys((kind for kind in _RESULTS if kind.endswith("output")), "tool"),
-    "mcpapprovalresponse": "tool",
+    "mcpapprovalresponse": "assistant",
 }
 """Items of OpenAI's Responses API that stand between messages, without a role."""
 
+# What LangChain keeps of a provider's message in `additional_kwargs` alone.
+_EXTRA = ("refusal", "reasoning", "reasoningcontent", "audio", "functioncall")
 _CALL_LISTS = ("toolcalls", "toolinvocations", "toolscalled")
 _CALL_ARGUMENTS = ("arguments", "args", "inputparameters", "input", "parameters", "servertoolcall")
 _CALL_RESULTS = ("result", "output", "response", "servertoolcallresponse")
@@ -308,6 +310,8 @@ class Content:
     attachments: list[str] = field(default_factory=list[str])
     passages: list[str] = field(default_factory=list[str])
     role: str = ""
+    is_approval: bool = False
+    """Whether this is what the user said to a call, which is not its result."""
     _cut: bool | None = None
     """Whether the last part was a text that may go on in the next one; None if it was no text."""
 
@@ -315,7 +319,9 @@ class Content:
         """Read the content and what stands beside it. Raises PlacedError for what is not understood."""
         present = [key for key in CONTENT_KEYS if key in item]
         key = next((key for key in present if item[key] is not None), None)
-        if key is not None:
+        if isinstance(item.get("content"), str) and isinstance(item.get("parts"), list):
+            self._read_body(item)  # the AI SDK 4 has the texts of the parts in the content
+        elif key is not None:
             try:
                 self._read(item[key])
             except DataError as error:
@@ -337,20 +343,23 @@ class Content:
             body = cast("Entries", content)
             if body and body.keys().isdisjoint(("parts", "content", "text", "toolInvocations")):
                 raise DataError(f"content must have text, content or parts; it has {shortlist(body)}")
-            try:
-                self._read(body.get("parts"))
-            except DataError as error:
-                raise placed(error, ".parts") from None
-            if isinstance(body.get("content"), str) and body["content"]:
-                # Mastra repeats the text of the parts here; where the two differ, this is the text that it judges.
-                self.texts[:] = [body["content"]]
-            elif not self.texts and isinstance(body.get("text"), str):
-                self.texts.append(body["text"])
+            self._read_body(body)
             self._read_beside(body)
         elif content is not None:
             raise DataError(
                 f"content must be text or a list of parts, not {type(content).__name__}: {excerpt(content)}"
             )
+
+    def _read_body(self, body: Entries) -> None:
+        """Parts, and a text that repeats those of the parts; where the two differ, it is the one that Mastra judges."""
+        try:
+            self._read(body.get("parts"))
+        except DataError as error:
+            raise placed(error, ".parts") from None
+        if isinstance(body.get("content"), str) and body["content"]:
+            self.texts[:] = [body["content"]]
+        elif not self.texts and isinstance(body.get("text"), str):
+            self.texts.append(body["text"])
 
     def _read_part(self, part: Any) -> None:
         if isinstance(part, str):
@@ -406,6 +415,7 @@ class Content:
         elif isinstance(item.get("refusal"), str):
             self.texts.append(item["refusal"])
         elif kind == "toolapprovalresponse":
+            self.is_approval = True
             self.texts += [item["reason"]] if isinstance(item.get("reason"), str) else []
         elif kind == "itemreference":
             raise DataError(f"it refers to an item that is not here: {excerpt(item.get('id'))}")
@@ -467,11 +477,14 @@ class Content:
     def _read_beside(self, item: Entries) -> None:
         """The attachments, the refusal, the reasoning and the tool calls beside the content."""
         by_name = by_normal_name(item)
+        extra = by_normal_name(entries_of(by_name.get("additionalkwargs")))
+        by_name |= {key: extra[key] for key in _EXTRA if extra.get(key) and not by_name.get(key)}
         attachments: Any = by_name.get("attachments") or by_name.get("experimentalattachments") or ()
         if not isinstance(attachments, list | tuple):
             raise DataError(f"attachments must be a list, not {type(attachments).__name__}: {excerpt(attachments)}")
         for each in cast("list[Any]", attachments):
             self.attachments.append(each if isinstance(each, str) else _kind_of_attachment(entries_of(each)) or "file")
+        self.attachments += ["image"] * len(objects_in(by_name.get("images")))
         audio = by_name.get("audio")
         if isinstance(audio, dict):
             self._read_attachment("audio", cast("Entries", audio))
