@@ -177,6 +177,16 @@ def test_every_format_has_a_fixture() -> None:
     assert {fixture["format"] for fixture in FIXTURES.values()} == {known.name for known in FORMATS}
 
 
+def test_the_page_lists_every_format_with_the_source_of_its_fixtures() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "transcripts.md").read_text(encoding="utf-8")
+    table = page.partition("## Formats")[2].partition("\n\n## ")[0]
+    rows = dict(re.findall(r"^\| (.+?) \| .* \| (.+?) \|$", table, flags=re.MULTILINE))
+    for known in FORMATS:
+        sources = {fixture["source"] for fixture in FIXTURES.values() if fixture["format"] == known.name}
+        assert set(rows[known.name].split(", ")) == sources, known.name
+    assert rows.keys() - {known.name for known in FORMATS} == {"format", "OpenAI Agents"}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_transcript_is_read_as_expected(name: str) -> None:
     transcript = read_transcript(FIXTURES[name]["transcript"])

@@ -62,6 +62,8 @@ def is_opentelemetry(value: Any) -> bool:
 
 
 def _has(value: Any, prefixes: tuple[str, ...], names: set[str]) -> bool:
+    if any("role" in item for item in objects_in(value)):
+        return False  # messages, which are looked at in less time
     try:
         records = [*_records(value, "")]
     except DataError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import enum
+import functools
 import json
 import re
 import sys
@@ -31,6 +32,7 @@ _TOKENS: Mapping[str, tuple[str, ...]] = {
 _TOKEN_DETAILS = ("prompttokensdetails", "inputtokensdetails", "inputtokendetails")
 
 
+@functools.lru_cache(maxsize=1024)
 def normal(name: str) -> str:
     """A name without case and separators: `User_Input` and `userInput` are one name."""
     return _SEPARATORS.sub("", name).casefold()
