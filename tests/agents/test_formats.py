@@ -294,13 +294,16 @@ def test_the_passages_of_a_document_are_the_context() -> None:
 
 
 def test_the_answer_of_mastra_that_is_an_object_is_json() -> None:
-    result = {"runId": "r", "text": "", "object": {"sky": "clear"}, "steps": [{"text": "", "toolCalls": []}]}
-    assert read_transcript(result).output == '{"sky": "clear"}'
+    steps = [{"text": ""}]
+    assert (
+        read_transcript({"runId": "r", "text": "", "object": {"sky": "clear"}, "steps": steps}).output
+        == '{"sky": "clear"}'
+    )
 
 
 def test_the_steps_of_a_result_without_messages_are_read() -> None:
     payload = {"toolCallId": "c1", "toolName": "weather"}
-    step = {
+    step: Any = {
         "text": "Sunny.",
         "reasoningText": "Hm.",
         "toolCalls": [{"type": "tool-call", "payload": {**payload, "args": {"city": "Bern"}}}],
@@ -311,5 +314,5 @@ def test_the_steps_of_a_result_without_messages_are_read() -> None:
     assert message == Message(
         role="assistant", content="Sunny.", reasoning="Hm.", tool_calls=[WEATHER], attachments=("image",)
     )
-    old = {"text": "Sunny.", "toolCalls": [{"type": "tool-call", **INVOCATION}], "toolResults": []}
+    old: Any = {"text": "Sunny.", "toolCalls": [{"type": "tool-call", **INVOCATION}], "toolResults": []}
     assert read_transcript({"steps": [old]}).messages[0].tool_calls == (OPEN,)

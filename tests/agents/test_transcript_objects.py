@@ -120,6 +120,14 @@ def test_a_history_that_mixes_objects_and_data_is_read() -> None:
     assert transcript.messages[1].content == read_transcript(message).output
 
 
+def test_a_prompt_that_gemini_blocked_has_no_answer() -> None:
+    response = gemini.GenerateContentResponse.model_validate(
+        {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}}
+    )
+    transcript = read_transcript(response)
+    assert (transcript.format, transcript.messages, transcript.output) == ("Gemini", (), None)
+
+
 def test_the_content_of_a_response_alone_is_a_transcript() -> None:
     blocks = anthropic.types.Message.model_validate(fixture("anthropic_message")).content
     assert read_transcript(blocks).output == read_transcript(fixture("anthropic_message")).output
@@ -216,7 +224,7 @@ def test_the_state_of_a_graph_is_read_with_what_it_retrieved() -> None:
 def test_messages_of_our_own_are_a_transcript() -> None:
     messages = [Message(role="user", content="q"), Message(role="assistant", content="a", usage=Usage(3, 2, 0, 1))]
     transcript = read_transcript(messages)
-    assert transcript.messages == tuple(messages)
+    assert (transcript.format, transcript.messages) == ("evalstone", tuple(messages))
     assert (transcript.output, transcript.usage) == ("a", Usage(3, 2, 0, 1))
     assert read_transcript(transcript) is transcript
 
@@ -406,6 +414,11 @@ def test_what_is_not_understood_is_refused_with_its_place(value: Any, text: str)
     with pytest.raises(DataError) as caught:
         read_transcript(value)
     assert str(caught.value).startswith(text)
+
+
+def test_a_text_that_would_not_fit_into_memory_is_refused() -> None:
+    with pytest.raises(DataError, match="lists and objects"):
+        read_transcript("[" + "[]," * 3_000_000 + "[]]")
 
 
 def test_the_place_of_a_part_is_that_in_the_whole_message_of_an_agent() -> None:

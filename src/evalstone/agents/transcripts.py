@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.files import check_containers
 from evalstone._core.json import to_jsonable
 from evalstone.agents.formats import pydantic_ai, results, sessions, spans
 from evalstone.agents.formats.messages import Reading, is_conversation, is_parts, read_conversation, unwrapped
@@ -207,6 +208,8 @@ def _read(value: object) -> Transcript:
     if run is not None and callable(getattr(value, run.has, None)):
         return _transcript(run.name, partial(_read_run, run, value))
     data = plain(_parsed(value) if isinstance(value, str | bytes | bytearray) else value)
+    if isinstance(data, list) and data and all(isinstance(item, Message) for item in cast("list[Any]", data)):
+        return _transcript("evalstone", partial(_read_list, data))
     known = next((each for each in FORMATS if each.matches(data)), None)
     if known is not None:
         return _transcript(known.name, partial(known.read, data))
@@ -246,6 +249,9 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
 
 def _parsed(text: str | bytes | bytearray) -> Any:
     """What a text says that is JSON, or JSON Lines."""
+    if not isinstance(text, str):
+        text = text.decode("utf-8", "replace")
+    check_containers(text)
     try:
         return json.loads(text)
     except ValueError:

@@ -10,6 +10,7 @@ unknown type is an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -47,19 +48,25 @@ _ROLE_TYPES: Mapping[str, str] = {
     **{name: name for name in ("human", "ai", "system", "tool")},
     **{f"{name}messagechunk": name for name in ("human", "ai", "system", "tool")},
 }
+_PART = re.compile(r"^((?:\.content)?\.parts)\[(\d+)\]")
 _NOTHING = Message(role="assistant", content="")
-_STEP: Entries = {"type": "step-start"}
 
 
 class MessageError(PlacedError):
     """What cannot be read in a list of messages, and the number of the message, from 1.
 
-    whole: whether the message itself is at fault, so that the problem continues its name. without: the beginning of the
-    error's place that is not in what was given.
+    whole: whether the message itself is at fault, so that the problem continues its name. step: as in _each.
     """
 
-    def __init__(self, error: DataError, number: int, where: str, *, without: str = "") -> None:
-        super().__init__(str(error), where + getattr(error, "place", "").removeprefix(without))
+    def __init__(self, error: DataError, number: int, where: str, step: str | int | None) -> None:
+        place: str = getattr(error, "place", "")
+        if step is None:
+            place = place.removeprefix(".content[0]")
+        elif isinstance(step, int):
+            place = _PART.sub(lambda match: f"{match[1]}[{int(match[2]) + step}]", place, count=1)
+        else:
+            place = step + place
+        super().__init__(str(error), where + place)
         self.number = number
         self.whole = isinstance(error, _NoMessageError)
 
@@ -182,8 +189,7 @@ def read_conversation(items: Iterable[Any], where: str = "", into: Conversation 
                 raise _NoMessageError(f"must be an object, not {excerpt(item)}")
             conversation.add(item)
         except DataError as error:
-            place, inner = f"{where}[{number - 1}]{step or ''}", ".content[0]" if step is None else ""
-            raise MessageError(error, number, place, without=inner) from None
+            raise MessageError(error, number, f"{where}[{number - 1}]", step) from None
         if step is None and conversation.messages[-1:] == [_NOTHING]:
             conversation.messages.pop()  # reasoning that the API keeps to itself
     return conversation
@@ -240,10 +246,10 @@ def unwrapped(item: Entries) -> Entries:
     return item
 
 
-def _each(items: Iterable[Any], where: str) -> Iterator[tuple[int, str | None, Any]]:
+def _each(items: Iterable[Any], where: str) -> Iterator[tuple[int, str | int | None, Any]]:
     """The messages in a list of items: the item's number, from 1, the place of the message in it, and the message.
 
-    The place is None for an item that stands between messages.
+    The place is the number of the first part for a step of an agent, and None for an item that stands between messages.
     """
     instructions: Any = None
     for number, item in enumerate(items, start=1):
@@ -262,14 +268,16 @@ def _each(items: Iterable[Any], where: str) -> Iterator[tuple[int, str | None, A
                 for step, message in pydantic_ai.messages(entries):
                     yield number, step, message
             except DataError as error:
-                raise MessageError(error, number, f"{where}[{number - 1}]") from None
+                raise MessageError(error, number, f"{where}[{number - 1}]", "") from None
         else:
-            for message in _in_steps(entries):
-                yield number, "", message
+            for start, message in _in_steps(entries):
+                yield number, start, message
 
 
-def _in_steps(item: Entries) -> list[Entries]:
+def _in_steps(item: Entries) -> list[tuple[int, Entries]]:
     """A message of the AI SDK or of Mastra as one for each step of the agent; any other message as it is.
+
+    Each with the number of its first part in the whole message.
 
     Mastra repeats the last text beside the parts; what was said before it is a message of its own.
     """
@@ -277,7 +285,7 @@ def _in_steps(item: Entries) -> list[Entries]:
     in_content = isinstance(content, dict)
     body = cast("Entries", content) if in_content else item
     if _role(item) != "assistant" or not isinstance(body.get("parts"), list):
-        return [item]
+        return [(0, item)]
     parts = cast("list[Any]", body["parts"])
     types = [str(entries_of(part).get("type")) for part in parts]
     said = body.get("content")
@@ -290,7 +298,7 @@ def _in_steps(item: Entries) -> list[Entries]:
     edges = [0, *sorted(starts - {0, len(parts)}), len(parts)]
     spans = [(start, end) for start, end in pairwise(edges) if set(types[start:end]) != {"step-start"}]
     if len(spans) < 2:
-        return [item]
+        return [(0, item)]
     known = {str(_call_id(entries_of(part))) for part in parts}
     beside = body.get("toolInvocations")
     if isinstance(beside, list):
@@ -299,15 +307,16 @@ def _in_steps(item: Entries) -> list[Entries]:
     every = [str(part_text(entries_of(parts[at]))) for at in texts]
     if len(texts) > 1 and said in ("".join(every), "\n".join(every)):
         body = {**body, "content": None}
-    steps: list[Entries] = []
+    steps: list[tuple[int, Entries]] = []
     for start, end in spans:
         if types[start] == "steering-message":
-            steps.append({"role": "user", "parts": entries_of(parts[start]).get("parts")})
+            steps.append((start, {"role": "user", "parts": entries_of(parts[start]).get("parts")}))
             continue
         last = (start, end) == spans[-1]
-        # Padded, so that the place of an error is the part's in the whole message.
-        step = {**(body if last else {}), "parts": [_STEP] * start + parts[start:end]}
-        steps.append({**item, "content": step} if in_content and last else {"role": item.get("role"), **step})
+        step = {**(body if last else {}), "parts": parts[start:end]}
+        if in_content:
+            step = {**(item if last else {}), "content": step}
+        steps.append((start, {"role": item.get("role"), **step}))
     return steps
 
 

@@ -72,9 +72,10 @@ def read_anthropic_message(value: Any) -> Reading:
 def is_gemini(value: Any) -> bool:
     """Whether this is a request or a response of Gemini's API."""
     entries = by_normal_name(entries_of(value))
-    return isinstance(entries.get("contents"), list) or (
-        isinstance(entries.get("candidates"), list) and not {"usagemetadata", "modelversion"}.isdisjoint(entries)
-    )
+    candidates = map(by_normal_name, objects_in(entries.get("candidates")))
+    answered = any(not {"content", "finishreason"}.isdisjoint(candidate) for candidate in candidates)
+    blocked = "promptfeedback" in entries and not {"usagemetadata", "modelversion"}.isdisjoint(entries)
+    return isinstance(entries.get("contents"), list) or answered or blocked
 
 
 def read_gemini(value: Any) -> Reading:

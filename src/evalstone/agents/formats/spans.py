@@ -200,22 +200,23 @@ class _Trace:
         self._read_openinference(record)
 
     def _read_model_call(self, attributes: Entries) -> None:
-        messages: list[Any] = []
+        conversation = Conversation()
         system: Any = parsed(attributes.get("gen_ai.system_instructions"))
         if system:
             parts: list[Any] = cast("list[Any]", system) if isinstance(system, list) else [str(system)]
-            messages.append({"role": "system", "parts": parts})
+            place = ".attributes['gen_ai.system_instructions']"
+            conversation.read({"role": "system", "parts": parts}, place)
+        given = False
         for key in ("gen_ai.input.messages", "pydantic_ai.all_messages", "gen_ai.output.messages"):
             if attributes.get(key) is None:
                 continue
             value: Any = parsed(attributes[key])
             if not isinstance(value, list):
                 raise PlacedError(f"must be a list of messages, not {excerpt(value)}", f".attributes[{key!r}]")
-            # Read alone first, for errors to name the place.
-            read_conversation(cast("list[Any]", value), f".attributes[{key!r}]")
-            messages += cast("list[Any]", value)
-        if len(messages) > (1 if system else 0):
-            self._merge(read_conversation(messages))
+            read_conversation(cast("list[Any]", value), f".attributes[{key!r}]", conversation)
+            given = True
+        if given:
+            self._merge(conversation)
 
     def _read_event(self, record: _Record) -> None:
         """One message of a model call, as OpenTelemetry had them before version 1.37."""

@@ -14,6 +14,7 @@ from datetime import date
 from typing import Any, TypeAlias, cast
 
 from evalstone._core.display import excerpt
+from evalstone._core.files import check_containers
 from evalstone.errors import DataError
 from evalstone.types import Message, ToolCall, Usage
 
@@ -81,6 +82,7 @@ def checked_objects(value: Any, place: str) -> list[Entries]:
 def parsed(value: Any) -> Any:
     """A JSON text as what it says, anything else as it is."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+        check_containers(value)
         try:
             return json.loads(value)
         except ValueError:
