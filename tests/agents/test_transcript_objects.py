@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
+import enum
 import json
 import random
 import sys
@@ -99,6 +101,42 @@ def test_pydantic_ai_s_stored_messages_are_those_of_the_objects() -> None:
     assert read_transcript(ModelMessagesTypeAdapter.validate_python(stored)) == read_transcript(stored)
 
 
+PARTS: list[tuple[dict[str, Any], list[Message]]] = [
+    ({"part_kind": "retry-prompt", "content": "again"}, [Message(role="user", content="again")]),
+    (
+        {"part_kind": "retry-feedback", "content": [{"loc": ["sky"]}]},
+        [Message(role="user", content='[{"loc": ["sky"]}]')],
+    ),
+    ({"part_kind": "speech", "transcript": "Hello."}, [Message(role="user", content="Hello.")]),
+    (
+        {"part_kind": "speech", "transcript": "Hello.", "audio": {"data": "AA"}},
+        [Message(role="user", content="Hello.", attachments=("audio",))],
+    ),
+    (
+        {"part_kind": "instruction-baseline", "instructions": [{"content": "Be brief."}]},
+        [Message(role="system", content="Be brief.")],
+    ),
+    ({"part_kind": "user-prompt", "content": ["q", {"kind": "cache-point"}]}, [Message(role="user", content="q")]),
+    ({"part_kind": "user-prompt", "content": "q"}, [Message(role="user", content="q")]),
+    ({"part_kind": "model-settings-delta", "settings": {}}, []),
+]
+
+
+@pytest.mark.parametrize(("part", "expected"), PARTS)
+def test_each_part_of_a_request_of_pydantic_ai_is_read(part: dict[str, Any], expected: list[Message]) -> None:
+    assert list(read_transcript([{"kind": "request", "parts": [part]}]).messages) == expected
+
+
+def test_each_part_of_a_response_of_pydantic_ai_is_read() -> None:
+    parts = [{"part_kind": "compaction", "content": "In short."}, {"part_kind": "speech", "transcript": "Sunny."}]
+    (message,) = read_transcript([{"kind": "response", "parts": parts}]).messages
+    assert message == Message(role="assistant", content="Sunny.", reasoning="In short.")
+    with pytest.raises(DataError, match=r"messages\[0\]\.parts\[0\]\.part_kind: a part of kind 'scent'"):
+        read_transcript([{"kind": "response", "parts": [{"part_kind": "scent"}]}])
+    with pytest.raises(DataError, match=r"messages\[0\]\.parts\[0\]: a part must be an object, not 'x'"):
+        read_transcript([{"kind": "response", "parts": ["x"]}])
+
+
 # the SDKs of providers
 
 
@@ -126,6 +164,33 @@ def test_a_prompt_that_gemini_blocked_has_no_answer() -> None:
     )
     transcript = read_transcript(response)
     assert (transcript.format, transcript.messages, transcript.output) == ("Gemini", (), None)
+
+
+def test_a_request_to_gemini_is_read() -> None:
+    contents = [{"role": "user", "parts": [{"text": "q"}]}]
+    for system in ("Be brief.", {"parts": [{"text": "Be brief."}]}):
+        transcript = read_transcript({"systemInstruction": system, "contents": contents})
+        assert transcript.messages == (Message(role="system", content="Be brief."), Message(role="user", content="q"))
+
+
+def test_the_instructions_of_a_response_may_be_items() -> None:
+    response = {"object": "response", "instructions": [{"role": "developer", "content": "Be brief."}], "output": []}
+    assert read_transcript(response).messages == (Message(role="system", content="Be brief."),)
+
+
+class Sky(enum.StrEnum):
+    CLEAR = "clear"
+
+
+def test_the_results_of_tools_are_data() -> None:
+    result = {"at": datetime.date(2026, 1, 2), "map": b"ab", "sky": Sky.CLEAR, "where": ("Bern", 1)}
+    part = {"type": "tool_result", "tool_use_id": "c1", "content": result}
+    talk: list[Any] = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}]},
+        {"role": "user", "content": [part]},
+    ]
+    (message,) = read_transcript(talk).messages
+    assert message.tool_calls[0].result == {"at": "2026-01-02", "map": "YWI=", "sky": "clear", "where": ["Bern", 1]}
 
 
 def test_the_content_of_a_response_alone_is_a_transcript() -> None:
@@ -270,68 +335,6 @@ def test_the_lines_of_a_subagent_alone_are_a_transcript() -> None:
 def test_the_tokens_of_each_provider_are_counted_alike(usage: Any, expected: Usage | None) -> None:
     (message,) = read_transcript([{"role": "assistant", "content": "a", "usage": usage}]).messages
     assert message.usage == expected
-
-
-# traces
-
-
-def test_tools_that_only_their_spans_have_are_calls() -> None:
-    spans = [
-        {"name": "chat", "attributes": {"gen_ai.operation.name": "chat", "gen_ai.output.messages": _said("Sunny.")}},
-        {
-            "name": "execute_tool weather",
-            "attributes": {
-                "gen_ai.operation.name": "execute_tool",
-                "gen_ai.tool.name": "weather",
-                "gen_ai.tool.call.arguments": '{"city": "Bern"}',
-                "gen_ai.tool.call.result": '{"sky": "clear"}',
-            },
-        },
-    ]
-    transcript = read_transcript(spans)
-    call = ToolCall(name="weather", arguments={"city": "Bern"}, result={"sky": "clear"})
-    assert transcript.messages == (
-        Message(role="assistant", content="Sunny."),
-        Message(role="assistant", tool_calls=[call]),
-    )
-    assert transcript.output == "Sunny."
-
-
-def _said(text: str) -> str:
-    return json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
-
-
-def test_a_turn_that_is_said_twice_is_two_turns() -> None:
-    yes = {"role": "user", "parts": [{"type": "text", "content": "yes"}]}
-    first, second = json.loads(_said("ok")), json.loads(_said("fine"))
-    spans = [
-        {"attributes": {"gen_ai.input.messages": [yes], "gen_ai.output.messages": first}},
-        {"attributes": {"gen_ai.input.messages": [yes, *first, yes], "gen_ai.output.messages": second}},
-    ]
-    assert [message.content for message in read_transcript(spans).messages] == ["yes", "ok", "yes", "fine"]
-
-
-def test_spans_are_read_in_the_order_in_which_they_began() -> None:
-    spans = fixture("opentelemetry_spans")
-    random.Random(0).shuffle(spans)
-    assert read_transcript(spans) == read_transcript(fixture("opentelemetry_spans"))
-
-
-def test_reranked_passages_come_first() -> None:
-    spans = [
-        {"attributes": {"openinference.span.kind": "RETRIEVER", **_documents("retrieval.documents", "a", "b")}},
-        {"attributes": {"openinference.span.kind": "RERANKER", **_documents("reranker.output_documents", "b")}},
-    ]
-    assert read_transcript(spans).context == ("b", "a")
-
-
-def _documents(prefix: str, *texts: str) -> dict[str, str]:
-    return {f"{prefix}.{number}.document.content": text for number, text in enumerate(texts)}
-
-
-def test_a_trace_without_messages_says_what_to_turn_on() -> None:
-    with pytest.raises(DataError, match="OpenTelemetry: the spans have no messages; turn on the capture"):
-        read_transcript([{"name": "chat", "attributes": {"gen_ai.operation.name": "chat"}}])
 
 
 # what is refused
