@@ -84,7 +84,8 @@ def test_the_events_of_a_span_are_read() -> None:
         "name": "gen_ai.client.inference.operation.details",
         "attributes": {"gen_ai.output.messages": _said("Hi.")},
     }
-    assert read_transcript([{"name": "chat", "attributes": {}, "events": [event]}]).output == "Hi."
+    spans: list[Any] = [{"name": "chat", "attributes": {}, "events": [event]}]
+    assert read_transcript(spans).output == "Hi."
 
 
 def test_attributes_in_columns_of_a_data_frame_are_read() -> None:
