@@ -113,6 +113,40 @@ CASES: dict[str, tuple[Any, list[Message]]] = {
         },
         [Message(role="assistant", content="Let me look."), Message(role="assistant", content="Sunny.")],
     ),
+    "a text that Mastra judges instead of the last step's": (
+        {
+            "role": "assistant",
+            "content": {
+                "format": 2,
+                "content": "Sunny!",
+                "parts": [
+                    {"type": "text", "text": "Let me look."},
+                    {"type": "step-start"},
+                    {"type": "text", "text": "Sunny."},
+                ],
+            },
+        },
+        [Message(role="assistant", content="Let me look."), Message(role="assistant", content="Sunny!")],
+    ),
+    "code of Gemini after a call": (
+        {
+            "role": "model",
+            "parts": [
+                {"functionCall": {"name": "weather", "args": {"city": "Bern"}}},
+                {"executableCode": {"language": "PYTHON", "code": "1 + 1"}},
+                {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}},
+            ],
+        },
+        [
+            Message(
+                role="assistant",
+                tool_calls=[
+                    ToolCall(name="weather", arguments={"city": "Bern"}, state="call"),
+                    ToolCall(name="code_execution", arguments={"language": "PYTHON", "code": "1 + 1"}, result="2"),
+                ],
+            )
+        ],
+    ),
     "a user who steers an agent of the AI SDK": (
         {
             "role": "assistant",

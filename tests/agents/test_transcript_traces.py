@@ -187,6 +187,10 @@ def test_the_text_that_the_first_span_returns_is_the_answer() -> None:
     [
         ([{"attributes": {"gen_ai.input.messages": "{}"}}], "[0].attributes['gen_ai.input.messages']: must be a list"),
         ([{"attributes": {"gen_ai.operation.name": "execute_tool"}}], "[0]: the span of a tool must have its name"),
+        (
+            [{"attributes": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": 5}}],
+            "[0]: the span of a tool must have its name",
+        ),
         ({"spans": [{"attributes": {"gen_ai.system": "x"}}]}, "the spans have no messages"),
         (
             [{"attributes": {"gen_ai.system_instructions": [{"type": "scent"}]}}],
