@@ -351,6 +351,10 @@ REFUSED: list[tuple[Any, str]] = [
         "OpenAI chat: messages[1].content[1].type: a part with type 'hologram' is not understood; it has",
     ),
     (
+        [{"role": "user", "content": [{"type": "hologram", "text": "a caption", "data": 1}]}],
+        "OpenAI chat: messages[0].content[0].type: a part with type 'hologram' is not understood; it has",
+    ),
+    (
         [{"role": "user", "content": "q"}, {"role": "alien", "content": "a"}],
         "OpenAI chat: messages[1]: has role 'alien', expected system, user, assistant, tool",
     ),

@@ -31,6 +31,7 @@ from evalstone.types import ToolCall
 CONTENT_KEYS = ("content", "parts", "value", "text")
 CALL_NAMES = ("name", "toolname", "tool")
 # Types of parts, by their normal names.
+_TEXTS = frozenset(("", "text", "inputtext", "outputtext", "summarytext", "reasoningtext", "textplain"))
 _THOUGHTS = frozenset(("reasoning", "thinking", "thought", "compaction"))
 _CALLS = frozenset(
     (
@@ -379,8 +380,6 @@ class Content:
         kind, text = normal(name), part_text(item)
         if kind in _THOUGHTS or (item.get("thought") is True and text):
             self._read_thought(item)
-        elif kind == "textplain" and text is not None:
-            self.texts.append(text)
         elif kind in _ATTACHMENTS:
             self._read_attachment(kind, item)
         elif kind in _OWN_CALLS:
@@ -403,13 +402,13 @@ class Content:
         elif kind == "codeexecutionresult":
             failed = item.get("outcome") not in (None, "OUTCOME_OK")
             self.results.append(ToolResult(str(item.get("id") or ""), item.get("output"), failed, "code_execution"))
-        elif name.startswith("tool-") and kind != "toolapprovalrequest" and kind != "toolapprovalresponse":
+        elif name.startswith("tool-") and kind not in ("toolapprovalrequest", "toolapprovalresponse"):
             self.calls.append(read_call({"toolName": name.removeprefix("tool-"), **item}))
         elif kind in _PARTIAL_CALLS:
             self.calls.append(read_call({**item, "state": "partial-call"}))
         elif kind == "searchresult":
             self.passages += passages_in(item)
-        elif text is not None:
+        elif text is not None and kind in _TEXTS:
             self._read_text(text, cut=bool(item.get("citations")) or (untyped and not inner))
             return
         elif isinstance(item.get("refusal"), str):
