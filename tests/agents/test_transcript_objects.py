@@ -355,6 +355,14 @@ REFUSED: list[tuple[Any, str]] = [
         "OpenAI chat: messages[0].content[0].type: a part with type 'hologram' is not understood; it has",
     ),
     (
+        [{"role": "assistant", "content": None, "tool_calls": [{"name": "f"}, {"id": "c2", "name": 5}]}],
+        "OpenAI chat: messages[0].tool_calls[1]: a tool call must have a name, not only id, name",
+    ),
+    (
+        [{"role": "assistant", "content": None, "toolCalls": {"name": "f"}}],
+        "OpenAI chat: messages[0].toolCalls: tool calls must be a list, not dict: {'name': 'f'}",
+    ),
+    (
         [{"role": "user", "content": "q"}, {"role": "alien", "content": "a"}],
         "OpenAI chat: messages[1]: has role 'alien', expected system, user, assistant, tool",
     ),

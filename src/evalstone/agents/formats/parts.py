@@ -151,6 +151,18 @@ def read_call(item: Any) -> ToolCall:
     )
 
 
+def _read_calls(calls: Any, place: str) -> list[ToolCall]:
+    if not isinstance(calls, list):
+        raise PlacedError(f"tool calls must be a list, not {type(calls).__name__}: {excerpt(calls)}", place)
+    read: list[ToolCall] = []
+    for number, call in enumerate(cast("list[Any]", calls)):
+        try:
+            read.append(read_call(call))
+        except DataError as error:
+            raise placed(error, f"{place}[{number}]") from None
+    return read
+
+
 def _own_call(kind: str, item: Entries) -> ToolCall:
     """A call of one of OpenAI's own tools. What the item says of its outcome is the result."""
     name, arguments, result_key = _OWN_CALLS[kind]
@@ -493,13 +505,12 @@ class Content:
         if not self.thoughts:
             self._read_thought(by_name.get("reasoning") or by_name.get("reasoningcontent"))
         self.passages += passages_in(by_name.get("artifact"))
-        lists = [by_name[name] for name in _CALL_LISTS if by_name.get(name)]
-        calls: Any = lists[0] if lists else [by_name["functioncall"]] if by_name.get("functioncall") else []
-        invalid: Any = by_name.get("invalidtoolcalls") or []
-        for each in (calls, invalid):
-            if not isinstance(each, list):
-                raise DataError(f"tool calls must be a list, not {type(each).__name__}: {excerpt(each)}")
-        beside = [read_call(call) for call in (*cast("list[Any]", calls), *cast("list[Any]", invalid))]
+        listed = next((name for name in _CALL_LISTS if by_name.get(name)), None)
+        lists: Entries = {name: by_name[name] for name in (listed, "invalidtoolcalls") if name and by_name.get(name)}
+        if listed is None and by_name.get("functioncall"):
+            lists["functioncall"] = [by_name["functioncall"]]
+        names = {normal(key): key for key in item}
+        beside = [call for name, calls in lists.items() for call in _read_calls(calls, f".{names.get(name, name)}")]
         # The same call may be in a part and in the list beside; without ids the parts are complete.
         if not self.calls or all(call.id for call in (*self.calls, *beside)):
             self.calls[:] = merge_tool_calls(self.calls, beside)
