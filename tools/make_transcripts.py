@@ -4,8 +4,8 @@
         opentelemetry-sdk openinference-instrumentation-langchain
     python tools/make_transcripts.py tests/agents/transcripts
 
-The fixtures of the AI SDK and of Mastra come from tools/make_transcripts.mjs. Those of ATIF, Claude Code and of
-OpenTelemetry's log events are written by hand, after the schemas that docs/transcripts.md names.
+The fixtures of the AI SDK and of Mastra come from tools/make_transcripts.mjs. The others are written by hand, after the
+schemas that docs/transcripts.md names; that of ATIF was validated with harbor's models.
 """
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
