@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import named, nearest, shortlist
+from evalstone.agents.formats.values import normal
 from evalstone.errors import ConfigError, DataError, unknown
 
 Ranks: TypeAlias = tuple[tuple[str, ...], ...]
@@ -88,14 +88,6 @@ means the ideal context by the latter.
 CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory"))
 """The fields of which a row must have one."""
 UNRECOGNIZED = "no column is recognized"
-
-_SEPARATORS = re.compile(r"[-_\s]+")
-
-
-def normal(name: str) -> str:
-    """A name without case and separators: `User_Input` and `userInput` are one name."""
-    return _SEPARATORS.sub("", name).casefold()
-
 
 _KNOWN: Mapping[str, tuple[str, int]] = {
     normal(name): (field, rank)

@@ -17,9 +17,17 @@ from uuid import UUID
 
 from evalstone._core.display import excerpt, named, shortlist
 from evalstone._core.files import check_containers
+from evalstone.agents.formats.messages import (
+    is_calls,
+    is_conversation,
+    is_parts,
+    read_call,
+    read_messages,
+    read_parts,
+)
+from evalstone.agents.formats.values import normal
 from evalstone.agents.messages import last_text
-from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca, inner_names, normal
-from evalstone.datasets.conversation import is_calls, is_conversation, is_parts, read_call, read_messages, read_parts
+from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca, inner_names
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import FIELD_ROLES, Message, Role, Sample, Trajectory, TrajectoryExpectation
 

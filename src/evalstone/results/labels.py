@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from evalstone._core.display import excerpt, named, shortlist
+from evalstone.agents.formats.values import normal
 from evalstone.datasets import FIELD_NAMES, Dataset, load
-from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping, normal
+from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.rows import native, read_id, unpacked

@@ -1,0 +1,127 @@
+"""pydantic-ai's messages, as `all_messages_json()` writes them: requests and responses with parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from evalstone._core.display import excerpt, shortlist
+from evalstone.agents.formats.values import Entries, PlacedError, entries_of
+
+_BOOKKEEPING = ("tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-digest")
+_FAILED = ("failed", "denied", "retried", "error")
+_USER_CONTENT: Mapping[str, str] = {
+    "image-url": "image_url",
+    "audio-url": "audio_url",
+    "video-url": "video_url",
+    "document-url": "file",
+    "uploaded-file": "file",
+    "binary": "file",
+}
+
+
+def is_message(item: Mapping[str, Any]) -> bool:
+    """Whether an object is a request or a response."""
+    return item.get("kind") in ("request", "response") and isinstance(item.get("parts"), list)
+
+
+def messages(item: Entries) -> Iterator[tuple[str, Entries]]:
+    """The messages in a request or a response, as OpenAI would write them, with their places in it.
+
+    Raises PlacedError for a part that is not known.
+    """
+    parts = cast("list[Any]", item["parts"])
+    if item["kind"] == "response":
+        read = [_response_part(part, f".parts[{at}]") for at, part in enumerate(parts)]
+        yield "", {"role": "assistant", "parts": read, "usage": item.get("usage")}
+        return
+    for at, part in enumerate(parts):
+        place = f".parts[{at}]"
+        message = _request_part(_object(part, place), place)
+        if message is not None:
+            yield place, message
+
+
+def _object(part: Any, place: str) -> Entries:
+    if not isinstance(part, dict):
+        raise PlacedError(f"a part must be an object, not {excerpt(part)}", place)
+    return cast("Entries", part)
+
+
+def _request_part(part: Entries, place: str) -> Entries | None:
+    kind, content = part.get("part_kind"), part.get("content")
+    if kind in ("system-prompt", "instruction", "instruction-delta"):
+        return {"role": "system", "content": content}
+    if kind == "instruction-baseline":
+        texts = [entries_of(each).get("content") for each in part.get("instructions") or ()]
+        return {"role": "system", "content": [{"type": "text", "text": text} for text in texts]}
+    if kind == "user-prompt":
+        if not isinstance(content, list):
+            return {"role": "user", "content": content}
+        items = [_user_content(each, f"{place}.content[{at}]") for at, each in enumerate(cast("list[Any]", content))]
+        return {"role": "user", "content": items}
+    if kind in ("tool-return", "builtin-tool-return") or (kind == "retry-prompt" and part.get("tool_name")):
+        return {"role": "tool", "content": [_result(part)]}
+    if kind in ("retry-prompt", "retry-feedback", "compaction"):
+        return {"role": "user", "content": content if isinstance(content, str) else json.dumps(content)}
+    if kind == "speech":
+        return {"role": "user", "content": [_speech(part)]}
+    if kind in _BOOKKEEPING:
+        return None
+    raise _unknown(part, place)
+
+
+def _response_part(value: Any, place: str) -> Entries:
+    part = _object(value, place)
+    kind = part.get("part_kind")
+    if kind == "text":
+        return {"type": "text", "text": part.get("content"), "citations": part.get("citations")}
+    if kind in ("thinking", "compaction"):
+        return {"type": "thinking", "thinking": part.get("content")}
+    if kind in ("tool-call", "builtin-tool-call"):
+        return {"type": "tool_call", **part}
+    if kind == "builtin-tool-return":
+        return _result(part)
+    if kind == "file":
+        return {"type": "file", "media_type": entries_of(part.get("content")).get("media_type")}
+    if kind == "speech":
+        return _speech(part)
+    raise _unknown(part, place)
+
+
+def _result(part: Entries) -> Entries:
+    outcome = part.get("outcome") or ("retried" if part.get("part_kind") == "retry-prompt" else "success")
+    return {
+        "type": "tool_result",
+        "tool_call_id": part.get("tool_call_id"),
+        "name": part.get("tool_name"),
+        "content": part.get("content"),
+        "is_error": outcome in _FAILED,
+    }
+
+
+def _speech(part: Entries) -> Entries:
+    transcript = part.get("transcript")
+    if part.get("audio") is None:
+        return {"type": "text", "text": transcript or ""}
+    return {"type": "audio", "transcript": transcript}
+
+
+def _user_content(value: Any, place: str) -> Any:
+    if isinstance(value, str):
+        return value
+    item = _object(value, place)
+    kind = str(item.get("kind"))
+    if kind in ("text-content", "structured-content"):
+        return {"type": "text", "text": item.get("content")}
+    if kind == "cache-point":
+        return {"type": "step-start"}
+    if kind in _USER_CONTENT:
+        return {"type": _USER_CONTENT[kind], "media_type": item.get("media_type")}
+    raise PlacedError(f"content of kind {excerpt(kind)} is not understood; it has {shortlist(item)}", f"{place}.kind")
+
+
+def _unknown(part: Entries, place: str) -> PlacedError:
+    kind, has = excerpt(part.get("part_kind")), shortlist(part) or "nothing"
+    return PlacedError(f"a part of kind {kind} is not understood; it has {has}", f"{place}.part_kind")

@@ -1,0 +1,177 @@
+"""What all formats share: names without case and separators, places of errors, tokens, and library objects as data."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import enum
+import functools
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any, TypeAlias, cast
+
+from evalstone._core.display import excerpt
+from evalstone._core.files import check_containers
+from evalstone.errors import DataError
+from evalstone.types import Message, ToolCall, Usage
+
+Entries: TypeAlias = dict[str, Any]
+
+_SEPARATORS = re.compile(r"[-_\s]+")
+_TOKENS: Mapping[str, tuple[str, ...]] = {
+    "input": ("inputtokens", "prompttokens", "prompttokencount", "totalprompttokens", "input"),
+    "output": ("outputtokens", "completiontokens", "candidatestokencount", "totalcompletiontokens", "output"),
+    "cached": (
+        *("cachedtokens", "cachereadtokens", "cachereadinputtokens", "cachedinputtokens", "cachedcontenttokencount"),
+        *("totalcachedtokens", "cacheread", "cached"),
+    ),
+    "requests": ("requests",),
+}
+_TOKEN_DETAILS = ("prompttokensdetails", "inputtokensdetails", "inputtokendetails")
+
+
+@functools.lru_cache(maxsize=1024)
+def normal(name: str) -> str:
+    """A name without case and separators: `User_Input` and `userInput` are one name."""
+    return _SEPARATORS.sub("", name).casefold()
+
+
+def by_normal_name(entries: Mapping[str, Any]) -> Entries:
+    """The entries under their names without case and separators."""
+    return {normal(key): value for key, value in entries.items()}
+
+
+def first(entries: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """The first value under one of the names that is not None."""
+    return next((entries[name] for name in names if entries.get(name) is not None), None)
+
+
+def entries_of(value: Any) -> Entries:
+    """An object's entries; none for anything else."""
+    return cast("Entries", value) if isinstance(value, dict) else {}
+
+
+def objects_in(value: Any) -> list[Entries]:
+    """The objects in a list; none for anything else."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("Entries", item) for item in items if isinstance(item, dict)]
+
+
+def checked_entries(value: Any, place: str) -> Entries:
+    """An object's entries. Raises PlacedError for anything else."""
+    if not isinstance(value, dict):
+        raise PlacedError(f"must be an object, not {type(value).__name__}: {excerpt(value)}", place)
+    return cast("Entries", value)
+
+
+def checked_list(value: Any, place: str) -> list[Any]:
+    """A list, none for None. Raises PlacedError for anything else."""
+    if value is not None and not isinstance(value, list):
+        raise PlacedError(f"must be a list, not {type(value).__name__}: {excerpt(value)}", place)
+    return cast("list[Any]", value or [])
+
+
+def checked_objects(value: Any, place: str) -> list[Entries]:
+    """A list of objects, none for None. Raises PlacedError for anything else."""
+    return [checked_entries(item, f"{place}[{at}]") for at, item in enumerate(checked_list(value, place))]
+
+
+def parsed(value: Any) -> Any:
+    """A JSON text as what it says, anything else as it is."""
+    if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+        check_containers(value)
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+class PlacedError(DataError):
+    """What cannot be read, and the place of it inside the value that is read: `.content[1].type`."""
+
+    def __init__(self, problem: str, place: str = "") -> None:
+        super().__init__(problem)
+        self.place = place
+
+
+def placed(error: DataError, step: str) -> PlacedError:
+    """An error one level further out."""
+    return PlacedError(str(error), step + getattr(error, "place", ""))
+
+
+def read_usage(value: Any) -> Usage | None:
+    """The tokens in an object, by the names of several providers; None without any.
+
+    Anthropic counts the tokens read from and written to its cache beside those of the input, and Gemini those of
+    thoughts and of tools' prompts beside the others; here each count includes them.
+    """
+    if not isinstance(value, dict):
+        return None
+    entries = by_normal_name(cast("Entries", value))
+    counts, details = _counts(entries), _counts(by_normal_name(entries_of(first(entries, _TOKEN_DETAILS))))
+    tokens = {field: first(counts, names) or 0 for field, names in _TOKENS.items()}
+    tokens["cached"] = tokens["cached"] or first(details, _TOKENS["cached"]) or 0
+    if "cachereadinputtokens" in counts or ("cachecreationinputtokens" in counts and "cachedinputtokens" not in counts):
+        tokens["input"] += counts.get("cachereadinputtokens", 0) + counts.get("cachecreationinputtokens", 0)
+    tokens["output"] += counts.get("thoughtstokencount", 0)
+    tokens["input"] += counts.get("tooluseprompttokencount", 0)
+    return Usage(**tokens) if any(tokens.values()) else None
+
+
+def _counts(entries: Entries) -> dict[str, int]:
+    return {name: count for name, count in entries.items() if type(count) is int and count >= 0}
+
+
+def read_cost(value: Any) -> float | None:
+    """A cost in US dollars; None for what is no number from 0."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and 0 <= value < float("inf") else None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON data: the objects of known libraries as these write them, without importing a library.
+
+    What has no form as data stays as it is.
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value.value if isinstance(value, enum.Enum) else value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+        if items and _library(items[0]) == "pydantic_ai" and hasattr(items[0], "parts"):
+            return _pydantic_ai_messages(items)
+        return [plain(item) for item in items]
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    if isinstance(value, date):
+        return value.isoformat()
+    if _library(value) == "opentelemetry" and callable(to_json := getattr(value, "to_json", None)):
+        return json.loads(cast(str, to_json()))
+    if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
+        try:
+            return plain(dump(mode="json", warnings=False))
+        except (TypeError, ValueError):  # a field without a form as JSON, such as the artifact of a tool
+            return plain(dump())
+    if isinstance(value, Message | ToolCall):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if _library(value) == "pydantic_ai" and hasattr(value, "parts"):
+            return _pydantic_ai_messages([value])[0]
+        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    return cast(Any, value)
+
+
+def _library(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
+def _pydantic_ai_messages(messages: list[Any]) -> list[Any]:
+    adapter: Any = getattr(sys.modules.get("pydantic_ai.messages"), "ModelMessagesTypeAdapter", None)
+    if adapter is None:
+        raise DataError("pydantic_ai.messages has no ModelMessagesTypeAdapter; pass all_messages_json() instead")
+    return cast("list[Any]", adapter.dump_python(list(messages), mode="json"))

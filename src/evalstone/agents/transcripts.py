@@ -1,0 +1,276 @@
+"""Transcripts of models and agents, in the format in which their libraries, tools and traces have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from evalstone._core.display import excerpt, shortlist
+from evalstone._core.files import check_containers
+from evalstone._core.json import to_jsonable
+from evalstone.agents.formats import pydantic_ai, results, sessions, spans
+from evalstone.agents.formats.messages import Reading, is_conversation, is_parts, read_conversation, unwrapped
+from evalstone.agents.formats.parts import ITEM_ROLES, text_of
+from evalstone.agents.formats.values import Entries, entries_of, normal, objects_in, plain
+from evalstone.agents.messages import last_assistant_text
+from evalstone.errors import DataError
+from evalstone.types import Message, Usage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transcript:
+    """What a model or an agent did: its messages, its answer, and what the answer cost."""
+
+    messages: tuple[Message, ...]
+    """The conversation. A tool's reply is the result of the call that it answers."""
+    output: str | None
+    """The answer: the one that the format names, as text or JSON, else what the assistant said last after the last
+    message of the user. None if it said nothing."""
+    context: tuple[str, ...] | None
+    """The passages that the format says were retrieved, each once. None if there are none."""
+    usage: Usage
+    """The tokens of all replies, as far as the format says."""
+    cost: float | None
+    """US dollars. None if the format does not say."""
+    format: str
+    """The name of the format."""
+
+
+class Format(NamedTuple):
+    """One format: its name, whether a value has it, and how it is read."""
+
+    name: str
+    matches: Callable[[Any], bool]
+    read: Callable[[Any], Reading]
+
+
+def _list_of(matches: Callable[[Entries], bool]) -> Callable[[Any], bool]:
+    """Whether a value is a list of messages, one of which is of a kind."""
+
+    def check(value: Any) -> bool:
+        messages = _message_list(value)
+        return messages is not None and any(matches(item) for item in objects_in(messages))
+
+    return check
+
+
+def _message_list(value: Any) -> list[Any] | None:
+    """A list of messages, alone or under `messages`, a single one, or the parts of one; None for anything else."""
+    inner = entries_of(value).get("messages", [value]) if isinstance(value, dict) else value
+    items = cast("list[Any]", inner) if isinstance(inner, list) else []
+    if is_conversation(items):
+        return items
+    if items and is_parts(items):
+        return [{"role": "assistant", "content": items}]
+    return items if any(normal(str(item.get("type"))) in ITEM_ROLES for item in objects_in(items)) else None
+
+
+def _read_list(value: Any) -> Reading:
+    if isinstance(value, dict) and results.is_state(value):
+        return results.read_state(value)
+    return Reading(read_conversation(_message_list(value) or [], "messages"))
+
+
+def _types(item: Entries) -> set[str]:
+    """The types of a message's parts."""
+    body = entries_of(item.get("content")) or item
+    parts = body.get("parts") if "parts" in body else item.get("content")
+    return {str(part.get("type")) for part in objects_in(parts)}
+
+
+def _is_langchain(item: Entries) -> bool:
+    inner = unwrapped(item)
+    named = str(inner.get("type")).lower().removesuffix("messagechunk") in ("human", "ai", "system", "tool", "function")
+    return "lc" in item or "content_blocks" in item or (named and "role" not in inner)
+
+
+def _is_graph_state(value: Any) -> bool:
+    return results.is_state(value) and any(map(_is_langchain, objects_in(_message_list(value))))
+
+
+def _is_message_list(value: Any) -> bool:
+    return _message_list(value) is not None
+
+
+def _is_gemini(item: Entries) -> bool:
+    parts = item.get("parts")
+    return isinstance(parts, list) and "kind" not in item and all("type" not in part for part in objects_in(parts))
+
+
+def _is_opentelemetry(item: Entries) -> bool:
+    parts = objects_in(item.get("parts"))
+    return any("content" in part or str(part.get("type")).startswith("tool_call") for part in parts)
+
+
+def _is_mastra(item: Entries) -> bool:
+    return "parts" in entries_of(item.get("content")) or entries_of(item.get("content")).get("format") == 2
+
+
+def _is_ai_sdk(item: Entries) -> bool:
+    types = _types(item)
+    own = {"tool-call", "tool-result", "step-start", "dynamic-tool", "source-url", "source-document"}
+    return "parts" in item or not types.isdisjoint(own) or any(kind.startswith("tool-") for kind in types)
+
+
+def _is_responses_item(item: Entries) -> bool:
+    kinds = {"input_text", "output_text", "input_image", "input_file"}
+    known = normal(str(item.get("type"))) in ITEM_ROLES or item.get("type") == "message"
+    return known or not _types(item).isdisjoint(kinds)
+
+
+def _is_anthropic(item: Entries) -> bool:
+    own = {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "image", "document"}
+    return not _types(item).isdisjoint(own)
+
+
+def _is_sharegpt(item: Entries) -> bool:
+    return "from" in item and "value" in item
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("Claude Code", sessions.is_claude_code, sessions.read_claude_code),
+    Format("ATIF", sessions.is_atif, sessions.read_atif),
+    Format("OpenInference", spans.is_openinference, spans.read_spans),
+    Format("OpenTelemetry", spans.is_opentelemetry, spans.read_spans),
+    Format("OpenAI Responses", results.is_response, results.read_response),
+    Format("OpenAI chat", results.is_chat_completion, results.read_chat_completion),
+    Format("Anthropic", results.is_anthropic_message, results.read_anthropic_message),
+    Format("Gemini", results.is_gemini, results.read_gemini),
+    Format("Mastra", partial(results.is_agent_result, mastra=True), results.read_agent_result),
+    Format("AI SDK", partial(results.is_agent_result, mastra=False), results.read_agent_result),
+    Format("LangGraph", _is_graph_state, _read_list),
+    Format("LangChain", _list_of(_is_langchain), _read_list),
+    Format("pydantic-ai", _list_of(pydantic_ai.is_message), _read_list),
+    Format("OpenAI Responses", _list_of(_is_responses_item), _read_list),
+    Format("Gemini", _list_of(_is_gemini), _read_list),
+    Format("Mastra", _list_of(_is_mastra), _read_list),
+    Format("OpenTelemetry", _list_of(_is_opentelemetry), _read_list),
+    Format("AI SDK", _list_of(_is_ai_sdk), _read_list),
+    Format("Anthropic", _list_of(_is_anthropic), _read_list),
+    Format("ShareGPT", _list_of(_is_sharegpt), _read_list),
+    Format("OpenAI chat", _is_message_list, _read_list),
+)
+"""The formats that are known; the first that matches is read."""
+
+
+class _Run(NamedTuple):
+    """The result of a framework's run: how its messages are written, and what else is read of it."""
+
+    name: str
+    has: str
+    data: Callable[[Any], Any]
+    read: Callable[[Any, Any], Reading]
+
+
+def _pydantic_ai_messages(run: Any) -> Any:
+    return json.loads(run.all_messages_json())
+
+
+def _agents_items(run: Any) -> Any:
+    return plain(run.to_input_list())
+
+
+_RUNS: Mapping[str, _Run] = {
+    "pydantic_ai": _Run(
+        "pydantic-ai",
+        "all_messages_json",
+        _pydantic_ai_messages,
+        results.of_pydantic_ai_run,
+    ),
+    "agents": _Run("OpenAI Agents", "to_input_list", _agents_items, results.of_agents_run),
+}
+
+
+def read_transcript(value: object) -> Transcript:
+    """The messages, the answer, the passages and the cost in what a model or an agent returned, or a tool wrote.
+
+    Args:
+        value: Messages, the response of a provider, the result of a framework, the spans of a trace, the lines of a
+            session. Either as data, as the text of it (JSON, or JSON Lines), or as the objects of the library, which
+            is not imported. docs/transcripts.md lists the formats.
+
+    Raises:
+        DataError: The format is unknown, or something in it is; names the place of it.
+    """
+    if isinstance(value, Transcript):
+        return value
+    try:
+        return _read(value)
+    except RecursionError:
+        raise DataError("the transcript is nested too deeply") from None
+
+
+def _read(value: object) -> Transcript:
+    run = _RUNS.get(type(value).__module__.partition(".")[0])
+    if run is not None and callable(getattr(value, run.has, None)):
+        return _transcript(run.name, partial(_read_run, run, value))
+    data = plain(_parsed(value) if isinstance(value, str | bytes | bytearray) else value)
+    if isinstance(data, list) and data and all(isinstance(item, Message) for item in cast("list[Any]", data)):
+        return _transcript("evalstone", partial(_read_list, data))
+    known = next((each for each in FORMATS if each.matches(data)), None)
+    if known is not None:
+        return _transcript(known.name, partial(known.read, data))
+    names = ", ".join(dict.fromkeys(each.name for each in (*FORMATS, *_RUNS.values())))
+    raise DataError(f"not a transcript that is known: {_described(value, data)}; known are {names}")
+
+
+def _read_run(run: _Run, value: object) -> Reading:
+    return run.read(value, run.data(value))
+
+
+def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
+    try:
+        reading = read()
+    except DataError as error:
+        place = getattr(error, "place", "").removeprefix(".")
+        raise DataError(f"{name}: {place}: {error}" if place else f"{name}: {error}") from None
+    messages = tuple(reading.conversation.messages)
+    counted = [message.usage for message in messages if message.usage is not None]
+    each = Usage(requests=sum(not usage.requests for usage in counted))
+    usage = reading.usage or sum(counted, start=each)
+    if reading.usage is not None and not usage.requests:
+        usage += Usage(requests=len(counted) or 1)
+    output = reading.output
+    if output is None:
+        asked = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
+        output = last_assistant_text(messages[asked + 1 :])
+    return Transcript(
+        messages=messages,
+        output=output if output is None or isinstance(output, str) else text_of(to_jsonable(output)),
+        context=tuple(reading.conversation.passages) or None,
+        usage=usage,
+        cost=reading.cost,
+        format=name,
+    )
+
+
+def _parsed(text: str | bytes | bytearray) -> Any:
+    """What a text says that is JSON, or JSON Lines."""
+    if not isinstance(text, str):
+        text = text.decode("utf-8", "replace")
+    check_containers(text)
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    lines = [line for line in text.splitlines() if line.strip()]
+    try:
+        return [json.loads(line) for line in lines]
+    except ValueError:
+        raise DataError(f"a transcript in a text must be JSON or JSON Lines, not {excerpt(text)}") from None
+
+
+def _described(value: object, data: Any) -> str:
+    """What was seen: the type, and the names of the entries."""
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    if isinstance(data, list):
+        items = cast("list[Any]", data)
+        if not items:
+            return f"{name}, empty"
+        return f"{name} of {_described(items[0], items[0])}"
+    keys = shortlist(cast("Entries", data)) if isinstance(data, dict) else ""
+    return f"{name} with {keys}" if keys else name

@@ -1,0 +1,503 @@
+"""Transcripts as the objects of their libraries; what is refused, and where."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime
+import enum
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import anthropic.types
+import pytest
+from google.genai import types as gemini
+from pydantic import BaseModel
+from pydantic_ai import Agent, ModelMessagesTypeAdapter, ModelRetry
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from evalstone.agents.transcripts import Transcript, read_transcript
+from evalstone.errors import DataError
+from evalstone.types import NO_USAGE, Message, ToolCall, Usage
+
+FOLDER = Path(__file__).parent / "transcripts"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+def fixture(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["transcript"]
+
+
+def library_class(module: str, name: str, **fields: Any) -> Any:
+    """An object of a library that is not installed here: its class's module and name, and the attributes read of it."""
+    return type(name, (), {"__module__": module, **fields})()
+
+
+# pydantic-ai
+
+
+def test_a_run_of_pydantic_ai_is_read() -> None:
+    agent = Agent(TestModel(custom_output_text="It is sunny."), instructions="Be brief.")
+
+    @agent.tool_plain
+    def weather(city: str) -> str:
+        return f"sunny in {city}"
+
+    run = agent.run_sync("Weather in Bern?")
+    transcript = read_transcript(run)
+    assert (transcript.format, transcript.output) == ("pydantic-ai", "It is sunny.")
+    assert [message.role for message in transcript.messages] == ["system", "user", "assistant", "assistant"]
+    (call,) = transcript.messages[2].tool_calls
+    assert (call.name, dict(call.arguments), call.result, call.state) == (
+        "weather",
+        {"city": "a"},
+        "sunny in a",
+        "result",
+    )
+    assert transcript.usage == Usage(run.usage.input_tokens, run.usage.output_tokens, 0, 2)
+    assert read_transcript(run.all_messages()) == transcript
+    assert read_transcript(run.all_messages_json()) == transcript
+    assert read_transcript({"messages": run.all_messages()}).messages == transcript.messages
+
+
+def test_a_structured_answer_of_pydantic_ai_is_json() -> None:
+    class Forecast(BaseModel):
+        sky: str
+        high: int
+
+    model = TestModel(custom_output_args={"sky": "clear", "high": 21})
+    transcript = read_transcript(Agent(model, output_type=Forecast).run_sync("Weather?"))
+    assert transcript.output is not None
+    assert json.loads(transcript.output) == {"sky": "clear", "high": 21}
+    assert transcript.messages[-1].tool_calls[0].arguments == {"sky": "clear", "high": 21}
+
+
+def test_a_retry_of_pydantic_ai_is_a_failed_call() -> None:
+    turns = iter([ToolCallPart("tides", {"harbor": "Basel"}, tool_call_id="c1"), TextPart("There are none.")])
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[next(turns)])
+
+    agent = Agent(FunctionModel(answer))
+
+    @agent.tool_plain
+    def tides(harbor: str) -> str:
+        raise ModelRetry(f"{harbor} has no sea")
+
+    transcript = read_transcript(agent.run_sync("Tides?"))
+    (call,) = transcript.messages[1].tool_calls
+    assert call.state == "error"
+    assert call.error is not None
+    assert "Basel has no sea" in call.error
+
+
+def test_pydantic_ai_s_stored_messages_are_those_of_the_objects() -> None:
+    stored = fixture("pydantic_ai")
+    assert read_transcript(ModelMessagesTypeAdapter.validate_python(stored)) == read_transcript(stored)
+
+
+PARTS: list[tuple[dict[str, Any], list[Message]]] = [
+    ({"part_kind": "retry-prompt", "content": "again"}, [Message(role="user", content="again")]),
+    (
+        {"part_kind": "retry-feedback", "content": [{"loc": ["sky"]}]},
+        [Message(role="user", content='[{"loc": ["sky"]}]')],
+    ),
+    ({"part_kind": "speech", "transcript": "Hello."}, [Message(role="user", content="Hello.")]),
+    (
+        {"part_kind": "speech", "transcript": "Hello.", "audio": {"data": "AA"}},
+        [Message(role="user", content="Hello.", attachments=("audio",))],
+    ),
+    (
+        {"part_kind": "instruction-baseline", "instructions": [{"content": "Be brief."}]},
+        [Message(role="system", content="Be brief.")],
+    ),
+    ({"part_kind": "user-prompt", "content": ["q", {"kind": "cache-point"}]}, [Message(role="user", content="q")]),
+    ({"part_kind": "user-prompt", "content": "q"}, [Message(role="user", content="q")]),
+    ({"part_kind": "model-settings-delta", "settings": {}}, []),
+]
+
+
+@pytest.mark.parametrize(("part", "expected"), PARTS)
+def test_each_part_of_a_request_of_pydantic_ai_is_read(part: dict[str, Any], expected: list[Message]) -> None:
+    assert list(read_transcript([{"kind": "request", "parts": [part]}]).messages) == expected
+
+
+def test_each_part_of_a_response_of_pydantic_ai_is_read() -> None:
+    parts = [{"part_kind": "compaction", "content": "In short."}, {"part_kind": "speech", "transcript": "Sunny."}]
+    (message,) = read_transcript([{"kind": "response", "parts": parts}]).messages
+    assert message == Message(role="assistant", content="Sunny.", reasoning="In short.")
+    with pytest.raises(DataError, match=r"messages\[0\]\.parts\[0\]\.part_kind: a part of kind 'scent'"):
+        read_transcript([{"kind": "response", "parts": [{"part_kind": "scent"}]}])
+    with pytest.raises(DataError, match=r"messages\[0\]\.parts\[0\]: a part must be an object, not 'x'"):
+        read_transcript([{"kind": "response", "parts": ["x"]}])
+
+
+# the SDKs of providers
+
+
+def test_objects_of_the_sdks_of_providers_are_read_like_their_json() -> None:
+    message = anthropic.types.Message.model_validate(fixture("anthropic_message"))
+    assert read_transcript(message) == read_transcript(fixture("anthropic_message"))
+    response = gemini.GenerateContentResponse.model_validate(fixture("gemini_response"))
+    assert read_transcript(response) == read_transcript(fixture("gemini_response"))
+    contents = [gemini.Content.model_validate(content) for content in fixture("gemini_contents")]
+    assert read_transcript(contents) == read_transcript(fixture("gemini_contents"))
+
+
+def test_a_history_that_mixes_objects_and_data_is_read() -> None:
+    message = anthropic.types.Message.model_validate(fixture("anthropic_message"))
+    transcript = read_transcript(
+        [{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": message.content}]
+    )
+    assert transcript.format == "Anthropic"
+    assert transcript.messages[1].content == read_transcript(message).output
+
+
+def test_a_prompt_that_gemini_blocked_has_no_answer() -> None:
+    response = gemini.GenerateContentResponse.model_validate(
+        {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}}
+    )
+    transcript = read_transcript(response)
+    assert (transcript.format, transcript.messages, transcript.output) == ("Gemini", (), None)
+
+
+def test_a_request_to_gemini_is_read() -> None:
+    contents = [{"role": "user", "parts": [{"text": "q"}]}]
+    for system in ("Be brief.", {"parts": [{"text": "Be brief."}]}):
+        transcript = read_transcript({"systemInstruction": system, "contents": contents})
+        assert transcript.messages == (Message(role="system", content="Be brief."), Message(role="user", content="q"))
+
+
+def test_the_instructions_of_a_response_may_be_items() -> None:
+    response = {"object": "response", "instructions": [{"role": "developer", "content": "Be brief."}], "output": []}
+    assert read_transcript(response).messages == (Message(role="system", content="Be brief."),)
+
+
+class Sky(enum.StrEnum):
+    CLEAR = "clear"
+
+
+def test_the_results_of_tools_are_data() -> None:
+    result = {"at": datetime.date(2026, 1, 2), "map": b"ab", "sky": Sky.CLEAR, "where": ("Bern", 1)}
+    part = {"type": "tool_result", "tool_use_id": "c1", "content": result}
+    talk: list[Any] = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}]},
+        {"role": "user", "content": [part]},
+    ]
+    (message,) = read_transcript(talk).messages
+    assert message.tool_calls[0].result == {"at": "2026-01-02", "map": "YWI=", "sky": "clear", "where": ["Bern", 1]}
+
+
+def test_the_content_of_a_response_alone_is_a_transcript() -> None:
+    blocks = anthropic.types.Message.model_validate(fixture("anthropic_message")).content
+    assert read_transcript(blocks).output == read_transcript(fixture("anthropic_message")).output
+    items = fixture("openai_responses")["output"]
+    assert read_transcript(items).messages == read_transcript(fixture("openai_responses")).messages[1:]
+    assert read_transcript(items[:4]).messages == read_transcript(fixture("openai_responses")).messages[1:5]
+
+
+# frameworks that are not installed here
+
+
+def _items(_run: object) -> Any:
+    return fixture("openai_agents")
+
+
+def _no_items(_run: object) -> list[Any]:
+    return []
+
+
+def test_a_run_of_the_openai_agents_sdk_is_read() -> None:
+    details = library_class("openai.types", "InputTokensDetails", cached_tokens=4)
+    usage = library_class(
+        "agents.usage", "Usage", requests=3, input_tokens=30, output_tokens=15, input_tokens_details=details
+    )
+    run = library_class(
+        "agents.result",
+        "RunResult",
+        to_input_list=_items,
+        context_wrapper=library_class("agents.run_context", "RunContextWrapper", usage=usage),
+        final_output="It will be sunny in Bern.",
+    )
+    transcript = read_transcript(run)
+    assert transcript.format == "OpenAI Agents"
+    assert transcript.usage == Usage(30, 15, 4, 3)
+    assert transcript.messages == read_transcript(fixture("openai_agents")).messages
+
+
+def test_a_structured_answer_of_the_openai_agents_sdk_is_json() -> None:
+    @dataclasses.dataclass
+    class Forecast:
+        sky: str
+
+    run = library_class("agents.result", "RunResult", to_input_list=_no_items, final_output=Forecast("clear"))
+    assert read_transcript(run) == Transcript(
+        messages=(), output='{"sky": "clear"}', context=None, usage=NO_USAGE, cost=None, format="OpenAI Agents"
+    )
+
+
+class HumanMessage(BaseModel):
+    content: str
+    type: str = "human"
+
+
+class ToolMessage(BaseModel):
+    content: str
+    artifact: Any
+    tool_call_id: str = "c1"
+    type: str = "tool"
+
+
+class AIMessage(BaseModel):
+    content: str
+    tool_calls: list[dict[str, Any]] = []
+    type: str = "ai"
+
+
+class Document(BaseModel):
+    page_content: str
+    type: str = "Document"
+
+
+def test_the_state_of_a_graph_is_read_with_what_it_retrieved() -> None:
+    state = {
+        "messages": [
+            HumanMessage(content="Umbrella?"),
+            AIMessage(content="", tool_calls=[{"name": "handbook", "args": {}, "id": "c1"}]),
+            ToolMessage(content="1 passage", artifact=[Document(page_content="Carry one.")]),
+            AIMessage(content="Yes."),
+        ],
+        "documents": [Document(page_content="It rains in April.")],
+        "lock": object(),
+        "structured_response": {"umbrella": True},
+    }
+    transcript = read_transcript(state)
+    assert transcript.format == "LangGraph"
+    assert transcript.context == ("Carry one.", "It rains in April.")
+    assert transcript.messages[1].tool_calls == (ToolCall(name="handbook", result="1 passage", id="c1"),)
+    assert transcript.output == '{"umbrella": true}'
+    del state["structured_response"]
+    assert read_transcript(state).output == "Yes."
+    assert read_transcript(state["messages"]).format == "LangChain"
+
+
+def test_messages_of_our_own_are_a_transcript() -> None:
+    messages = [Message(role="user", content="q"), Message(role="assistant", content="a", usage=Usage(3, 2, 0, 1))]
+    transcript = read_transcript(messages)
+    assert (transcript.format, transcript.messages) == ("evalstone", tuple(messages))
+    assert (transcript.output, transcript.usage) == ("a", Usage(3, 2, 0, 1))
+    assert read_transcript(transcript) is transcript
+
+
+# the answer, the tokens and the cost
+
+
+def test_the_answer_is_what_was_said_since_the_user_spoke_last() -> None:
+    talk = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}, {"role": "user", "content": "r"}]
+    assert read_transcript(talk).output is None
+    assert read_transcript([*talk, {"role": "assistant", "content": "b"}]).output == "b"
+
+
+def test_what_a_run_says_at_its_end_is_the_answer() -> None:
+    stream = fixture("claude_code_stream")
+    stream[-1]["result"] = "Done."
+    assert read_transcript(stream).output == "Done."
+    alone = read_transcript(stream[-1])
+    assert (alone.messages, alone.output, alone.cost) == ((), "Done.", 0.0321)
+
+
+def test_the_lines_of_a_subagent_alone_are_a_transcript() -> None:
+    lines = [line for line in fixture("claude_code_session") if line.get("isSidechain")]
+    transcript = read_transcript(lines)
+    assert [message.role for message in transcript.messages] == ["user", "assistant"]
+    assert transcript.output == "Trains to Thun leave hourly."
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(9, 2, 4)),
+        ({"input_tokens": 9, "output_tokens": 2, "input_token_details": {"cache_read": 4}}, Usage(9, 2, 4)),
+        (
+            {"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 1},
+            Usage(10, 2, 4),
+        ),
+        ({"inputTokens": 9, "outputTokens": 2, "cachedInputTokens": 4, "cacheCreationInputTokens": 1}, Usage(9, 2, 4)),
+        ({"promptTokenCount": 9, "candidatesTokenCount": 2, "thoughtsTokenCount": 3}, Usage(9, 5, 0)),
+        ({"input_tokens": True, "output_tokens": -1}, None),
+    ],
+)
+def test_the_tokens_of_each_provider_are_counted_alike(usage: Any, expected: Usage | None) -> None:
+    (message,) = read_transcript([{"role": "assistant", "content": "a", "usage": usage}]).messages
+    assert message.usage == expected
+
+
+# what is refused
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (5, "not a transcript that is known: int; known are Claude Code, ATIF,"),
+    ([], "not a transcript that is known: list, empty;"),
+    ({"answer": "x", "score": 1}, "not a transcript that is known: dict with answer, score;"),
+    ([{"a": 1}], "not a transcript that is known: list of dict with a;"),
+    ("It is sunny.", "a transcript in a text must be JSON or JSON Lines, not 'It is sunny.'"),
+    (
+        [{"role": "user", "content": "q"}, {"role": "user", "content": ["a", {"type": "hologram", "data": 1}]}],
+        "OpenAI chat: messages[1].content[1].type: a part with type 'hologram' is not understood; it has",
+    ),
+    (
+        [{"role": "user", "content": [{"type": "hologram", "text": "a caption", "data": 1}]}],
+        "OpenAI chat: messages[0].content[0].type: a part with type 'hologram' is not understood; it has",
+    ),
+    (
+        [{"role": "assistant", "content": None, "tool_calls": [{"name": "f"}, {"id": "c2", "name": 5}]}],
+        "OpenAI chat: messages[0].tool_calls[1]: a tool call must have a name, not only id, name",
+    ),
+    (
+        [{"role": "assistant", "content": None, "toolCalls": {"name": "f"}}],
+        "OpenAI chat: messages[0].toolCalls: tool calls must be a list, not dict: {'name': 'f'}",
+    ),
+    (
+        [{"role": "user", "content": "q"}, {"role": "alien", "content": "a"}],
+        "OpenAI chat: messages[1]: has role 'alien', expected system, user, assistant, tool",
+    ),
+    ([{"role": "user", "content": "q"}, "a"], "OpenAI chat: messages[1]: must be an object, not 'a'"),
+    (
+        {
+            "object": "response",
+            "output": [{"type": "message", "role": "assistant", "content": [{"type": "scent"}]}],
+        },
+        "OpenAI Responses: output[0].content[0].type: a part with type 'scent' is not understood",
+    ),
+    (
+        {"object": "response", "output": [{"type": "scent_call"}]},
+        "OpenAI Responses: output[0]: has role 'scent_call', expected system, user, assistant, tool",
+    ),
+    (
+        [{"role": "user", "content": "q"}, {"type": "item_reference", "id": "msg_1"}],
+        "OpenAI Responses: messages[1]: it refers to an item that is not here: 'msg_1'",
+    ),
+    (
+        {"choices": [{"message": {}}, {"message": {}}]},
+        "OpenAI chat: choices: must have one entry, not 2; pass the one",
+    ),
+    (
+        {"choices": [{"message": {"role": "assistant", "content": [{"type": "scent"}]}}]},
+        "OpenAI chat: choices[0].message.content[0].type: a part with type 'scent' is not understood",
+    ),
+    (
+        [{"kind": "request", "parts": [{"part_kind": "scent", "content": "x"}]}],
+        "pydantic-ai: messages[0].parts[0].part_kind: a part of kind 'scent' is not understood; it has",
+    ),
+    (
+        [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["q", {"kind": "scent"}]}]}],
+        "pydantic-ai: messages[0].parts[0].content[1].kind: content of kind 'scent' is not understood; it has kind",
+    ),
+    (
+        {"schema_version": "ATIF-v1.4", "steps": [{"source": "ghost", "message": "x"}]},
+        "ATIF: steps[0].source: must be system, user or agent, not 'ghost'",
+    ),
+    (
+        {
+            "schema_version": "ATIF-v1.4",
+            "steps": [{"source": "agent", "message": "", "observation": {"results": "x"}}],
+        },
+        "ATIF: steps[0].observation.results: must be a list, not str: 'x'",
+    ),
+    (
+        [{"type": "scent", "sessionId": "s", "message": {}}, {"type": "user", "sessionId": "s", "message": {}}],
+        "Claude Code: lines[0].type: a line of type 'scent' is not understood; it has type, sessionId, message",
+    ),
+    (
+        [{"attributes": {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "scent"}]}]'}}],
+        "OpenTelemetry: [0].attributes['gen_ai.input.messages'][0].parts[0].type: a part with type 'scent'",
+    ),
+    (
+        {"steps": [{"content": [{"type": "text", "text": "a"}, {"type": "scent"}]}]},
+        "AI SDK: steps[0].content[1].type: a part with type 'scent' is not understood",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), REFUSED)
+def test_what_is_not_understood_is_refused_with_its_place(value: Any, text: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_transcript(value)
+    assert str(caught.value).startswith(text)
+
+
+def test_a_text_that_would_not_fit_into_memory_is_refused() -> None:
+    with pytest.raises(DataError, match="lists and objects"):
+        read_transcript("[" + "[]," * 3_000_000 + "[]]")
+
+
+def test_the_place_of_a_part_is_that_in_the_whole_message_of_an_agent() -> None:
+    parts: Any = [
+        {"type": "text", "text": "a"},
+        {"type": "step-start"},
+        {"type": "text", "text": "b"},
+        {"type": "scent"},
+    ]
+    with pytest.raises(DataError, match=r"AI SDK: messages\[0\]\.parts\[3\]\.type: a part with type 'scent'"):
+        read_transcript([{"role": "assistant", "parts": parts}])
+
+
+def test_an_object_of_an_unknown_class_is_named() -> None:
+    with pytest.raises(DataError, match=r"not a transcript that is known: shop\.agents\.Answer;"):
+        read_transcript(library_class("shop.agents", "Answer", text="x"))
+
+
+def test_a_transcript_that_is_nested_too_deeply_is_refused() -> None:
+    value: Any = "x"
+    for _ in range(sys.getrecursionlimit()):
+        value = [value]
+    with pytest.raises(DataError, match="nested too deeply"):
+        read_transcript([{"role": "user", "content": value}])
+
+
+JUNK: list[Any] = [
+    *(None, 0, True, "", [], {}, "text", [None], [1], ["x"], [[]], [{}], {"a": 1}, 3.5, -1),
+    *({"type": "text"}, [{"type": "x"}]),
+]
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every entry and item in a value, with what it is in."""
+    if isinstance(value, dict):
+        keys: list[Any] = list(cast("dict[str, Any]", value))
+    else:
+        keys = list(range(len(cast("list[Any]", value)))) if isinstance(value, list) else []
+    inside = cast("Any", value)
+    return [(inside, key) for key in keys] + [place for key in keys for place in places(inside[key])]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_damaged_transcript_is_read_or_refused(name: str) -> None:
+    whole, chance = fixture(name), random.Random(name)
+    refused = 0
+    for _ in range(120):
+        damaged: list[Any] = [copy.deepcopy(whole)]
+        for _ in range(chance.choice((1, 1, 2, 5))):
+            inside, key = chance.choice(places(damaged))
+            if inside is not damaged and chance.random() < 0.5:
+                del inside[key]
+            else:
+                inside[key] = copy.deepcopy(chance.choice(JUNK))
+        try:
+            assert isinstance(read_transcript(damaged[0]), Transcript)
+        except DataError:
+            refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_text_that_was_cut_off_is_refused(name: str) -> None:
+    text = json.dumps(fixture(name))
+    for cut in range(1, len(text), max(1, len(text) // 40)):
+        with pytest.raises(DataError):
+            read_transcript(text[:cut])

@@ -1,0 +1,204 @@
+"""Traces: spans, their events and log records, however an exporter writes them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone.agents.transcripts import read_transcript
+from evalstone.errors import DataError
+from evalstone.types import Message, ToolCall, Usage
+
+FOLDER = Path(__file__).parent / "transcripts"
+
+
+def fixture(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["transcript"]
+
+
+def test_tools_that_only_their_spans_have_are_calls() -> None:
+    spans = [
+        {"name": "chat", "attributes": {"gen_ai.operation.name": "chat", "gen_ai.output.messages": _said("Sunny.")}},
+        {
+            "name": "execute_tool weather",
+            "attributes": {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "weather",
+                "gen_ai.tool.call.arguments": '{"city": "Bern"}',
+                "gen_ai.tool.call.result": '{"sky": "clear"}',
+            },
+        },
+    ]
+    transcript = read_transcript(spans)
+    call = ToolCall(name="weather", arguments={"city": "Bern"}, result={"sky": "clear"})
+    assert transcript.messages == (
+        Message(role="assistant", content="Sunny."),
+        Message(role="assistant", tool_calls=[call]),
+    )
+    assert transcript.output == "Sunny."
+
+
+def _said(text: str) -> str:
+    return json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
+
+
+def test_a_turn_that_is_said_twice_is_two_turns() -> None:
+    yes = {"role": "user", "parts": [{"type": "text", "content": "yes"}]}
+    first, second = json.loads(_said("ok")), json.loads(_said("fine"))
+    spans = [
+        {"attributes": {"gen_ai.input.messages": [yes], "gen_ai.output.messages": first}},
+        {"attributes": {"gen_ai.input.messages": [yes, *first, yes], "gen_ai.output.messages": second}},
+    ]
+    assert [message.content for message in read_transcript(spans).messages] == ["yes", "ok", "yes", "fine"]
+
+
+def test_spans_are_read_in_the_order_in_which_they_began() -> None:
+    spans = fixture("opentelemetry_spans")
+    random.Random(0).shuffle(spans)
+    assert read_transcript(spans) == read_transcript(fixture("opentelemetry_spans"))
+
+
+def test_reranked_passages_come_first() -> None:
+    spans = [
+        {"attributes": {"openinference.span.kind": "RETRIEVER", **_documents("retrieval.documents", "a", "b")}},
+        {"attributes": {"openinference.span.kind": "RERANKER", **_documents("reranker.output_documents", "b")}},
+    ]
+    assert read_transcript(spans).context == ("b", "a")
+
+
+def _documents(prefix: str, *texts: str) -> dict[str, str]:
+    return {f"{prefix}.{number}.document.content": text for number, text in enumerate(texts)}
+
+
+def test_a_trace_without_messages_says_what_to_turn_on() -> None:
+    with pytest.raises(DataError, match="OpenTelemetry: the spans have no messages; turn on the capture"):
+        read_transcript([{"name": "chat", "attributes": {"gen_ai.operation.name": "chat"}}])
+
+
+def test_the_events_of_a_span_are_read() -> None:
+    event: Any = {
+        "name": "gen_ai.client.inference.operation.details",
+        "attributes": {"gen_ai.output.messages": _said("Hi.")},
+    }
+    spans: list[Any] = [{"name": "chat", "attributes": {}, "events": [event]}]
+    assert read_transcript(spans).output == "Hi."
+
+
+def test_attributes_in_columns_of_a_data_frame_are_read() -> None:
+    rows = [
+        {
+            "context.span_id": "1",
+            "attributes.llm.output_messages": [{"message.role": "assistant", "message.content": "Hi."}],
+        }
+    ]
+    transcript = read_transcript(rows)
+    assert (transcript.format, transcript.output) == ("OpenInference", "Hi.")
+
+
+def test_attributes_as_a_tree_are_read() -> None:
+    message = {
+        "message": {"role": "assistant", "content": "Hi.", "tool_calls": [{"tool_call": {"function": {"name": "f"}}}]}
+    }
+    transcript = read_transcript({"attributes": {"llm": {"output_messages": [message], "token_count": {"prompt": 3}}}})
+    assert transcript.messages == (
+        Message(role="assistant", content="Hi.", tool_calls=[ToolCall(name="f", state="call")]),
+    )
+    assert transcript.usage == Usage(3, 0, 0, 1)
+
+
+def test_values_of_otlp_are_read() -> None:
+    attributes = [
+        {"key": "gen_ai.output.messages", "value": {"arrayValue": {"values": [_otlp_message("Hi.")]}}},
+        {"key": "gen_ai.usage.input_tokens", "value": {"intValue": 7}},
+        {"key": "ok", "value": {"boolValue": True}},
+    ]
+    transcript = read_transcript({"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": attributes}]}]}]})
+    assert (transcript.output, transcript.usage) == ("Hi.", Usage(7, 0, 0, 1))
+
+
+def _otlp_message(text: str) -> dict[str, Any]:
+    part = {"kvlistValue": {"values": [_otlp("type", "text"), _otlp("content", text)]}}
+    parts = {"key": "parts", "value": {"arrayValue": {"values": [part]}}}
+    return {"kvlistValue": {"values": [_otlp("role", "assistant"), parts]}}
+
+
+def _otlp(key: str, text: str) -> dict[str, Any]:
+    return {"key": key, "value": {"stringValue": text}}
+
+
+def test_the_tokens_of_an_agent_count_where_its_calls_have_none() -> None:
+    agent = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.usage.input_tokens": 5,
+        "gen_ai.output.messages": _said("Hi."),
+    }
+    assert read_transcript([{"attributes": agent}]).usage == Usage(5, 0, 0, 1)
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 3, "gen_ai.output.messages": _said("Hi.")}
+    assert read_transcript([{"attributes": agent}, {"attributes": chat}]).usage == Usage(3, 0, 0, 1)
+
+
+def test_tools_of_openinference_are_calls_once() -> None:
+    tool = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "weather",
+        "input.value": '{"city": "Bern"}',
+        "output.value": "sunny",
+    }
+    failed = {
+        "attributes": {**tool, "output.value": "no such city"},
+        "status": {"status_code": "ERROR"},
+        "parent_id": "1",
+    }
+    call = ToolCall(name="weather", arguments={"city": "Bern"}, result="sunny")
+    spans: list[Any] = [{"attributes": tool, "parent_id": "1"}]
+    assert read_transcript(spans).messages == (Message(role="assistant", tool_calls=[call]),)
+    (message,) = read_transcript([failed]).messages
+    assert (message.tool_calls[0].state, message.tool_calls[0].error) == ("error", "no such city")
+    said = {
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "weather",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"city": "Bern"}',
+    }
+    assert read_transcript([{"attributes": said}, *spans]).messages == (Message(role="assistant", tool_calls=[call]),)
+    assert len(read_transcript([{"attributes": said}, *spans, *spans]).messages) == 2
+
+
+def test_a_chain_without_model_calls_has_its_input_and_output() -> None:
+    root = {"openinference.span.kind": "CHAIN", "input.value": "Umbrella?", "output.value": "Yes."}
+    transcript = read_transcript([{"attributes": root}])
+    assert transcript.messages == (Message(role="user", content="Umbrella?"), Message(role="assistant", content="Yes."))
+    assert transcript.output == "Yes."
+
+
+def test_the_text_that_the_first_span_returns_is_the_answer() -> None:
+    spans = fixture("openinference_spans")
+    for span in spans:
+        if span["name"] == "run":
+            span["attributes"]["output.value"] = "Sunny, says the guide."
+    assert read_transcript(spans).output == "Sunny, says the guide."
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([{"attributes": {"gen_ai.input.messages": "{}"}}], "[0].attributes['gen_ai.input.messages']: must be a list"),
+        ([{"attributes": {"gen_ai.operation.name": "execute_tool"}}], "[0]: the span of a tool must have its name"),
+        (
+            [{"attributes": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": 5}}],
+            "[0]: the span of a tool must have its name",
+        ),
+        ({"spans": [{"attributes": {"gen_ai.system": "x"}}]}, "the spans have no messages"),
+        (
+            [{"attributes": {"gen_ai.system_instructions": [{"type": "scent"}]}}],
+            "[0].attributes['gen_ai.system_instructions'].parts[0].type: a part with type 'scent'",
+        ),
+    ],
+)
+def test_a_broken_trace_is_refused(value: Any, text: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_transcript(value)
+    assert str(caught.value).startswith(f"OpenTelemetry: {text}")
