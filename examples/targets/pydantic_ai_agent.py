@@ -16,9 +16,9 @@ CASES = Path(__file__).with_name("cases.jsonl")
 bot = Agent(TestModel(custom_output_text="She was born in 1815."), instructions="Answer in one sentence.")
 
 
-async def agent(*, input: str) -> str:
-    """The agent's answer."""
-    return (await bot.run(input)).output
+async def agent(*, input: str) -> object:
+    """The agent's answer. The library's own result is read, with its messages and tokens."""
+    return await bot.run(input)
 
 
 if __name__ == "__main__":

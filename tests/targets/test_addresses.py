@@ -214,3 +214,33 @@ def test_messages_end_with_the_user_and_a_recorded_answer_stays_out() -> None:
     run = evaluate([sample], BORN, target=agent, ledger=None)
     assert seen == [["Hi", "Hello.", "When?"]]
     assert [m.content for m in next(iter(run.dataset or ())).messages] == ["Hi", "Hello.", "When?", "1815"]
+
+
+def test_what_a_framework_returns_is_read_with_its_messages_and_tokens() -> None:
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    models = pytest.importorskip("pydantic_ai.models.test")
+    bot = pydantic_ai.Agent(models.TestModel(custom_output_text="In 1815."), instructions="Be brief.")
+
+    @bot.tool_plain
+    def look_up(name: str) -> str:
+        return "1815"
+
+    assert look_up
+
+    async def agent(*, input: str) -> object:
+        return await bot.run(input)
+
+    run = evaluate(CASES[:1], [BORN, "tool_called(tool='look_up')"], target=agent, ledger=None)
+    assert [record.value for record in run] == [1, 1]
+    assert run.target is not None
+    assert run.target.usage.input > 0
+    answered = next(iter(run.dataset or ()))
+    assert [call.result for message in answered.messages for call in message.tool_calls] == ["1815"]
+
+
+def test_a_state_of_a_graph_is_read_with_more_in_it_than_messages() -> None:
+    def agent(*, input: str) -> object:
+        return {"messages": [{"type": "human", "content": input}, {"type": "ai", "content": "In 1815."}], "steps": 3}
+
+    run = evaluate(CASES[:1], BORN, target=agent, ledger=None)
+    assert [record.value for record in run] == [1]

@@ -16,11 +16,11 @@ from evalstone._core.display import excerpt, joined, shortlist
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
-from evalstone.datasets.conversation import read_messages
+from evalstone.agents.formats.messages import read_messages
+from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets.stored import message_of
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.judges.providers.limits import Limits
-from evalstone.judges.providers.replies import as_list, as_object
 from evalstone.judges.settings import Range, check_settings
 from evalstone.types import NO_USAGE, Message, Sample, Usage, passages
 
@@ -165,14 +165,14 @@ def answer_of(value: object) -> Answer:
     Raises:
         DataError: It is nothing that is known.
     """
-    data: Any = to_jsonable(value) if isinstance(value, Mapping | list | tuple) else value
-    entries = as_object(data)
-    found = as_list(data) or as_list(entries.get("messages")) or as_list(entries.get("output"))
-    found = found or [as_object(choice).get("message") for choice in as_list(entries.get("choices"))[:1]]
-    if not found:
-        problem = f"{type(cast(object, value)).__name__} {excerpt(cast(object, value))}"
-        raise DataError(f"the target returned what is no answer: {problem}; {_expected(entries)}")
-    return Answer(messages=read_messages(found))
+    try:
+        found = read_transcript(value)
+    except DataError as error:
+        entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+        raise DataError(f"the target returned what is no answer: {error}; {_expected(entries)}") from None
+    return Answer(
+        output=found.output, messages=found.messages, context=found.context, usage=found.usage, cost=found.cost
+    )
 
 
 def _expected(entries: Mapping[str, Any]) -> str:

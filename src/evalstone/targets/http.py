@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from evalstone._core.display import shortlist
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import header_secrets, is_credential, masked_url, register, register_url
+from evalstone.agents.formats.messages import read_messages
 from evalstone.datasets.columns import value_at
-from evalstone.datasets.conversation import read_messages
 from evalstone.datasets.rows import read_passages, scalar_text
 from evalstone.errors import ConfigError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
