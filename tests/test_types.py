@@ -48,6 +48,7 @@ OTHER: dict[str, Any] = {
     "metadata": {"source": "wiki", "page": 1},
     "trajectory": [{"step_type": "tool_call", "name": "search"}],
     "expected_trajectory": [{"name": "search"}],
+    "state": {"rows": [1]},
 }
 STEP = JudgeCall(question="list_claims", fingerprint="f", judge="j", answer=["a"], usage=Usage(1, 2, 3, 4), cost=0.25)
 

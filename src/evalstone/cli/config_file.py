@@ -65,6 +65,8 @@ class RunConfig:
     gate: bool = False
     missing: str | None = None
     top: int = 3
+    experiment: dict[str, Any] | None = None
+    """A matrix of targets, their parameters and datasets; see `cli.experiment`."""
 
 
 def load_config(data: str, **options: Any) -> RunConfig:
@@ -119,15 +121,34 @@ def _read(file: Path) -> dict[str, Any]:
     for key in ("data", "out", "html", "markdown", "ledger"):
         if isinstance(path := settings.get(key), str) and "://" not in path and path not in ("", "-"):
             settings[key] = str(file.parent / path)
-    if isinstance(target := settings.get("target"), str):
-        settings["target"] = _beside(file, target)
-    elif isinstance(target, dict):
-        table = cast("dict[str, Any]", target)
-        address = table.get("address")
-        settings["target"] = {**table, "address": _beside(file, address)} if isinstance(address, str) else table
+    if "target" in settings:
+        settings["target"] = _target_beside(file, settings["target"])
+    if isinstance(experiment := settings.get("experiment"), dict):
+        _place_experiment(file, settings, cast("dict[str, Any]", experiment))
     if "judge" in settings:
         settings["judge"] = _with_logs_beside(file, settings["judge"])
     return settings
+
+
+def _place_experiment(file: Path, settings: dict[str, Any], experiment: dict[str, Any]) -> None:
+    """Make the paths of an experiment relative to the file; the first of its datasets is that of the settings."""
+    data: Any = experiment.get("data")
+    files = cast("list[Any]", data) if isinstance(data, list) else [data]
+    if all(isinstance(each, str) for each in files):
+        experiment["data"] = [str(file.parent / str(each)) for each in files]
+        settings.setdefault("data", next(iter(experiment["data"]), ""))
+    if isinstance(targets := experiment.get("targets"), list):
+        experiment["targets"] = [_target_beside(file, each) for each in cast("list[Any]", targets)]
+
+
+def _target_beside(file: Path, target: Any) -> Any:
+    if isinstance(target, str):
+        return _beside(file, target)
+    if not isinstance(target, dict):
+        return target
+    table = cast("dict[str, Any]", target)
+    address = table.get("address")
+    return {**table, "address": _beside(file, address)} if isinstance(address, str) else table
 
 
 def _beside(file: Path, address: str) -> str:

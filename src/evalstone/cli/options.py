@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import shlex
@@ -304,10 +305,16 @@ def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -
 _FUNCTION = r"[^\W\d][\w.]*:[^\W\d][\w.]*"
 
 
-def say_code(target: Targets | None) -> None:
-    """Say which file a target's function is from, for it was run."""
-    function = getattr(target, "function", None)
-    if file := getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None):
+def say_code(*targets: Targets | None) -> None:
+    """Say which files the functions of targets are from, for they were run."""
+    files: dict[str, None] = {}
+    for target in targets:
+        function: Any = getattr(target, "function", None)
+        while isinstance(function, functools.partial):
+            function = cast("functools.partial[Any]", function).func
+        if file := getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None):
+            files[file] = None
+    for file in files:
         to_stderr(f"Target code: {file}")
 
 

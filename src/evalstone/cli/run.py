@@ -141,10 +141,15 @@ def run(
         target=options.target_spec(config.target, "." if target else beside),
         judge=options.judge_spec(config.judge, base_url),
     )
+    if config.experiment is not None:
+        from evalstone.cli.experiment import run_cells
+
+        return run_cells(config, beside, dry_run=dry_run, quiet=quiet, as_json=as_json)
     if dry_run:
         from evalstone.cli.dry_run import show_estimate
 
-        plan, _ = _plan(config, calls_judge=False)
+        plan, _ = checked_plan(config, calls_judge=False)
+        options.say_code(plan.target)
         show_estimate(plan, config)
         return ExitCode.OK
     return _run(config, quiet=quiet, verbose=verbose, as_json=as_json)
@@ -241,7 +246,8 @@ def _run(
     from evalstone.results.summary import scorer_titles
     from evalstone.run.plan import scorer_info
 
-    plan, thresholds = _plan(config, as_json=as_json)
+    plan, thresholds = checked_plan(config, as_json=as_json)
+    options.say_code(plan.target)
     titles = scorer_titles([scorer_info(one) for one in plan.scorers])
     with interruptible(shuffled=config.gate) as stop:
         gate = _gate(plan, thresholds, stop, config) if config.gate else None
@@ -271,9 +277,9 @@ def _run(
                 tags=config.tags,
             )
         except StorageError as error:
-            _rescue(error, config)
+            rescue(error, config)
             raise
-    if stopped := _stopped(result, config, plan.size):
+    if stopped := how_stopped(result, config, plan.size):
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
     view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
@@ -288,7 +294,7 @@ def _run(
     return _exit_code(result, thresholds, config)
 
 
-def _rescue(error: StorageError, config: RunConfig) -> None:
+def rescue(error: StorageError, config: RunConfig) -> None:
     """Write the results of a run that can't store any more, and add to its error where they are."""
     if error.run is None or config.out is None:
         return
@@ -299,7 +305,7 @@ def _rescue(error: StorageError, config: RunConfig) -> None:
     error.args = (f"{error}. {told}",)
 
 
-def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False) -> tuple[Plan, list[Threshold]]:
+def checked_plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False) -> tuple[Plan, list[Threshold]]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
     from evalstone.results.files import prepare
@@ -309,7 +315,6 @@ def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False)
     if config.limit is not None and config.limit < len(dataset):
         dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
     plan = plan_for(dataset, config.scorers, judge=config.judge, target=config.target, trials=config.trials)
-    options.say_code(plan.target)
     if config.batch and plan.target is not None:
         raise ConfigError("--batch can't be used with a target; save its answers with --out, then score samples.jsonl")
     if config.wait and not config.batch:
@@ -418,7 +423,7 @@ def _print_record(record: evalstone.Record, title: str) -> None:
     to_stderr(f"{record.sample}{trial}: {title} {text} ({record.seconds:.2f} s)")
 
 
-def _stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
+def how_stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
     """Say how to continue a run that was interrupted or waits for a batch; the exit code, 0 for neither."""
     from evalstone.ledger.base import shown
     from evalstone.run.plan import WAITING

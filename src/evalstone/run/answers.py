@@ -121,6 +121,7 @@ class Answers:
         task, remaining = self._inflight.get(place, (None, uses))
         if task is None:
             task = asyncio.create_task(self._obtain(place, sample))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # also where nobody waits for it
         self._inflight[place] = task, remaining - 1
         try:
             return await asyncio.shield(task)

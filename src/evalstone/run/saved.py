@@ -13,8 +13,6 @@ from evalstone.ledger import RunRow
 from evalstone.ledger.base import chunks
 from evalstone.results import files
 from evalstone.results.run import Run
-from evalstone.run.answers import answer_key, read_answer
-from evalstone.run.plan import cases
 from evalstone.types import RunMetadata, Sample
 
 if TYPE_CHECKING:
@@ -67,7 +65,10 @@ class _Answered(Iterable[Sample]):
         self._scored = {(record.sample, record.trial) for record in run.records}
 
     def __iter__(self) -> Iterator[Sample]:
-        from evalstone.ledger.store import SAMPLES_PER_READ, Ledger  # noqa: PLC0415 - SQLAlchemy
+        # SQLAlchemy, and the engine, which reading a run without a target does not need
+        from evalstone.ledger.store import SAMPLES_PER_READ, Ledger  # noqa: PLC0415
+        from evalstone.run.answers import answer_key, read_answer  # noqa: PLC0415
+        from evalstone.run.plan import cases  # noqa: PLC0415
 
         if (target := self._target) is None:
             yield from self._samples

@@ -1,0 +1,258 @@
+"""An experiment: one run for each combination of targets, their parameters and datasets, one after another.
+
+scorers = ["faithfulness"]
+trials = 4
+out = "results"                                  # results/CELL for each
+
+[experiment]
+data = ["easy.jsonl", "hard.jsonl"]              # instead of data
+targets = ["my_app:agent", { name = "next", address = "my_app:agent_2", version = "2" }]
+
+[experiment.parameters]                          # keyword parameters of functions, settings of other targets
+temperature = [0.0, 0.7]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import itertools
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import evalstone
+from evalstone._core.display import digits_for, excerpt, limits, money, number, safe
+from evalstone.cli import options
+from evalstone.cli.options import ExitCode
+from evalstone.cli.output import console, deliver, json_lines, table
+from evalstone.cli.run import checked_plan, how_stopped, interruptible, rescue
+from evalstone.errors import ConfigError, StorageError, unknown
+from evalstone.targets import FunctionTarget, Target, parse_target
+from evalstone.targets.base import PARAMETERS
+
+if TYPE_CHECKING:
+    from evalstone.cli.config_file import RunConfig
+    from evalstone.run.plan import Plan
+
+KEYS = ("data", "targets", "parameters")
+REFUSED = ("fail_under", "fail_over", "gate", "batch", "html", "markdown")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of an experiment."""
+
+    name: str
+    config: RunConfig
+    plan: Plan
+
+
+def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bool, as_json: bool) -> int:
+    """Run the cells of an experiment, and show a table of them; the exit code.
+
+    folder: where modules of targets are looked up. Every cell is checked before the first is run. An interrupted
+    experiment goes on with the first cell that it has not completed.
+
+    Raises ConfigError for a wrong table, and for what a cell can't be run with.
+    """
+    for name in REFUSED:
+        if getattr(config, name):
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{option} can't be used with an experiment; use evalstone gate or report on its cells")
+    cells = [
+        Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0])
+        for name, one in _configs(config, folder)
+    ]
+    options.say_code(*(cell.plan.target for cell in cells))
+    if dry_run:
+        from evalstone.cli.dry_run import show_estimate
+
+        for cell in cells:
+            console().print(f"\n{safe(cell.name)}", style="bold")
+            show_estimate(cell.plan, cell.config)
+        return ExitCode.OK
+    done = {} if config.no_cache else _completed(cells, config.ledger)
+    results: dict[str, evalstone.Run] = {}
+    for cell in cells:
+        if cell.name in done:
+            results[cell.name] = evalstone.read_run(done[cell.name], ledger=config.ledger)
+        else:
+            result = _run(cell, quiet=quiet)
+            if stopped := how_stopped(result, config, cell.plan.size):
+                return stopped
+            results[cell.name] = result
+        if cell.config.out is not None:
+            evalstone.write_run(results[cell.name], cell.config.out)
+    if not deliver(json_lines(as_json, {name: result.to_dict() for name, result in results.items()})):
+        _show(cells, results, config)
+    return max(options.of_run(result) for result in results.values())
+
+
+def _run(cell: Cell, *, quiet: bool) -> evalstone.Run:
+    config, plan = cell.config, cell.plan
+    with interruptible() as stop:
+        try:
+            return evalstone.evaluate(
+                plan.dataset,
+                plan.scorers,
+                judge=plan.judge,
+                target=plan.target,
+                trials=plan.trials,
+                concurrency=config.concurrency,
+                ledger=config.ledger,
+                progress=not quiet,
+                use_cache=not config.no_cache,
+                budget=config.budget,
+                stop=stop,
+                name=config.name,
+                tags=config.tags,
+            )
+        except StorageError as error:
+            rescue(error, config)
+            raise
+
+
+def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig]]:
+    """The settings of each cell, with its name: what tells it from the others."""
+    settings = cast("dict[str, Any]", config.experiment)
+    for key in settings:
+        if key not in KEYS:
+            raise ConfigError(unknown("key in [experiment]", key, KEYS))
+    data: list[str] = _listed(settings.get("data", config.data), "data", str)
+    given = settings.get("targets")
+    if given is not None and config.target is not None:
+        raise ConfigError("the file has a target and [experiment] targets; keep one of them")
+    targets = [config.target] if given is None else _listed(given, "targets", str, dict)
+    parameters: Any = settings.get("parameters", {})
+    if not isinstance(parameters, dict):
+        raise ConfigError(f"[experiment] parameters must be a table of lists, not {excerpt(parameters)}")
+    lists = cast("dict[str, Any]", parameters)
+    choices = [_listed(values, f"parameters.{name}", object) for name, values in lists.items()]
+    names: set[str] = set()
+    for file, target, values in itertools.product(data, targets, itertools.product(*choices)):
+        chosen: dict[str, Any] = dict(zip(lists, values, strict=True))
+        label, made = _target(target, chosen, folder)
+        varied = [label] * (len(targets) > 1) + [f"{key}={_text(value)}" for key, value in chosen.items()]
+        varied += [Path(file).stem] * (len(data) > 1)
+        name = ",".join(re.sub(r"[^\w.=+-]+", "-", part) for part in varied or [label or Path(file).stem])
+        if name in names:
+            raise ConfigError(f'two cells of the experiment are called {name}; name its targets: {{ name = "…", … }}')
+        names.add(name)
+        out = None if config.out is None else str(Path(config.out) / name)
+        yield name, replace(config, data=file, target=made, out=out, name=f"{config.name} {name}".strip())
+
+
+def _listed(value: Any, what: str, *kinds: type) -> list[Any]:
+    values = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if not values or not all(isinstance(each, kinds) for each in values):
+        shown = excerpt(cast(object, value))
+        raise ConfigError(f"[experiment] {what} must be a list of one or more values, not {shown}")
+    return values
+
+
+def _text(value: object) -> str:
+    try:
+        return value if isinstance(value, str) else json.dumps(value)
+    except TypeError:
+        raise ConfigError(f"[experiment] a parameter must be JSON data, not {excerpt(value)}") from None
+
+
+def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path) -> tuple[str, Target | None]:
+    """A target of the experiment with some of its parameters, and what it is called without them."""
+    if spec is None:
+        if parameters:
+            raise ConfigError("[experiment] parameters are those of a target; name one with target or targets")
+        return "", None
+    table: dict[str, Any] = {"address": spec} if isinstance(spec, str) else dict(spec)
+    label = str(table.pop("name", ""))
+    settings: dict[str, Any] = options.target_spec(table, folder)
+    label = label or str(settings["address"]).rpartition(":")[2]
+    try:
+        target = parse_target(settings)
+    except ConfigError:
+        if not parameters:
+            raise
+        return label, parse_target({**settings, **parameters})
+    if not parameters:
+        return label, target
+    if isinstance(target, FunctionTarget):
+        return label, with_parameters(target, parameters)
+    return label, parse_target({**settings, **parameters})
+
+
+def with_parameters(target: FunctionTarget, parameters: Mapping[str, Any]) -> FunctionTarget:
+    """A function with some of its keyword parameters set, which its identity names.
+
+    Raises ConfigError for a parameter that the function doesn't have, or that evalstone sets.
+    """
+    for name in parameters:
+        if name in PARAMETERS:
+            raise ConfigError(f"[experiment] the parameter {name} is set by evalstone, and can't be one of these")
+    try:
+        function = functools.partial(target.function, **parameters)
+        bound = FunctionTarget(function=function)
+    except (ConfigError, TypeError):
+        known = [name for name in inspect.signature(target.function).parameters if name not in PARAMETERS]
+        wrong = next((name for name in parameters if name not in known), next(iter(parameters)))
+        raise ConfigError(f"[experiment] {target.name}: {unknown('parameter', wrong, known)}") from None
+    shown = ", ".join(f"{name}={_text(value)}" for name, value in parameters.items())
+    return dataclasses.replace(target, function=bound.function, label=f"{target.name}({shown})")
+
+
+def _completed(cells: Sequence[Cell], ledger: str) -> dict[str, str]:
+    """The runs of the cells that an interrupted experiment has completed, by the cells' names.
+
+    These are the first cells whose latest runs are complete, each begun after the one before. If that is all of them,
+    the experiment was completed, and begins anew.
+    """
+    from evalstone.ledger.base import is_there
+
+    if not is_there(ledger):
+        return {}
+    from evalstone.ledger.store import Ledger
+
+    with Ledger(ledger) as opened:
+        rows = opened.runs()
+    latest = {row.plan: (place, row) for place, row in reversed(list(enumerate(rows)))}
+    done: dict[str, str] = {}
+    before = len(rows)
+    for cell in cells:
+        place, row = latest.get(cell.plan.fingerprint, (before, None))
+        if row is None or row.finished is None or place >= before:
+            return done
+        done[cell.name], before = row.id, place
+    return {}
+
+
+def _show(cells: Sequence[Cell], results: Mapping[str, evalstone.Run], config: RunConfig) -> None:
+    screen = console()
+    titles = list(dict.fromkeys(title for run in results.values() for title in run.titles.values()))
+    rows = table("cell", *titles, "failed", "cost", numbers=("failed", "cost"))
+    for name, run in results.items():
+        means = {run.titles[line.info.signature]: _mean(line) for line in run.summary}
+        rows.add_row(safe(name, 200), *(means.get(title, "-") for title in titles), f"{run.failed:,}", money(run.cost))
+    screen.print(rows)
+    for name, run in results.items():
+        if run.stop_reason:
+            screen.print(safe(f"{name} ended early: {run.stop_reason}", 2000), style="yellow")
+    screen.print("\nNext:", style="bold")
+    by_data: dict[str, list[str]] = {}
+    for cell in cells:
+        by_data.setdefault(cell.config.data, []).append(cell.config.out or results[cell.name].id)
+    for names in by_data.values():
+        command = "compare" if len(names) > 1 else "report"
+        of = "" if config.out else options.ledger_option(config.ledger)
+        screen.print(safe(f"evalstone {command} {shlex.join(names)}{of}", 2000), soft_wrap=True)
+
+
+def _mean(line: Any) -> str:
+    digits = digits_for(line.info.scale)
+    interval = line.interval
+    spread = "" if interval is None else f" ({limits(interval.low, interval.high, digits)})"
+    return number(line.mean, digits) + spread

@@ -1,0 +1,150 @@
+"""An experiment file: every combination of targets, parameters and datasets, one run each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Done, Evalstone
+
+CODE = """
+import os
+from evalstone.errors import RunAborted
+
+def agent(*, input, temperature=0.0, style="plain"):
+    with open("calls", "a") as file:
+        print(temperature, style, input, file=file)
+    if style == "boom" and os.path.exists("broken"):
+        raise RunAborted("down")
+    return "right" if temperature == 0 else f"wrong {style}"
+
+async def other(*, input, temperature=0.0):
+    return "right"
+
+def rigid(*, input):
+    return "right"
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """The module of the targets."""
+    name = f"exp_{abs(hash(request.node.name)):x}"
+    (tmp_path / f"{name}.py").write_text(CODE)
+    for file, number in (("easy", 3), ("hard", 4)):
+        rows = [{"id": f"{file}{n}", "input": f"{file} {n}"} for n in range(number)]
+        (tmp_path / f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return name
+
+
+def written(folder: Path, experiment: str, more: str = "") -> None:
+    common = f'scorers = ["contains(expected=right)"]\nout = "out"\n{more}\n'
+    (folder / "e.toml").write_text(f"{common}[experiment]\n{experiment}\n")
+
+
+def calls(folder: Path) -> list[str]:
+    return (folder / "calls").read_text().splitlines() if (folder / "calls").exists() else []
+
+
+def cells(folder: Path) -> dict[str, float]:
+    found = {file.parent.name: json.loads(file.read_text()) for file in sorted(folder.glob("out/*/summary.json"))}
+    return {name: summary["scorers"][0]["mean"] for name, summary in found.items()}
+
+
+def test_every_combination_is_a_run_with_a_folder_and_a_row(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    targets = f'targets = ["{app}:agent", {{ name = "next", address = "{app}:other", version = "2" }}]\n'
+    written(tmp_path, f'data = ["easy.jsonl", "hard.jsonl"]\n{targets}parameters.temperature = [0.0, 0.7]')
+    done = evalstone("run", "e.toml", "-q")
+    assert done.returncode == 0, done.stderr
+    assert cells(tmp_path) == {
+        "agent,temperature=0.0,easy": 1.0,
+        "agent,temperature=0.0,hard": 1.0,
+        "agent,temperature=0.7,easy": 0.0,
+        "agent,temperature=0.7,hard": 0.0,
+        "next,temperature=0.0,easy": 1.0,
+        "next,temperature=0.0,hard": 1.0,
+        "next,temperature=0.7,easy": 1.0,
+        "next,temperature=0.7,hard": 1.0,
+    }
+    assert len(calls(tmp_path)) == 14
+    assert done.stderr == f"Target code: {tmp_path / app}.py\n"
+    identities = {json.loads(file.read_text())["target"]["identity"] for file in tmp_path.glob("out/*/summary.json")}
+    assert f"{app}:agent(temperature=0.7)" in identities
+    assert f"{app}:other(temperature=0.0)@2" in identities
+    assert all(name in done.stdout for name in cells(tmp_path))
+    compare = next(line for line in done.stdout.splitlines() if line.startswith("evalstone compare") and "easy" in line)
+    compared = evalstone(*compare.split()[1:])
+    assert compared.returncode == 0, compared.stderr
+
+
+def test_a_dry_run_and_json_name_the_cells(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    written(tmp_path, f'data = ["easy.jsonl", "hard.jsonl"]\ntargets = ["{app}:agent"]')
+    done = evalstone("run", "e.toml", "--dry-run", "--trials", "2")
+    assert done.returncode == 0, done.stderr
+    assert "Target calls: 6" in done.stdout
+    assert "Target calls: 8" in done.stdout
+    assert calls(tmp_path) == []
+    done = evalstone("run", "e.toml", "--json", "-q")
+    assert {name: run["dataset"]["samples"] for name, run in json.loads(done.stdout).items()} == {"easy": 3, "hard": 4}
+
+
+def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
+    evalstone: Evalstone, app: str, tmp_path: Path
+) -> None:
+    written(tmp_path, f'data = "easy.jsonl"\ntargets = ["{app}:agent"]\nparameters.style = ["a", "boom", "c"]')
+
+    def run() -> Done:
+        return evalstone("run", "e.toml", "-q")
+
+    for total in (9, 18):
+        (tmp_path / "broken").touch()
+        assert run().returncode == 3
+        assert 3 < len(calls(tmp_path)) <= total
+        first = len([line for line in calls(tmp_path) if " a " in line])
+        (tmp_path / "broken").unlink()
+        assert run().returncode == 0
+        assert len([line for line in calls(tmp_path) if " a " in line]) == first == total // 3
+        assert len([line for line in calls(tmp_path) if " c " in line]) == total // 3
+    assert len(cells(tmp_path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("experiment", "more", "problem"),
+    [
+        (
+            'targets = ["APP:agent"]\nparameter.x = [1]\ndata = "easy.jsonl"',
+            "",
+            "unknown key in [experiment]",
+        ),
+        ('targets = []\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more values"),
+        ('targets = [3]\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more values, not"),
+        ('targets = ["APP:agent"]\ndata = [1]', 'data = "easy.jsonl"', "[experiment] data must be a list"),
+        ('data = "easy.jsonl"\nparameters.x = [1]', "", "parameters are those of a target; name one with target"),
+        ('data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.heat = [1]', "", "unknown parameter 'heat'"),
+        ('data = "easy.jsonl"\ntargets = ["APP:rigid"]\nparameters.heat = [1]', "", "unknown parameter 'heat'"),
+        ('data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.input = ["x"]', "", "the parameter input is set by"),
+        (
+            'data = "easy.jsonl"\ntargets = ["APP:agent", "APP:agent"]',
+            "",
+            "two cells of the experiment are called",
+        ),
+        (
+            'data = "easy.jsonl"\ntargets = ["APP:agent"]',
+            'target = "APP:rigid"',
+            "has a target and [experiment]",
+        ),
+        ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'html = "x.html"', "--html can't be used with an experiment"),
+        ('data = "easy.jsonl"\ntargets = ["APP:agent", "APP:none"]', "", "has no none"),
+        ('targets = ["APP:agent"]', "", "the key data is missing"),
+    ],
+)
+def test_a_wrong_table_is_refused_before_anything_is_called(
+    evalstone: Evalstone, app: str, tmp_path: Path, experiment: str, more: str, problem: str
+) -> None:
+    written(tmp_path, experiment.replace("APP", app), more.replace("APP", app))
+    done = evalstone("run", "e.toml", "-q")
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert calls(tmp_path) == []
