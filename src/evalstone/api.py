@@ -42,8 +42,9 @@ class AsScorer(Protocol):
         ...
 
 
-ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | AsScorer"
-"""A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, or a Scorer."""
+ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | Callable[..., Any] | AsScorer"
+"""A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, a Scorer, or a
+function of sample fields."""
 JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
 """A name such as "lexical" or "openai/gpt-5.1", a table of settings, or a Judge."""
 

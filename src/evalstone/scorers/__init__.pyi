@@ -10,6 +10,8 @@ from evalstone.scorers.agents.trajectories import TrajectoryWeights as Trajector
 from evalstone.scorers.base import ContextScorer as ContextScorer
 from evalstone.scorers.base import Scorer as Scorer
 from evalstone.scorers.custom import CustomScorer as CustomScorer
+from evalstone.scorers.custom.function import FunctionScorer as FunctionScorer
+from evalstone.scorers.custom.function import scorer as scorer
 from evalstone.scorers.custom.geval import GEval as GEval
 from evalstone.scorers.custom.llm_classifier import LLMClassifier as LLMClassifier
 from evalstone.scorers.custom.pipeline import NotScorable as NotScorable

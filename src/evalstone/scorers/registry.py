@@ -94,7 +94,7 @@ SCORERS = Registry(
 TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "geval": "custom.geval.GEval"})
 """Kinds of scorer that a table fills in: {"kind": "llm_classifier", "name": "polite", "question": "…"}."""
 
-OWN_CODE = "to score with code of your own, derive a class from evalstone.Scorer"
+OWN_CODE = "to score with code of your own, write a function of sample fields, or derive a class from evalstone.Scorer"
 
 
 def parse_scorers(specs: object) -> tuple[Scorer, ...]:
@@ -105,7 +105,7 @@ def parse_scorers(specs: object) -> tuple[Scorer, ...]:
 
 
 def parse_scorer(spec: object) -> Scorer:
-    """Return a scorer from its name, a name with parameters, a table, a Scorer, a Scorer class or an evaluator.
+    """Return a scorer from its name, maybe with parameters, a table, a Scorer or its class, a function or an evaluator.
 
     `faithfulness`, `context_relevance(scale=10)`, `contains(expected=Oslo)` (bare words are strings),
     {"name": "faithfulness", "scale": 10}, {"kind": "llm_classifier", "name": "polite", "question": "…"}, or
@@ -124,6 +124,8 @@ def parse_scorer(spec: object) -> Scorer:
         if ":" in spec.partition("(")[0]:
             return imported(spec)[0]
         return _build(*_parsed(spec))
+    if callable(cast(object, spec)) and not isinstance(spec, type):
+        return _function_scorer(spec)
     if not isinstance(spec, Mapping):
         kind = type(cast(object, spec)).__name__
         raise ConfigError(f"a scorer is a name, a table, a Scorer or an evaluator, not {kind}; {OWN_CODE}")
@@ -155,9 +157,21 @@ def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
         if beside is not None and beside.is_file() and not beside.samefile(file := _file(module) or os.devnull):
             problem += f"; {name} is the installed {file}, which comes before {beside}: rename yours"
         raise ConfigError(problem) from error
+    if callable(scorer) and not isinstance(scorer, Scorer | type):
+        try:
+            scorer = _function_scorer(scorer)
+        except ConfigError as error:
+            raise ConfigError(f"{path} is not a scorer: {error}") from None
     if not isinstance(scorer, Scorer):
         raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}; {OWN_CODE}")
     return scorer, _file(module)
+
+
+def _function_scorer(function: Any) -> Scorer:
+    """A function as a scorer. Raises ConfigError for one that can't be one."""
+    from evalstone.scorers.custom.function import FunctionScorer  # noqa: PLC0415 - most scorers are no functions
+
+    return FunctionScorer(function)
 
 
 class _Folder:
