@@ -216,7 +216,7 @@ def exports() -> str:
     lines = set(rest.splitlines())
     for path in SCORERS.paths.values():
         module, _, name = path.rpartition(".")
-        if module != "checks":
+        if not module.startswith("checks."):
             lines.add(f"from evalstone.scorers.{module} import {name} as {name}")
     return f"{comment}\n\n" + "\n".join(sorted(lines)) + "\n"
 

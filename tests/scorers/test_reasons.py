@@ -21,6 +21,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "tool_not_called": {"tool": "search"},
     "tool_order": {"tools": ("search",)},
     "max_tool_calls": {"limit": 1},
+    "json_schema": {"schema": {"type": "object"}},
+    "embedding_similarity": {"embedder": lambda texts: [[1.0, 2.0], [2.0, 1.0]]},  # type: ignore[misc]
 }
 
 

@@ -29,6 +29,10 @@ MADE: Mapping[str, tuple[Check, str]] = {
     "similarity": (checks.similarity("Paris", threshold=0.5), "similarity(expected='Paris', threshold=0.5)"),
     "tool_order": (checks.tool_order(["a", "b"]), "tool_order(tools=['a', 'b'])"),
     "no_tool_calls": (checks.no_tool_calls(), "no_tool_calls()"),
+    "numeric_match": (checks.numeric_match(42, tolerance=0.5), "numeric_match(expected=42, tolerance=0.5)"),
+    "choice": (checks.choice("B", letters="ABCD"), "choice(expected=B, letters=ABCD)"),
+    "json_valid": (checks.json_valid(fenced=True), "json_valid(fenced=True)"),
+    "json_schema": (checks.json_schema({"type": "object"}), "json_schema(schema={type: object})"),
 }
 CHECKS = {name: SCORERS[name] for name, path in SCORERS.paths.items() if path.startswith("checks.")}
 every = pytest.mark.parametrize(("check", "spelt"), MADE.values(), ids=MADE)
