@@ -155,6 +155,7 @@ def serving(behaviour: Behaviour = obliging) -> Generator[Server]:
     async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
         application = web.Application(client_max_size=50_000_000)
         application.router.add_post("/v1/chat/completions", server.handle)
+        application.router.add_post("/v1/embeddings", server.handle)
         runner = web.AppRunner(application, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

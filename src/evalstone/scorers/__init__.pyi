@@ -21,6 +21,7 @@ from evalstone.scorers.custom.pipeline import SoFar as SoFar
 from evalstone.scorers.custom.pipeline import not_scorable as not_scorable
 from evalstone.scorers.custom.rubric import Criterion as Criterion
 from evalstone.scorers.custom.rubric import Rubric as Rubric
+from evalstone.scorers.pairwise import Pairwise as Pairwise
 from evalstone.scorers.rag.claims import ContextRecall as ContextRecall
 from evalstone.scorers.rag.claims import FactualCorrectness as FactualCorrectness
 from evalstone.scorers.rag.claims import Faithfulness as Faithfulness
@@ -55,6 +56,8 @@ from evalstone.scorers.text import CodeScorer as CodeScorer
 from evalstone.scorers.text import PairScorer as PairScorer
 from evalstone.scorers.text.alignment import InstructionAlignment as InstructionAlignment
 from evalstone.scorers.text.alignment import PromptAlignment as PromptAlignment
+from evalstone.scorers.text.embedding_similarity import Embedder as Embedder
+from evalstone.scorers.text.embedding_similarity import EmbeddingSimilarity as EmbeddingSimilarity
 from evalstone.scorers.text.similarity import ContentSimilarity as ContentSimilarity
 from evalstone.scorers.text.similarity import F1Tokens as F1Tokens
 from evalstone.scorers.text.similarity import Levenshtein as Levenshtein
