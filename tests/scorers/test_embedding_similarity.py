@@ -171,6 +171,28 @@ def test_an_endpoint_in_trouble_is_asked_again():
         assert len(server.requests) == 2
 
 
+def test_a_text_that_the_endpoint_finds_too_long_fails_and_only_this_sample():
+    message = "This model's maximum context length is 8192 tokens, however you requested 20000 tokens"
+
+    def behaviour(request: dict[str, Any], number: int) -> Any:
+        if any(len(text) > 10_000 for text in request["input"]):
+            return Response(status=400, body={"error": {"message": message}})
+        return embedded(request, number)
+
+    samples = [{"output": "long " * 10_000, "reference": "a"}, *SAMPLES[:1]]
+    with serving(behaviour) as server:
+        run = evaluate(samples, EmbeddingSimilarity(EmbeddingModel("vllm/e", base_url=server.url)), ledger=None)
+    assert (run["embedding_similarity"].scored, run["embedding_similarity"].failed) == (1, 1)
+
+
+def test_a_model_is_identified_by_what_changes_its_vectors_and_not_by_its_key():
+    model = EmbeddingModel("openai/x", api_key="sk-secret", timeout=1)
+    assert model.identity == EmbeddingModel("openai/x").identity == "embeddings(openai/x)"
+    assert "sk-secret" not in repr(model) + EmbeddingSimilarity(model).signature
+    others = [EmbeddingModel("openai/x", dimensions=5), EmbeddingModel("openai/x", base_url="http://127.0.0.1:1/v1")]
+    assert len({model.identity, ModelJudge("openai/x").identity, *(other.identity for other in others)}) == 4
+
+
 def test_an_embedding_model_answers_no_question():
     with serving(embedded) as server:
         model = EmbeddingModel("vllm/embed", base_url=server.url)

@@ -105,6 +105,20 @@ def test_documents_with_scores_are_ranked_and_ties_are_broken_as_by_trec_eval():
     assert value(Mrr(), {"a": 1, "X": 1.0}, RELEVANT) == 1
 
 
+def test_lists_and_grades_may_be_written_as_json():
+    assert value(Mrr(), '["x", "a"]', ' {"a": 2}') == 0.5
+    failed = outcome(Mrr(), "[x, a]", ["a"])
+    assert isinstance(failed, Failed)
+    assert failed.error == "mrr: retrieved must be a list of ids, or numbers by id, not '[x, a]'"
+
+
+def test_the_first_ten_count_unless_another_number_is_given():
+    ranked = [str(number) for number in range(20)]
+    assert value(RecallAtK(), ranked, ["9", "10"]) == 0.5
+    assert value(HitRateAtK(), ranked, ["10"]) == 0
+    assert value(Mrr(), ranked, ["10"]) == 1 / 11
+
+
 def test_ids_are_compared_as_text():
     assert value(RecallAtK(), [7, "8"], {"7": 1, "8": 1}) == 1
     assert value(RecallAtK(), ["07"], [7]) == 0

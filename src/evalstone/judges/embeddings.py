@@ -23,12 +23,13 @@ from evalstone.judges.providers.base import (
 from evalstone.judges.settings import Range
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.questions.embeddings import CompareEmbeddings
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import Usage
 
 if TYPE_CHECKING:
     from evalstone.judges.providers.openai_compatible import Endpoint
 
-FOREIGN = ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs")
+FOREIGN = ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
 """The settings of a language model that an embedding model can't take."""
 
 
@@ -54,6 +55,11 @@ class EmbeddingModel(ModelJudge):
     def identity(self) -> str:
         shortened = "" if self.dimensions is None else f", dimensions={self.dimensions}"
         return f"embeddings({super().identity}{shortened})"
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        # The window is that of each text, not of both. The endpoint refuses a longer one.
+        return DEFAULT_LIMITS
 
     def check(self) -> None:
         if not self.url:

@@ -6,6 +6,8 @@ each. No judge is asked; `context_precision` and `context_recall` ask one where 
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -45,13 +47,21 @@ class Ranking:
 
 def ranking(retrieved: object, relevant: object, min_grade: float) -> Ranking:
     """What was retrieved, by the judgments. Raises OutcomeError for data of another form."""
-    ids = _ranked(retrieved)
-    judged = _grades(relevant)
+    ids = _ranked(_parsed(retrieved))
+    judged = _grades(_parsed(relevant))
     grades = {key: grade for key, grade in judged.items() if grade > 0 and grade >= min_grade}
     left, gains = dict(grades), list[float]()
     for key in ids:
         gains.append(left.pop(key, 0.0))
     return Ranking(tuple(gains), tuple(sorted(grades.values(), reverse=True)), tuple(left)[:MOST_IDS])
+
+
+def _parsed(value: object) -> object:
+    """A list or an object that is written as JSON, as in a cell of a CSV file; anything else as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 def _ranked(retrieved: object) -> list[str]:
@@ -105,8 +115,9 @@ class RetrievalScorer(CodeScorer, ABC):
     """A measure of a ranked list against relevance judgments.
 
     The sample's metadata has `retrieved`, a list of ids from rank 1 on, or a score for each id; and `relevant`, a list
-    of ids, or a grade for each. Of equal scores the greater id comes first, as in trec_eval. A document that is
-    retrieved twice keeps both ranks, and counts at the first. Ids are compared as text.
+    of ids, or a grade for each; either may be written as JSON, in a CSV file. Of equal scores the greater id comes
+    first, as in trec_eval. A document that is retrieved twice keeps both ranks, and counts at the first. Ids are
+    compared as text.
 
     Attributes:
         min_grade: The lowest grade that counts as relevant; grades of 0 and less never do.

@@ -43,6 +43,8 @@ from tests.fakes import outcome_of, score_of
         "First I thought that the answer is A. The answer is B.",
         "Let me think.\n\nB",
         "Choice [B]",
+        "Antwort: B",
+        "A passt nicht.\n答案：(B)。",
     ],
 )
 def test_a_choice_is_read_however_it_is_stated(answer: str):

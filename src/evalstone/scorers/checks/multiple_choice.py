@@ -27,9 +27,10 @@ def _patterns(letters: str) -> tuple[re.Pattern[str], ...]:
         rf"\b(?i:answer|choice|option|boxed)(?i: (?:is|was|would be|should be|must be))?(?: ?[:=-] ?| ?\n| )?"
         rf"(?i:(?:the )?(?:option|choice|letter) )?{choice}(?! is (?:not|in|wrong|false)\b)"
         rf"|(?<!\w){choice} is (?:the )?(?:correct|right|best)\b"
+        rf"|[:：] ?{choice}[.。]?$"
     )
     return (
-        re.compile(statement),
+        re.compile(statement, re.MULTILINE),
         re.compile(rf"^\W{{0,9}}(?i:option |choice )?({either})\W{{0,9}}$", re.MULTILINE),
         re.compile(rf"\A[^\w(\[{{]{{0,9}}(?:{bracketed}|({upper})[).:,\n]|({either})\))(?! ?(?:and|or|,|&|/))"),
         re.compile(bracketed),
@@ -41,7 +42,8 @@ def choice_in(text: str, letters: str) -> str | None:
 
     The first of these that the answer has decides:
 
-    1. statements ("the answer is B", "Answer: (b)", "option C", "B is correct", a box in LaTeX): the last one;
+    1. statements ("the answer is B", "option C", "B is correct", a line that ends with ": (b)", a box in LaTeX): the
+       last one;
     2. lines that are nothing but a choice ("B", "(b).", "**B**"), if they agree;
     3. a choice at the very beginning, with a bracket, a period or a colon ("B) Paris");
     4. choices in brackets, if they agree.
@@ -80,10 +82,11 @@ class Choice(TextCheck):
         choice = 1 if the choice of the answer is the one that is expected, else 0
 
     The expected choice is `expected`, or without it that of the sample's reference. A choice is read from the first of:
-    the last statement ("the answer is B", "Answer: (b)", "option C", "B is correct", a box in LaTeX); lines that are
-    nothing but a choice; a choice at the very beginning ("B) Paris"); choices in brackets. An answer without a choice,
-    or that names several without a statement, gets 0. Lower-case letters count in brackets and on lines of their own.
-    Undefined if no choice can be read from the reference, such as one that has the text of a choice. No judge call.
+    the last statement ("the answer is B", "option C", "B is correct", a line that ends with ": (b)", a box in LaTeX);
+    lines that are nothing but a choice; a choice at the very beginning ("B) Paris"); choices in brackets. An answer
+    without a choice, or that names several without a statement, gets 0. Lower-case letters count in brackets and on
+    lines of their own. Undefined if no choice can be read from the reference, such as one that has the text of a
+    choice. No judge call.
 
     Attributes:
         expected: The choice for all samples; by default that of each sample's reference.

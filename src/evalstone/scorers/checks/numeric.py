@@ -21,6 +21,8 @@ WHICH: tuple[Which, ...] = ("last", "first", "any", "only")
 MOST_DIGITS = 4000
 """Of one number, its power of ten included. Python itself reads no more than 4,300."""
 _GROUPING = "'’\u00a0\u202f\u2009"
+_LATEX_FRACTION = re.compile(r"(?<!\d)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
+_LATEX_SIGNS = (("{,}", ","), ("\\,", ","), ("\\%", "%"))
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _MINUS = "-−–"
 
@@ -58,15 +60,19 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
     """The numbers of a text, in order.
 
     A number may have groups of three digits (1,234; 1'234; no-break spaces), decimals (.5), a sign, a currency sign
-    ($5), a unit or a per cent sign after it, and a power of ten (1e3, 1 × 10^3, 1 × 10³); 3/4 is a fraction. Digits of
-    any script count. None are words (five, infinity), and digits in a word (B2, GPT-4), a version (1.2.3), a date with
-    slashes or another power (10²).
+    ($5), a unit or a per cent sign after it, and a power of ten (1e3, 1 × 10^3, 1 × 10³); 3/4 is a fraction. LaTeX's
+    \\frac{3}{4}, 1{,}234 and 50\\% are read too. Digits of any script count. None are words (five, infinity), and
+    digits in a word (B2, GPT-4), a version (1.2.3), a date with slashes or another power (10²).
 
     Args:
         text: What to read.
         decimal: The decimal sign, "." or ","; the other one groups.
         percent: Read 50% as 0.5; otherwise the sign is ignored.
     """
+    if "\\" in text or "{" in text:
+        text = _LATEX_FRACTION.sub(r"\1/\2", text)
+        for written, meant in _LATEX_SIGNS:
+            text = text.replace(written, meant)
     return [Number(match[0].strip(), _value(match, percent)) for match in _pattern(decimal).finditer(text)]
 
 
@@ -109,9 +115,9 @@ class NumericMatch(TextCheck):
 
     The expected number is `expected`, or without it the only number in the sample's reference. Numbers are compared
     exactly, not as floats: 0.3 is 0.30, and 1.1 lies within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "3/4"
-    and "5 kg" are numbers; "50%" is 0.5; "five" and "1.2.3" are not, and units are not compared. A list without
-    spaces whose parts have three digits (1,234) is one number. 0 if the answer has no number, or one of over 4,000
-    digits. Undefined if the reference has no number, or several. No judge call.
+    and "5 kg" are numbers; "50%" is 0.5; "five" and "1.2.3" are not. Units and words such as "million" are not looked
+    at. A list without spaces whose parts have three digits (1,234) is one number. 0 if the answer has no number, or
+    one of over 4,000 digits. Undefined if the reference has no number, or several. No judge call.
 
     Attributes:
         expected: The number for all samples, or a text with it; by default each sample's reference.
