@@ -60,7 +60,7 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
     """The numbers of a text, in order.
 
     A number may have groups of three digits (1,234; 1'234; no-break spaces), decimals (.5), a sign, a currency sign
-    ($5), a unit or a per cent sign after it, and a power of ten (1e3, 1 × 10^3, 1 × 10³); 3/4 is a fraction. LaTeX's
+    ($5), a unit or a percent sign after it, and a power of ten (1e3, 1 × 10^3, 1 × 10³); 3/4 is a fraction. LaTeX's
     \\frac{3}{4}, 1{,}234 and 50\\% are read too. Digits of any script count. None are words (five, infinity), and
     digits in a word (B2, GPT-4), a version (1.2.3), a date with slashes or another power (10²).
 
@@ -126,7 +126,7 @@ class NumericMatch(TextCheck):
         which: The number of the answer that counts: the "last" one, the "first", "any", or the "only" one, which fails
             an answer with several.
         decimal: The decimal sign, "." or ","; the other one groups digits by three.
-        percent: Read 50% as 0.5; otherwise per cent signs are ignored.
+        percent: Read 50% as 0.5; otherwise percent signs are ignored.
     """
 
     name = "numeric_match"
