@@ -23,7 +23,6 @@ from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
-from evalstone.scorers.code_identity import is_own_code
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 if TYPE_CHECKING:
@@ -165,8 +164,7 @@ async def ascore(
         each.check()
     (used,) = plan.scorers
     # A scorer of evalstone in code asks nothing, and opening a ledger takes longer than it does.
-    asks = bool(used.questions) or is_own_code(type(used))
-    async with open_session(plan.judge, *used.judges, ledger=ledger if asks else None) as session:
+    async with open_session(plan.judge, *used.judges, ledger=ledger if used.may_ask else None) as session:
         return await score_sample(used, next(iter(plan.dataset)), session)
 
 

@@ -121,6 +121,16 @@ def test_a_model_embeds_both_texts_in_one_request_and_is_asked_once(tmp_path: Pa
         assert all("embedding" not in (step.reply or "") for record in run for step in record.steps)
 
 
+def test_a_single_sample_is_paid_for_once_too(tmp_path: Path):
+    with serving(embedded) as server:
+        scorer = EmbeddingSimilarity(EmbeddingModel("vllm/embed", base_url=server.url))
+        for _ in range(2):
+            assert score(scorer, output="a", reference="d", ledger=tmp_path / "ledger.db").value == 0
+        assert len(server.requests) == 1
+    assert scorer.may_ask
+    assert not EmbeddingSimilarity(table).may_ask
+
+
 def test_a_model_is_named_as_text_or_as_a_table():
     named = parse_scorer("embedding_similarity(embedder='openai/text-embedding-3-small')")
     assert named == EmbeddingSimilarity("openai/text-embedding-3-small")

@@ -48,8 +48,8 @@ from evalstone.scorers.retrieval import Map as Map
 from evalstone.scorers.retrieval import Mrr as Mrr
 from evalstone.scorers.retrieval import NdcgAtK as NdcgAtK
 from evalstone.scorers.retrieval import PrecisionAtK as PrecisionAtK
-from evalstone.scorers.retrieval import RPrecision as RPrecision
 from evalstone.scorers.retrieval import RecallAtK as RecallAtK
+from evalstone.scorers.retrieval import RPrecision as RPrecision
 from evalstone.scorers.safety import Bias as Bias
 from evalstone.scorers.safety import Toxicity as Toxicity
 from evalstone.scorers.text import CodeScorer as CodeScorer

@@ -163,6 +163,11 @@ class Scorer(ABC):
         """Whether it asks the run's judge."""
         return bool(self.questions) and self.judge is None
 
+    @property
+    def may_ask(self) -> bool:
+        """Whether scoring may ask a judge. Code that is not part of evalstone may."""
+        return bool(self.questions or self.judges or self.explain) or is_own_code(type(self))
+
     @functools.cached_property
     def signature(self) -> str:
         """Name, changed parameters, fingerprints and version: `faithfulness(scale=10; 5c1d77b2, 9a0e41c3)@1`.

@@ -17,10 +17,11 @@ import pytest
 
 from evalstone import evaluate, score, scorer
 from evalstone.errors import ConfigError
-from evalstone.judges import ScriptedJudge
+from evalstone.judges import ModelJudge, ScriptedJudge
 from evalstone.questions import ListStatements
 from evalstone.scorers import FunctionScorer, parse_scorer
 from evalstone.types import SAMPLE_FIELDS, Failed, Message, Score, Skipped
+from tests.serving import serving
 
 SAMPLES = [{"output": "one two", "reference": "one two"}, {"output": "three", "reference": "four"}]
 
@@ -167,6 +168,26 @@ def test_a_function_may_ask_a_judge():
 
 
 FIELDS = r"the parameters of a scorer's function are sample fields \(input, output, context, reference, .*\); "
+
+
+def test_what_a_function_asks_is_stored_wherever_it_asks_it(tmp_path: Path):
+    async def elsewhere(ask: Any, text: str) -> int:
+        return len(await ask(ListStatements(answer=text)))
+
+    helpers = [elsewhere]
+
+    @scorer
+    async def indirect(ask: Any, *, output: str) -> float:
+        return 1 / (1 + await helpers[0](ask, output))
+
+    assert indirect.may_ask
+    assert not parse_scorer(brevity).may_ask
+    with serving() as server:
+        judge = ModelJudge("vllm/m", base_url=server.url)
+        for _ in range(2):
+            record = score(indirect, output="It is late and dark.", judge=judge, ledger=tmp_path / "ledger.db")
+            assert record.value is not None
+        assert len(server.requests) == 1
 
 
 def typo(outptu: str) -> int:

@@ -81,6 +81,10 @@ class FunctionScorer(CustomScorer):
             raise ConfigError(f"{label}; it has none")
         return parameters
 
+    @property
+    def may_ask(self) -> bool:
+        return super().may_ask or "ask" in inspect.signature(self.function).parameters
+
     def description(self) -> str:
         return (inspect.getdoc(self.function) or "").partition("\n")[0] or self.name
 

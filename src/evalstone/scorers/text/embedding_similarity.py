@@ -63,11 +63,17 @@ class EmbeddingSimilarity(Scorer):
             expected = "a model such as openai/text-embedding-3-small, an EmbeddingModel or a function of texts"
             raise ConfigError(f"{self.name}: embedder must be {expected}, not {type(embedder).__name__}")
         object.__setattr__(self, "embedder", embedder)
+        if isinstance(embedder, EmbeddingModel):
+            object.__setattr__(self, "questions", (CompareEmbeddings,))
 
     @property
     def judges(self) -> tuple[Judge, ...]:
         own = (self.embedder,) if isinstance(self.embedder, EmbeddingModel) else ()
         return (*super().judges, *own)
+
+    @property
+    def asks_shared_judge(self) -> bool:
+        return False
 
     def changed_parameters(self) -> Iterator[tuple[str, Any]]:
         for name, value in super().changed_parameters():
