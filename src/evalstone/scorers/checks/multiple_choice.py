@@ -11,7 +11,7 @@ from evalstone.scorers.base import require_text, shortened
 from evalstone.scorers.checks.base import TextCheck
 from evalstone.types import Score, Skipped
 
-_MARKUP = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\b|[\\*_`$~#>]")
+_MARKUP = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\b|[\\*_`$~#>\"“”]")
 _SPACES = re.compile(r"[^\S\n]+")
 
 
@@ -24,9 +24,10 @@ def _patterns(letters: str) -> tuple[re.Pattern[str], ...]:
     bare = rf"({upper})(?![\w'’]|\.\d)(?!(?<=[AI]) (?!because|since|as\b|and\b|is\b)[a-z])"
     choice = rf"(?:{bracketed}|{bare})"
     statement = (
-        rf"\b(?i:answer|choice|option|boxed)(?i: (?:is|was|would be|should be|must be))?(?: ?[:=-] ?| ?\n| )?"
-        rf"(?i:(?:the )?(?:option|choice|letter) )?{choice}(?! is (?:not|in|wrong|false)\b)"
-        rf"|(?<!\w){choice} is (?:the )?(?:correct|right|best)\b"
+        rf"\b(?<!not )(?<!n't )(?i:answer|choice|option|boxed|choose|pick|select)"
+        rf"(?i: (?:is|was|would be|should be|must be))?(?: ?[:=-] ?| ?\n| )?"
+        rf"(?i:(?:the )?(?:option|choice|letter) )?{choice}(?! is (?:not|incorrect|wrong|false)\b)"
+        rf"|(?<!\w){choice} is (?:the )?(?:correct|right|best|answer)\b"
         rf"|[:：] ?{choice}[.。]?$"
     )
     return (
@@ -42,8 +43,8 @@ def choice_in(text: str, letters: str) -> str | None:
 
     The first of these that the answer has decides:
 
-    1. statements ("the answer is B", "option C", "B is correct", a line that ends with ": (b)", a box in LaTeX): the
-       last one;
+    1. statements ("the answer is B", "option C", "I pick B", "B is correct", a line that ends with ": (b)", a box in
+       LaTeX): the last one;
     2. lines that are nothing but a choice ("B", "(b).", "**B**"), if they agree;
     3. a choice at the very beginning, with a bracket, a period or a colon ("B) Paris");
     4. choices in brackets, if they agree.
