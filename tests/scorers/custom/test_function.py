@@ -60,7 +60,7 @@ def test_a_decorated_function_can_still_be_called():
 def test_a_default_makes_a_field_optional_and_a_blank_one_is_absent():
     assert isinstance(same, FunctionScorer)
     assert same.required_fields == ("output",)
-    assert score(same, output="nothing").value == 1
+    assert score(same, output="nothing").outcome == Score(1, 1, "True", [])
     assert score(same, output="nothing", reference=" ").value == 1
     assert score(same, output=" ").outcome == Skipped("the output is blank")
     assert score(same, reference="x").outcome == Skipped("same needs output")
@@ -284,6 +284,8 @@ def test_scorers_of_functions_can_be_pickled():
     plain = parse_scorer(brevity)
     assert pickle.loads(pickle.dumps(plain)) == plain == parse_scorer(brevity)
     assert hash(plain) == hash(parse_scorer(brevity))
+    partial = scorer(name="part")(functools.partial(brevity))
+    assert pickle.loads(pickle.dumps(partial)).name == "part"
 
 
 def test_a_function_is_named_by_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

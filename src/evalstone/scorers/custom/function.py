@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
@@ -111,7 +112,10 @@ class FunctionScorer(CustomScorer):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         module, name = getattr(self.function, "__module__", ""), getattr(self.function, "__qualname__", "")
-        if "<locals>" not in name and _named(module, name) is self:  # decorated: the name is the scorer's
+        value: Any = sys.modules.get(module)
+        for part in name.split("."):
+            value = getattr(value, part, None)
+        if value is self:  # decorated: the name is the scorer's, so that pickle doesn't find the function under it
             return _named, (module, name)
         return super().__reduce__()
 
