@@ -76,7 +76,7 @@ def test_anything_else_is_not(output: str, why: str):
 
 def test_a_single_code_fence_around_all_of_it_may_be_accepted():
     fenced = checks.json_valid(fenced=True)
-    for output in ("```json\n{}\n```", "  ```\n[1]\n``` \n", "{}"):
+    for output in ("```json\n{}\n```", "  ```\n[1]\n``` \n", "{}", "```json\r\n{\n\n}\n  ```"):
         assert value(fenced, output) == 1
     for output in ("Here:\n```json\n{}\n```", "```json\n{}\n```\n```json\n{}\n```", "```\n```", "``` {} ```"):
         assert value(fenced, output) == 0
@@ -85,6 +85,11 @@ def test_a_single_code_fence_around_all_of_it_may_be_accepted():
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), st.lists))
 def test_what_python_writes_is_json(data: Any):
     assert value(checks.json_valid(), json.dumps(data)) == 1
+
+
+def test_an_unclosed_fence_takes_linear_time():
+    for output in ("```\n" + " " * 500_000, "```\n" + "\n" * 500_000, "`" * 500_000, " " * 500_000 + "```"):
+        assert value(checks.json_valid(fenced=True), output) == 0
 
 
 def test_a_schema_allows_or_names_the_place():

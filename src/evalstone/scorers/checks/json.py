@@ -22,7 +22,6 @@ from evalstone.types import Score, Skipped
 MOST_ERRORS = 10
 """Of an answer that doesn't fit, in the evidence."""
 _LONG = 4000
-_FENCED = re.compile(r"\s*```[^\n`]*\n(.*?)\n?[^\S\n]*```\s*", re.DOTALL)
 
 
 def read_json(text: str) -> Any:
@@ -43,6 +42,13 @@ def _whole(digits: str) -> int | Decimal:
     return int(digits) if len(digits) < _LONG else Decimal(digits)  # Python refuses longer ones
 
 
+def _unfenced(text: str) -> str:
+    """What stands between a Markdown code fence on the first line and one on the last; else the text as it is."""
+    lines = text.strip().split("\n")
+    fenced = len(lines) > 1 and lines[0].startswith("```") and "`" not in lines[0][3:] and lines[-1].strip() == "```"
+    return "\n".join(lines[1:-1]) if fenced else text
+
+
 @dataclass(frozen=True, kw_only=True)
 class JsonCheck(Check, ABC):
     """A check of an answer that should be JSON. A blank answer is none.
@@ -57,8 +63,7 @@ class JsonCheck(Check, ABC):
 
     def read(self, output: str) -> Any:
         """The value in an answer. Raises ValueError where it is no JSON."""
-        fence = _FENCED.fullmatch(output) if self.fenced else None
-        return read_json(fence[1] if fence else output)
+        return read_json(_unfenced(output) if self.fenced else output)
 
 
 @dataclass(frozen=True, kw_only=True)
