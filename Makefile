@@ -4,7 +4,7 @@ SHELL := /bin/sh
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 RUN := $(UV) run --quiet --frozen --no-sync
 
-EXTRAS := pandas,parquet,polars,postgres,providers
+EXTRAS := metrics,pandas,parquet,polars,postgres,providers
 NEWER := $(or $(shell command -v python3.13 >/dev/null 2>&1 && python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null),$(wildcard $(shell pyenv root 2>/dev/null)/versions/3.13*/bin/python3.13))
 # The tests that a change of Python or of a dependency can break; the rest needs running once.
 QUICK := tests --ignore tests/test_docs.py --ignore tests/parity --ignore tests/cli \

@@ -20,6 +20,7 @@ from evalstone.scorers import (
     Completeness,
     ContentSimilarity,
     KeywordCoverage,
+    Levenshtein,
     RougeL,
     TextualDifference,
     ToneConsistency,
@@ -34,7 +35,7 @@ VOCABULARY = (
 WORDS = VOCABULARY.split()
 
 SCORERS: tuple[CodeScorer, ...] = (
-    ContentSimilarity(method="edits"),
+    Levenshtein(ignore_case=True, ignore_whitespace=True),
     TextualDifference(),
     KeywordCoverage(),
     RougeL(compare_to="input"),
@@ -45,7 +46,7 @@ SCORERS: tuple[CodeScorer, ...] = (
     TextualDifference(definition="mastra_0_13"),
 )
 MANY_WORDS: tuple[CodeScorer, ...] = (
-    ContentSimilarity(method="edits"),
+    Levenshtein(ignore_case=True, ignore_whitespace=True),
     TextualDifference(),
     KeywordCoverage(),
     RougeL(compare_to="input"),
@@ -89,7 +90,8 @@ def measure(scorers: Sequence[CodeScorer], left: Sequence[str], right: Sequence[
     """Print a line for each scorer."""
     for scorer in scorers:
         share = 20 if scorer.signature in SLOW else 1
-        columns: dict[str, Sequence[str]] = {"input": left[::share], "output": right[::share]}
+        texts = left[::share]
+        columns: dict[str, Sequence[str]] = {"input": texts, "reference": texts, "output": right[::share]}
         given = {name: columns[name] for name in scorer.required_fields}
         seconds, made = best(lambda s=scorer, g=given: s.score_columns(**g))
         values = [outcome.value for outcome in made if isinstance(outcome, Score)]

@@ -216,9 +216,15 @@ def exports() -> str:
     lines = set(rest.splitlines())
     for path in SCORERS.paths.values():
         module, _, name = path.rpartition(".")
-        if module != "checks":
+        if not module.startswith("checks."):
             lines.add(f"from evalstone.scorers.{module} import {name} as {name}")
-    return f"{comment}\n\n" + "\n".join(sorted(lines)) + "\n"
+    return f"{comment}\n\n" + "\n".join(sorted(lines, key=import_order)) + "\n"
+
+
+def import_order(line: str) -> tuple[str, bool, str]:
+    """The key that sorts imports as ruff does: by module, then classes before functions."""
+    module, _, name = line.partition(" import ")
+    return module, name[:1].islower(), name.casefold()
 
 
 def main() -> int:

@@ -125,6 +125,9 @@ from evalstone.scorers import (
 from evalstone.scorers import (
     not_scorable as not_scorable,
 )
+from evalstone.scorers import (
+    scorer as scorer,
+)
 from evalstone.types import (
     ExpectedStep as ExpectedStep,
 )

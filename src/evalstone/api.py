@@ -23,7 +23,6 @@ from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
-from evalstone.scorers.code_identity import is_own_code
 from evalstone.targets import Target, parse_target
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
@@ -43,8 +42,9 @@ class AsScorer(Protocol):
         ...
 
 
-ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | AsScorer"
-"""A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, or a Scorer."""
+ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | Callable[..., Any] | AsScorer"
+"""A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, a Scorer, or a
+function of sample fields."""
 TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | Target"
 """A function, an address such as "my_app:agent", a table of settings, or a Target."""
 JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
@@ -176,8 +176,7 @@ async def ascore(
         each.check()
     (used,) = plan.scorers
     # A scorer of evalstone in code asks nothing, and opening a ledger takes longer than it does.
-    asks = bool(used.questions) or is_own_code(type(used))
-    async with open_session(plan.judge, *used.judges, ledger=ledger if asks else None) as session:
+    async with open_session(plan.judge, *used.judges, ledger=ledger if used.may_ask else None) as session:
         return await score_sample(used, next(iter(plan.dataset)), session)
 
 

@@ -15,41 +15,55 @@ from evalstone import checks
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.scorers import (
+    Bleu,
+    Chrf,
     CodeScorer,
     Completeness,
     ContentSimilarity,
+    F1Tokens,
     KeywordCoverage,
+    Levenshtein,
     PairScorer,
     RougeL,
+    Ter,
     TextualDifference,
     ToneConsistency,
 )
-from evalstone.scorers.text import collapsed, pieces, units, unspaced
+from evalstone.scorers.text import pieces, units, unspaced
 from evalstone.types import Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, python
 
-PAIRS: tuple[PairScorer, ...] = (
+PAIRS: tuple[CodeScorer, ...] = (
+    Bleu(),
+    Chrf(word_order=2),
     Completeness(),
     ContentSimilarity(),
-    ContentSimilarity(method="edits"),
+    F1Tokens(),
     KeywordCoverage(),
+    Levenshtein(),
     RougeL(),
+    Ter(),
     TextualDifference(),
     TextualDifference(definition="mastra_0_13"),
 )
 TEXTS = [None, "", " ", "Paris", "paris is in France.", "It is not good. It is bad!", "東京", "😀"]
 
 
-def sample(scorer: PairScorer, text: str | None, output: str | None) -> Sample:
-    fields: dict[str, Any] = {scorer.compare_to: text, "output": output}
+def other(scorer: CodeScorer) -> str:
+    """The field of the text that the answer is compared with."""
+    return scorer.compare_to if isinstance(scorer, PairScorer) else "reference"
+
+
+def sample(scorer: CodeScorer, text: str | None, output: str | None) -> Sample:
+    fields: dict[str, Any] = {other(scorer): text, "output": output}
     return Sample(**fields)
 
 
 @pytest.mark.parametrize("scorer", PAIRS, ids=lambda scorer: scorer.signature)
-def test_columns_give_what_the_samples_give_one_by_one(scorer: PairScorer):
+def test_columns_give_what_the_samples_give_one_by_one(scorer: CodeScorer):
     pairs = [(left, right) for left in TEXTS for right in TEXTS]
     columns: dict[str, list[str | None]] = {
-        scorer.compare_to: [left for left, _ in pairs],
+        other(scorer): [left for left, _ in pairs],
         "output": [right for _, right in pairs],
     }
     alone = [outcome_of(scorer, sample(scorer, left, right), []) for left, right in pairs]
@@ -59,7 +73,7 @@ def test_columns_give_what_the_samples_give_one_by_one(scorer: PairScorer):
 
 @pytest.mark.parametrize("scorer", PAIRS, ids=lambda scorer: scorer.signature)
 @given(text=st.text(max_size=30), output=st.text(max_size=30))
-def test_any_two_texts_have_a_score_on_the_scale_or_a_reason_for_none(scorer: PairScorer, text: str, output: str):
+def test_any_two_texts_have_a_score_on_the_scale_or_a_reason_for_none(scorer: CodeScorer, text: str, output: str):
     outcome = outcome_of(scorer, sample(scorer, text, output), [])
     assert isinstance(outcome, Skipped) or (isinstance(outcome, Score) and 0 <= outcome.value <= 1)
     assert outcome.reason
@@ -119,8 +133,6 @@ def test_code_units_are_those_of_utf_16():
 
 def test_white_space_is_that_of_javascript():
     assert unspaced("a\ufeffb \u0085") == "ab\u0085"
-    assert collapsed(" a\t\u2003b  ") == "a b"
-    assert collapsed("a b") == "a b"
     assert pieces("a\x1cb c") == ["a\x1cb", "c"]
     assert pieces("a  b c") == ["a", "b", "c"]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError
 from evalstone.scorers import ContentSimilarity
-from evalstone.scorers.text.similarity import dice, edit_similarity
+from evalstone.scorers.text.similarity import dice
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import outcome_of, score_of
 
@@ -28,7 +28,6 @@ def test_a_bigram_counts_as_often_as_both_texts_have_it():
 
 def test_white_space_is_left_out_before_bigrams_are_counted():
     assert value("night fall", "nightfall\n") == 1
-    assert value("night fall", "nightfall", ignore_whitespace=False) == 1
 
 
 def test_case_is_ignored_unless_it_is_asked_for():
@@ -46,20 +45,10 @@ def test_an_emoji_is_two_characters():
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
-def test_both_measures_lie_between_zero_and_one_and_are_the_same_both_ways_round(left: str, right: str):
-    for measure in (dice, edit_similarity):
-        assert 0 <= measure(left, right) <= 1
-        assert measure(left, right) == measure(right, left)
-        assert measure(left, left) == 1
-
-
-def test_three_edits_of_seven_characters_leave_four_sevenths():
-    assert value("sitting", "kitten", method="edits") == pytest.approx(4 / 7)
-
-
-def test_runs_of_white_space_count_as_one_space_in_edits_unless_they_are_asked_for():
-    assert value("a  b", "a\nb", method="edits") == 1
-    assert value("a  b", "a\nb", method="edits", ignore_whitespace=False) == pytest.approx(1 / 2)
+def test_it_lies_between_zero_and_one_and_is_the_same_both_ways_round(left: str, right: str):
+    assert 0 <= dice(left, right) <= 1
+    assert dice(left, right) == dice(right, left)
+    assert dice(left, left) == 1
 
 
 def test_a_blank_text_is_skipped():
@@ -88,9 +77,7 @@ def test_the_score_stands_on_its_scale():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"method": "dice"}, "method must be 'bigrams' or 'edits', not 'dice'"),
         ({"ignore_case": "no"}, "ignore_case must be True or False, not 'no'"),
-        ({"ignore_whitespace": 1}, "ignore_whitespace must be True or False, not 1"),
         ({"compare_to": "context"}, "compare_to must be 'input' or 'reference', not 'context'"),
     ],
 )

@@ -33,18 +33,27 @@ from tests.fakes import outcome_of, python, record_of
 from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, passages_of
 from tests.serving import resolved
 
-MADE_ALONE = {name: kind for name, kind in SCORERS.items() if not SCORERS.paths[name].startswith("checks.")}
+MADE_ALONE = {
+    name: kind
+    for name, kind in SCORERS.items()
+    if not SCORERS.paths[name].startswith("checks.") and name != "embedding_similarity"
+}
 """The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
 
 FAMILIES = (
-    "alignment", "claims", "context_ranking", "context_relevance", "graded", "safety", "similarity", "statements",
-    "tool_calls", "trajectories", "word_coverage",
+    "alignment", "claims", "context_ranking", "context_relevance", "graded", "retrieval", "safety", "similarity",
+    "statements", "tool_calls", "trajectories", "translation", "word_coverage",
 )  # fmt: skip
 """The modules that hold several scorers."""
 
+NEEDED = {"metadata": "retrieved and relevant in metadata"}
+"""How a scorer names a field of which it needs entries."""
+
 every = pytest.mark.parametrize("kind", MADE_ALONE.values(), ids=MADE_ALONE)
 countable = pytest.mark.parametrize(
-    "kind", [kind for kind in MADE_ALONE.values() if not issubclass(kind, GradedScorer)], ids=lambda kind: kind.name
+    "kind",
+    [kind for kind in MADE_ALONE.values() if not issubclass(kind, GradedScorer)],
+    ids=lambda kind: kind.name,
 )
 """The scorers whose number of judge calls does not depend on the sample or a parameter."""
 asking = pytest.mark.parametrize(
@@ -153,7 +162,7 @@ def some_reply(draw: st.DrawFn, question: Question[Any]) -> str:
 @every
 def test_a_scorer_is_listed_under_its_name_and_can_be_made_without_parameters(kind: type[Scorer]):
     assert SCORERS[kind().name] is kind
-    assert re.fullmatch("[a-z][a-z_]*", kind.name)
+    assert re.fullmatch("[a-z][a-z0-9_]*", kind.name)
 
 
 @every
@@ -225,7 +234,7 @@ def test_a_signature_names_the_prompts_that_are_asked(kind: type[Scorer]):
 def test_signatures_are_the_same_in_every_process():
     code = (
         "from evalstone.scorers import SCORERS\n"
-        "kinds = [kind for name, kind in SCORERS.items() if 'checks.' not in SCORERS.paths[name]]\n"
+        f"kinds = [SCORERS[name] for name in {list(MADE_ALONE)}]\n"
         "print(*(kind(scale=0.3).signature for kind in kinds), sep='|')"
     )
     here = "|".join(kind(scale=0.3).signature for kind in MADE_ALONE.values())
@@ -239,7 +248,7 @@ def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kin
         absent = (name, *STANDS_IN.get(name, ()))
         sample = Sample(**{key: value for key, value in FULL.items() if key not in absent})
         record, judge = record_of(kind(), sample, lambda _: pytest.fail("asked"))
-        assert record.outcome == Skipped(f"{kind.name} needs {name}")
+        assert record.outcome == Skipped(f"{kind.name} needs {NEEDED.get(name, name)}")
         assert judge.asked == []
         assert record.steps == ()
 
@@ -247,7 +256,8 @@ def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kin
 @every
 def test_a_sample_without_any_field_is_told_all_that_is_needed(kind: type[Scorer]):
     outcome = outcome_of(kind(), Sample(), [])
-    assert outcome == Skipped(f"{kind.name} needs {joined(kind().required_fields)}")
+    needed = [NEEDED.get(name, name) for name in kind().required_fields]
+    assert outcome == Skipped(f"{kind.name} needs {joined(needed)}")
 
 
 @every
@@ -510,8 +520,11 @@ def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
 
 ROOT = Path(evalstone.scorers.__file__).parent
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
-SHARED = {"base", "code_identity", "definitions", "other_systems", "registry", "agents", "custom", "rag", "text"}
-"""Modules that hold what scorers share. `checks` uses `text`, and no other scorer."""
+SHARED = {
+    *("base", "code_identity", "definitions", "other_systems", "registry"),
+    *("agents", "checks.base", "custom", "rag", "text"),
+}
+"""Modules that hold what scorers share. The checks use `text` as well."""
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if file not in ("__init__.py", "registry.py")])
@@ -532,7 +545,8 @@ def test_every_file_holds_scorers_or_what_they_share():
     shared = {
         f"{name}.py" for name in ("base", "code_identity", "definitions", "other_systems", "registry", "__init__")
     }
-    shared |= {f"{name}/__init__.py" for name in ("agents", "custom", "rag", "text")} | {"custom/pipeline.py"}
+    shared |= {f"{name}/__init__.py" for name in ("agents", "checks", "custom", "rag", "text")}
+    shared |= {"checks/base.py", "custom/function.py", "custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared
 
 

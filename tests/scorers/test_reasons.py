@@ -24,6 +24,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "latency": {"limit": 1},
     "cost": {"limit": 1},
     "tokens": {"limit": 1},
+    "json_schema": {"schema": {"type": "object"}},
+    "embedding_similarity": {"embedder": lambda texts: [[1.0, 2.0], [2.0, 1.0]]},  # type: ignore[misc]
 }
 
 

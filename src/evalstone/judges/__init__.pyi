@@ -6,6 +6,7 @@ from evalstone.judges.cascade import CascadeFit as CascadeFit
 from evalstone.judges.cascade import LabeledQuestion as LabeledQuestion
 from evalstone.judges.composite import Panel as Panel
 from evalstone.judges.composite import SelfConsistency as SelfConsistency
+from evalstone.judges.embeddings import EmbeddingModel as EmbeddingModel
 from evalstone.judges.lexical import LexicalJudge as LexicalJudge
 from evalstone.judges.logging import LoggingJudge as LoggingJudge
 from evalstone.judges.model import ModelJudge as ModelJudge

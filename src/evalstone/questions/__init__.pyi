@@ -25,6 +25,8 @@ from evalstone.questions.harm import JudgeOpinions as JudgeOpinions
 from evalstone.questions.harm import ListOpinions as ListOpinions
 from evalstone.questions.harm import OpinionVerdict as OpinionVerdict
 from evalstone.questions.harm import ToxicityVerdict as ToxicityVerdict
+from evalstone.questions.preference import ComparePair as ComparePair
+from evalstone.questions.preference import Preference as Preference
 from evalstone.questions.relevance import FindUsefulPassages as FindUsefulPassages
 from evalstone.questions.relevance import JudgePassageStatements as JudgePassageStatements
 from evalstone.questions.relevance import PassageRating as PassageRating

@@ -163,6 +163,11 @@ class Scorer(ABC):
         """Whether it asks the run's judge."""
         return bool(self.questions) and self.judge is None
 
+    @property
+    def may_ask(self) -> bool:
+        """Whether scoring may ask a judge. Code that is not part of evalstone may."""
+        return bool(self.questions or self.judges or self.explain) or is_own_code(type(self))
+
     @functools.cached_property
     def signature(self) -> str:
         """Name, changed parameters, fingerprints and version: `faithfulness(scale=10; 5c1d77b2, 9a0e41c3)@1`.
@@ -341,6 +346,11 @@ def _questions(kind: type[Scorer]) -> tuple[type[Question[Any]], ...]:
     return tuple(_named_questions(cast(FunctionType, kind.score), kind, ()))
 
 
+def questions_of(function: FunctionType) -> tuple[type[Question[Any]], ...]:
+    """The kinds of question that a function asks, read from its code, each once."""
+    return tuple(dict.fromkeys(_named_questions(function, Scorer, ())))
+
+
 def _named_questions(
     function: FunctionType, owner: type[Scorer], callers: tuple[FunctionType, ...]
 ) -> Iterator[type[Question[Any]]]:
@@ -386,7 +396,7 @@ def brief(value: Any) -> str:
         return _function_name(value)
     if isinstance(value, float):
         return text if float(text := f"{value:g}") == value else repr(value)
-    if isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | int | str):
         return str(value)
     return content_hash(value)[:8]
 

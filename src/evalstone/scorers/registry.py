@@ -47,8 +47,11 @@ SCORERS = Registry(
         "answer_relevancy": "rag.statements.AnswerRelevancy",
         "answer_similarity": "rag.statements.AnswerSimilarity",
         "bias": "safety.Bias",
+        "bleu": "text.translation.Bleu",
+        "choice": "checks.multiple_choice.Choice",
+        "chrf": "text.translation.Chrf",
         "completeness": "text.word_coverage.Completeness",
-        "contains": "checks.Contains",
+        "contains": "checks.texts.Contains",
         "content_similarity": "text.similarity.ContentSimilarity",
         "context_position": "rag.context_ranking.ContextPosition",
         "context_precision": "rag.context_ranking.ContextPrecision",
@@ -56,36 +59,51 @@ SCORERS = Registry(
         "context_relevance": "rag.context_relevance.ContextRelevance",
         "context_statement_relevancy": "rag.context_relevance.ContextStatementRelevancy",
         "context_usage": "rag.context_relevance.ContextUsage",
-        "cost": "checks.Cost",
-        "exact_match": "checks.ExactMatch",
+        "cost": "checks.calls.Cost",
+        "embedding_similarity": "text.embedding_similarity.EmbeddingSimilarity",
+        "exact_match": "checks.texts.ExactMatch",
+        "f1_tokens": "text.similarity.F1Tokens",
         "fact_check": "rag.graded.FactCheck",
         "factual_correctness": "rag.claims.FactualCorrectness",
         "faithfulness": "rag.claims.Faithfulness",
         "hallucination": "rag.claims.Hallucination",
+        "hit_rate_at_k": "retrieval.HitRateAtK",
         "instruction_alignment": "text.alignment.InstructionAlignment",
+        "json_schema": "checks.json.JsonSchema",
+        "json_valid": "checks.json.JsonValid",
         "keyword_coverage": "text.word_coverage.KeywordCoverage",
-        "latency": "checks.Latency",
-        "max_tool_calls": "checks.MaxToolCalls",
+        "latency": "checks.calls.Latency",
+        "levenshtein": "text.similarity.Levenshtein",
+        "map": "retrieval.Map",
+        "max_tool_calls": "checks.tools.MaxToolCalls",
+        "mrr": "retrieval.Mrr",
         "multi_turn_judge": "agents.multi_turn_judge.MultiTurnJudge",
-        "no_tool_calls": "checks.NoToolCalls",
-        "no_tool_errors": "checks.NoToolErrors",
+        "ndcg_at_k": "retrieval.NdcgAtK",
+        "no_tool_calls": "checks.tools.NoToolCalls",
+        "no_tool_errors": "checks.tools.NoToolErrors",
         "noise_sensitivity": "rag.noise_sensitivity.NoiseSensitivity",
-        "not_contains": "checks.NotContains",
+        "not_contains": "checks.texts.NotContains",
+        "numeric_match": "checks.numeric.NumericMatch",
+        "pairwise": "pairwise.Pairwise",
+        "precision_at_k": "retrieval.PrecisionAtK",
         "prompt_alignment": "text.alignment.PromptAlignment",
-        "regex": "checks.Regex",
+        "r_precision": "retrieval.RPrecision",
+        "recall_at_k": "retrieval.RecallAtK",
+        "regex": "checks.texts.Regex",
         "relevancy_check": "rag.graded.RelevancyCheck",
         "rouge_l": "text.similarity.RougeL",
         "rubric": "custom.rubric.Rubric",
-        "similarity": "checks.Similarity",
+        "similarity": "checks.texts.Similarity",
         "summarization": "text.summarization.Summarization",
+        "ter": "text.translation.Ter",
         "textual_difference": "text.similarity.TextualDifference",
-        "tokens": "checks.Tokens",
+        "tokens": "checks.calls.Tokens",
         "tone_consistency": "text.tone_consistency.ToneConsistency",
         "tool_call_accuracy": "agents.tool_calls.ToolCallAccuracy",
         "tool_call_appropriateness": "agents.tool_calls.ToolCallAppropriateness",
-        "tool_called": "checks.ToolCalled",
-        "tool_not_called": "checks.ToolNotCalled",
-        "tool_order": "checks.ToolOrder",
+        "tool_called": "checks.tools.ToolCalled",
+        "tool_not_called": "checks.tools.ToolNotCalled",
+        "tool_order": "checks.tools.ToolOrder",
         "toxicity": "safety.Toxicity",
         "trajectory_accuracy": "agents.trajectories.TrajectoryAccuracy",
         "trajectory_judge": "agents.trajectories.TrajectoryJudge",
@@ -97,7 +115,7 @@ SCORERS = Registry(
 TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "geval": "custom.geval.GEval"})
 """Kinds of scorer that a table fills in: {"kind": "llm_classifier", "name": "polite", "question": "…"}."""
 
-OWN_CODE = "to score with code of your own, derive a class from evalstone.Scorer"
+OWN_CODE = "to score with code of your own, write a function of sample fields, or derive a class from evalstone.Scorer"
 
 
 def parse_scorers(specs: object) -> tuple[Scorer, ...]:
@@ -108,7 +126,7 @@ def parse_scorers(specs: object) -> tuple[Scorer, ...]:
 
 
 def parse_scorer(spec: object) -> Scorer:
-    """Return a scorer from its name, a name with parameters, a table, a Scorer, a Scorer class or an evaluator.
+    """Return a scorer from its name, maybe with parameters, a table, a Scorer or its class, a function or an evaluator.
 
     `faithfulness`, `context_relevance(scale=10)`, `contains(expected=Oslo)` (bare words are strings),
     {"name": "faithfulness", "scale": 10}, {"kind": "llm_classifier", "name": "polite", "question": "…"}, or
@@ -127,6 +145,8 @@ def parse_scorer(spec: object) -> Scorer:
         if ":" in spec.partition("(")[0]:
             return imported(spec)[0]
         return _build(*_parsed(spec))
+    if callable(cast(object, spec)) and not isinstance(spec, type):
+        return _function_scorer(spec)
     if not isinstance(spec, Mapping):
         kind = type(cast(object, spec)).__name__
         raise ConfigError(f"a scorer is a name, a table, a Scorer or an evaluator, not {kind}; {OWN_CODE}")
@@ -158,9 +178,21 @@ def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
         if beside is not None and beside.is_file() and not beside.samefile(file := _file(module) or os.devnull):
             problem += f"; {name} is the installed {file}, which comes before {beside}: rename yours"
         raise ConfigError(problem) from error
+    if callable(scorer) and not isinstance(scorer, Scorer | type):
+        try:
+            scorer = _function_scorer(scorer)
+        except ConfigError as error:
+            raise ConfigError(f"{path} is not a scorer: {error}") from None
     if not isinstance(scorer, Scorer):
         raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}; {OWN_CODE}")
     return scorer, _file(module)
+
+
+def _function_scorer(function: Any) -> Scorer:
+    """A function as a scorer. Raises ConfigError for one that can't be one."""
+    from evalstone.scorers.custom.function import FunctionScorer  # noqa: PLC0415 - most scorers are no functions
+
+    return FunctionScorer(function)
 
 
 class _Folder:

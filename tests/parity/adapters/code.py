@@ -33,16 +33,13 @@ def completeness(case: Case) -> Adapted:
 
 def content_similarity(case: Case) -> Adapted:
     options = case["options"]
-    scorer = ContentSimilarity(
-        ignore_case=options.get("ignoreCase", True), ignore_whitespace=options.get("ignoreWhitespace", True)
-    )
-    return scorer, joined(case), []
+    return ContentSimilarity(ignore_case=options.get("ignoreCase", True)), joined(case), []
 
 
 def content_similarity_without_merged_options(case: Case) -> Adapted:
     """Where one option is given, the newer package takes the other one as off."""
     options = case["options"]
-    both = {"ignoreCase": False, "ignoreWhitespace": False, **options} if options else options
+    both = {"ignoreCase": False, **options} if options else options
     return content_similarity({**case, "options": both})
 
 

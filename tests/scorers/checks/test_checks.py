@@ -32,6 +32,10 @@ MADE: Mapping[str, tuple[Check, str]] = {
     "latency": (checks.latency(2.5), "latency(limit=2.5)"),
     "cost": (checks.cost(0.05), "cost(limit=0.05)"),
     "tokens": (checks.tokens(4000), "tokens(limit=4000)"),
+    "numeric_match": (checks.numeric_match(42, tolerance=0.5), "numeric_match(expected=42, tolerance=0.5)"),
+    "choice": (checks.choice("B", letters="ABCD"), "choice(expected=B, letters=ABCD)"),
+    "json_valid": (checks.json_valid(fenced=True), "json_valid(fenced=True)"),
+    "json_schema": (checks.json_schema({"type": "object"}), "json_schema(schema={type: object})"),
 }
 CHECKS = {name: SCORERS[name] for name, path in SCORERS.paths.items() if path.startswith("checks.")}
 every = pytest.mark.parametrize(("check", "spelt"), MADE.values(), ids=MADE)

@@ -122,6 +122,22 @@ class PairScorer(CodeScorer, ABC):
         return self.compare(present[self.compare_to], output) if isinstance(present, dict) else present
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReferenceScorer(CodeScorer, ABC):
+    """A scorer in code that compares the answer with the reference. A blank answer is scored like any other."""
+
+    required_fields = ("reference", "output")
+    reads_blank = ("output",)
+
+    @abstractmethod
+    def compare(self, reference: str, output: str) -> Score | Skipped:
+        """Return the score of an answer against a reference that is not blank."""
+
+    def score(self, *, output: str, reference: str) -> Score | Skipped:
+        present = self.present({"reference": reference, "output": output})
+        return self.compare(reference, output) if isinstance(present, dict) else present
+
+
 def units(text: str) -> str:
     """The text with every code unit as its own character: a character beyond U+FFFF becomes its two surrogates."""
     return text if text.isascii() else _ASTRAL.sub(_surrogates, text)
@@ -145,13 +161,6 @@ def spaced(text: str) -> str:
 def unspaced(text: str) -> str:
     """The text without any white space."""
     return text.replace(" ", "") if _has_plain_spaces_only(text) else _SPACE.sub("", text)
-
-
-def collapsed(text: str) -> str:
-    """The text with one space for each run of white space, and none at its ends."""
-    if _has_plain_spaces_only(text) and "  " not in text:
-        return text.strip(" ")
-    return " ".join(pieces(text))
 
 
 def _has_plain_spaces_only(text: str) -> bool:

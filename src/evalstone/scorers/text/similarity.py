@@ -1,17 +1,20 @@
-"""Content similarity, textual difference and ROUGE L: how alike two texts are in wording, in code."""
+"""How alike two texts are in wording, in code: bigrams, edits, subsequences, ROUGE L, words in common."""
 
 from __future__ import annotations
 
 import functools
+import re
+import string
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
+from evalstone._core.display import count
 from evalstone._core.text import words
-from evalstone.scorers.base import require_choice
 from evalstone.scorers.definitions import Defined, Definition
-from evalstone.scorers.text import CompareTo, PairScorer, check_lengths, collapsed, dice, units
+from evalstone.scorers.text import CompareTo, PairScorer, ReferenceScorer, check_lengths, dice, units
 from evalstone.types import Score, Skipped
 
 MOST_CHARACTERS = 40_000_000_000
@@ -30,32 +33,20 @@ def _distances() -> Any:
     return distance
 
 
-def edit_similarity(left: str, right: str) -> float:
-    """1 - edit distance / length of the longer text; two empty texts are equal. Raises OutcomeError for long texts."""
-    left, right = units(left), units(right)
-    check_lengths(left, right, MOST_CHARACTERS)
-    longer = max(len(left), len(right))
-    return 1.0 - _distances().Levenshtein.distance(left, right) / longer if longer else 1.0
-
-
 @dataclass(frozen=True, kw_only=True)
 class ContentSimilarity(PairScorer):
     """How much of its wording the answer shares with the input or the reference.
 
         content similarity = 2 · bigrams in both texts / bigrams of the one and the other
-            with method="edits": 1 - insertions, deletions and replacements / characters of the longer text
         range [0, scale], higher is better
 
     A bigram is a pair of adjacent characters; each counts as often as it occurs, and white space is left out. Equal
-    texts have 1; otherwise a text of one character has 0. Edits depend on the order of words, as bigrams hardly do,
-    and are much faster; Failed if the product of the lengths exceeds 40 billion. Characters are UTF-16 code units.
-    Undefined when either text is blank. No judge call.
-    Source: Dice 1945, Levenshtein 1966; @mastra/evals counts bigrams the same way.
+    texts have 1; otherwise a text of one character has 0. It hardly depends on the order of words; `levenshtein` does.
+    Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
+    Source: Dice 1945; @mastra/evals counts the same way.
 
     Attributes:
-        method: Compare "bigrams" or "edits".
         ignore_case: Compare in lower case.
-        ignore_whitespace: For edits, take each run of white space as one space.
     """
 
     name = "content_similarity"
@@ -67,22 +58,64 @@ class ContentSimilarity(PairScorer):
     )
     advice = "It looks at letters, not at meaning: a good paraphrase is low. For meaning, use a scorer with a judge."
 
-    method: Literal["bigrams", "edits"] = "bigrams"
     ignore_case: bool = True
-    ignore_whitespace: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice(self, "method", ("bigrams", "edits"))
 
     def compare(self, text: str, output: str) -> Score:
         if self.ignore_case:
             text, output = text.lower(), output.lower()
-        if self.method == "bigrams":
-            return Score(dice(text, output) * self.scale, self.scale, "Bigrams in common.")
+        return Score(dice(text, output) * self.scale, self.scale, "Bigrams in common.")
+
+
+@dataclass(frozen=True)
+class Edits:
+    """The edits that make the answer of the reference, and the characters of the longer text."""
+
+    edits: int
+    characters: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levenshtein(ReferenceScorer):
+    """How few edits it takes to make the answer of the reference, by their length.
+
+        levenshtein = 1 - insertions, deletions and replacements / characters of the longer text
+        range [0, scale], higher is better: it is the distance turned into a similarity
+
+    Characters are Unicode code points, compared as they are: é as one code point differs from e with an accent. The
+    evidence has the distance itself. A blank answer has 0. Failed if the product of both lengths exceeds 40 billion.
+    Undefined when the reference is blank. No judge call.
+    Source: Levenshtein 1966, divided by the longer length as in autoevals and ragas.
+
+    Attributes:
+        ignore_case: Compare in lower case.
+        ignore_whitespace: Take each run of white space as one space, and none at the ends.
+    """
+
+    name = "levenshtein"
+    interpretation = (
+        (0.9, "nearly the same text"),
+        (0.6, "one was made from the other"),
+        (0.3, "what unrelated texts of one language often have"),
+        (0.0, "different texts"),
+    )
+    advice = (
+        "It counts letters in order: the same sentences in another order are low. For words, use rouge_l or f1_tokens."
+    )
+
+    ignore_case: bool = False
+    ignore_whitespace: bool = False
+
+    def compare(self, reference: str, output: str) -> Score:
+        if self.ignore_case:
+            reference, output = reference.lower(), output.lower()
         if self.ignore_whitespace:
-            text, output = collapsed(text), collapsed(output)
-        return Score(edit_similarity(text, output) * self.scale, self.scale, "Edits from one text to the other.")
+            reference, output = " ".join(reference.split()), " ".join(output.split())
+        if not output.strip():
+            output = ""
+        check_lengths(reference, output, MOST_CHARACTERS)
+        result = Edits(_distances().Levenshtein.distance(reference, output), max(len(reference), len(output)))
+        reason = f"{count(result.edits, 'edit')}; the longer text has {count(result.characters, 'character')}."
+        return Score((1 - result.edits / result.characters) * self.scale, self.scale, reason, result)
 
 
 def matching_blocks(left: str, right: str) -> float:
@@ -183,4 +216,52 @@ class RougeL(PairScorer):
         check_lengths(other, own, MOST_WORDS, "words")
         result = Overlap(_distances().LCSseq.similarity(other, own), len(own), len(other))
         reason = f"{result.common} words in common, in order, of {result.output_words} and {result.other_words}."
+        return Score(result.f1 * self.scale, self.scale, reason, result)
+
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def squad_tokens(text: str) -> list[str]:
+    """The words of a text as SQuAD compares them.
+
+    In lower case, without the ASCII punctuation, then without a, an and the, split at white space.
+    """
+    return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+
+
+@dataclass(frozen=True, kw_only=True)
+class F1Tokens(ReferenceScorer):
+    """How many words the answer and the reference have in common, in any order.
+
+        precision = words in common / words of the answer
+        recall    = words in common / words of the reference
+        f1 tokens = 2 · precision · recall / (precision + recall)          range [0, scale], higher is better
+
+    Texts are normalized as by SQuAD's script: lower case; no ASCII punctuation, so that "1,234.5" is 12345; no a, an,
+    the; split at white space. Other punctuation stays, and a script written without spaces is one word: use `chrf`
+    there. A word counts as often as both texts have it. 0 for a blank answer. Undefined when no word of the reference
+    is left; SQuAD's script then gives 1 if none of the answer is either, else 0. No judge call.
+    Source: Rajpurkar et al. 2016 (SQuAD).
+    """
+
+    name = "f1_tokens"
+    interpretation = (
+        (0.9, "the same words"),
+        (0.5, "half the words, or all of them among others"),
+        (0.2, "some words in common"),
+        (0.0, "other words; the meaning may be the same"),
+    )
+    advice = (
+        "Low precision: the answer says more than the reference; ask for the bare answer. Low recall: it lacks words."
+    )
+
+    def compare(self, reference: str, output: str) -> Score | Skipped:
+        expected, own = squad_tokens(reference), squad_tokens(output)
+        if not expected:
+            return Skipped("the reference has no words but articles")
+        common = (Counter(expected) & Counter(own)).total()
+        result = Overlap(common, len(own), len(expected))
+        reason = f"{count(common, 'word')} in common, of {len(own)} in the answer and {len(expected)} in the reference."
         return Score(result.f1 * self.scale, self.scale, reason, result)

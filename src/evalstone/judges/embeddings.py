@@ -1,0 +1,162 @@
+"""Models that embed texts, behind an OpenAI-compatible endpoint: `POST /embeddings`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import mul
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
+from evalstone.judges.model import ModelJudge
+from evalstone.judges.providers.base import (
+    PROBE,
+    AccessRefused,
+    ChatMessage,
+    Completion,
+    ModelSettings,
+    Provider,
+    request_timeout,
+)
+from evalstone.judges.settings import Range
+from evalstone.questions.base import BYTES_PER_TOKEN, Question
+from evalstone.questions.embeddings import CompareEmbeddings
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
+from evalstone.types import Usage
+
+if TYPE_CHECKING:
+    from evalstone.judges.providers.openai_compatible import Endpoint
+
+FOREIGN = ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
+"""The settings of a language model that an embedding model can't take."""
+
+
+@dataclass(frozen=True)
+class EmbeddingModel(ModelJudge):
+    """A model that embeds texts, named `provider/model`, such as openai/text-embedding-3-small.
+
+    It answers a single question: how similar two texts are, as the cosine of their embeddings. Both go in one request.
+    Like a judge's answers, the cosines are stored in the ledger, and their cost counts; the vectors are not stored. The
+    settings of `ModelJudge` that concern the reply of a language model are refused.
+    """
+
+    dimensions: Annotated[int | None, Range(1)] = None
+    """The length of the vectors, for models that can shorten them; None leaves it to the model."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        defaults = {name: getattr(ModelJudge, name) for name in FOREIGN}
+        if odd := [name for name, default in defaults.items() if getattr(self, name) != default]:
+            raise ConfigError(f"{self.model}: an embedding model takes no {odd[0]}")
+
+    @property
+    def identity(self) -> str:
+        shortened = "" if self.dimensions is None else f", dimensions={self.dimensions}"
+        return f"embeddings({super().identity}{shortened})"
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        # The window is that of each text, not of both. The endpoint refuses a longer one.
+        return DEFAULT_LIMITS
+
+    def check(self) -> None:
+        if not self.url:
+            endpoint = "an OpenAI-compatible endpoint, such as openai/… or vllm/… with a base_url"
+            raise ConfigError(f"{self.model} can't be asked for embeddings; name a model behind {endpoint}")
+        super().check()
+
+    def provider(self) -> Provider:
+        self.check()
+        from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
+
+        return Embeddings(self, ChatCompletions(self, self.url).endpoint)
+
+
+class Embeddings(Provider):
+    """An embedding model behind an OpenAI-compatible endpoint."""
+
+    def __init__(self, judge: EmbeddingModel, endpoint: Endpoint) -> None:
+        self.judge, self.model = judge, judge.model.partition("/")[2]
+        self.connection = self.endpoint = endpoint
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
+    ) -> Completion:
+        from evalstone.judges.providers.openai_compatible import RequestTimeout  # noqa: PLC0415 - aiohttp
+
+        if not isinstance(question, CompareEmbeddings):
+            raise JudgeDeclined(f"{self.judge.identity} embeds texts; it can't answer {question.kind}")
+        try:
+            (first, second), usage, cost = await self._embedded([question.first, question.second])
+        except RequestTimeout as error:
+            raise request_timeout(error.host, self.judge.timeout, None, busy=error.busy) from None
+        except AccessRefused as error:
+            raise await self.endpoint.refused(self.model, error, self._probe) from None
+        self.endpoint.accepted(self.model)
+        return Completion(json.dumps({"cosine": cosine(first, second)}), usage, cost)
+
+    async def _probe(self) -> tuple[Usage, float | None]:
+        _, usage, cost = await self._embedded([PROBE])
+        return usage, cost
+
+    async def _embedded(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage, float | None]:
+        """The vectors of some texts, and what they took. Raises ProviderError for a reply without them."""
+        from evalstone.judges.providers.openai_compatible import Call, chat_usage  # noqa: PLC0415 - aiohttp
+
+        payload: dict[str, Any] = {"model": self.model, "input": list(texts)}
+        if self.judge.dimensions is not None:
+            payload["dimensions"] = self.judge.dimensions
+        body = json.dumps(payload).encode()
+        content = await self.endpoint.request(Call("POST", "/embeddings", body), len(body) // BYTES_PER_TOKEN)
+        data = self.endpoint.parsed(content)
+        usage, cost = chat_usage(data, self.judge.price)
+        try:
+            return vectors_in(data.get("data"), len(texts)), usage, cost
+        except ValueError as error:
+            raise ProviderError(f"{self.model} sent no embeddings: {error}", usage=usage, cost=cost) from None
+
+
+def vectors_in(data: object, count: int) -> list[list[float]]:
+    """The vectors of a reply, in the order of the texts. Raises ValueError for anything else."""
+    items = cast("list[Any]", data) if isinstance(data, list) else []
+    if len(items) != count or not all(isinstance(item, dict) for item in items):
+        raise ValueError(f"{len(items)} of {count} vectors")
+    if all("index" in item for item in items):
+        by_index = {item["index"]: item for item in items if isinstance(item["index"], int)}
+        if sorted(by_index) != list(range(count)):
+            raise ValueError("the vectors have wrong numbers")
+        items = [by_index[place] for place in range(count)]
+    return as_vectors([item.get("embedding") for item in items], count)
+
+
+def as_vectors(value: Any, count: int) -> list[list[float]]:
+    """Vectors of one length, whatever sequences they are, such as the rows of an array. Raises ValueError otherwise."""
+    try:
+        vectors = [[float(number) for number in vector] for vector in value]
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("a vector is not a list of numbers") from None
+    if len(vectors) != count:
+        raise ValueError(f"{len(vectors)} vectors for {count} texts")
+    if len({len(vector) for vector in vectors}) > 1 or not vectors[0]:
+        raise ValueError(f"the vectors have {', '.join(str(len(vector)) for vector in vectors)} numbers")
+    for vector in vectors:
+        if not all(map(math.isfinite, vector)) or not any(vector):
+            raise ValueError("a vector has no direction: its numbers are all 0, or not finite")
+    return vectors
+
+
+def cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    """The cosine of the angle between two vectors; 1 for equal ones."""
+    if first == second:
+        return 1.0
+    first, second = _scaled(first), _scaled(second)
+    lengths = math.sqrt(math.fsum(map(mul, first, first))) * math.sqrt(math.fsum(map(mul, second, second)))
+    return max(-1.0, min(1.0, math.fsum(map(mul, first, second)) / lengths))
+
+
+def _scaled(vector: Sequence[float]) -> list[float]:
+    """The vector by its largest number, so that no square overflows or vanishes."""
+    largest = max(map(abs, vector))
+    return [number / largest for number in vector]

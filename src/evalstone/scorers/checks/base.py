@@ -1,0 +1,58 @@
+"""What checks share: the full scale or nothing, and comparing an answer with one text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from evalstone.scorers.base import require_text
+from evalstone.scorers.text import CodeScorer
+from evalstone.types import Score, Skipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check(CodeScorer, ABC):
+    """A scorer in code that gives the full scale when a condition holds and 0 when it does not."""
+
+    interpretation = ((1.0, "it holds"), (0.0, "it does not hold"))
+    advice = "Read the answers, or the calls, of the samples that fail."
+
+    def passed(self, holds: bool, reason: str) -> Score:
+        """Return the score of a condition, with the reason."""
+        return Score(self.scale if holds else 0.0, self.scale, reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextCheck(Check, ABC):
+    """A check of the answer against one text: the one given for all samples, or each sample's reference.
+
+    A blank answer is checked like any other: it contains nothing, and matches what it matches.
+
+    Attributes:
+        expected: The text for all samples; by default each sample's reference.
+        ignore_case: Ignore case.
+    """
+
+    constant: ClassVar[str] = "expected"
+    """The field with the text for all samples; None in it stands for the sample's reference."""
+
+    required_fields = ("output", "reference")
+    reads_blank = ("output",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if getattr(self, self.constant) is not None:
+            require_text(self, self.constant)
+            object.__setattr__(self, "required_fields", ("output",))
+
+    @abstractmethod
+    def check(self, output: str, expected: str) -> Score | Skipped:
+        """Return the score of an answer against the text that is expected."""
+
+    def score(self, *, output: str, reference: str | None = None) -> Score | Skipped:
+        present = self.present({"output": output, "reference": reference})
+        if not isinstance(present, dict):
+            return present
+        expected = cast("str | None", getattr(self, self.constant))
+        return self.check(output, present["reference"] if expected is None else expected)

@@ -1,0 +1,118 @@
+"""Checks of what a target's call took: seconds, US dollars, tokens."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+from evalstone._core.display import money
+from evalstone.scorers.base import require_number
+from evalstone.scorers.checks.base import Check
+from evalstone.types import Score, Skipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallCheck(Check, ABC):
+    """A check of the target's call, which `metadata["target"]` describes. Skipped where it does not."""
+
+    reported: ClassVar[str]
+    """What must be told of the call."""
+    limit: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number(self, "limit")
+
+    @abstractmethod
+    def measured(self, call: Mapping[str, Any]) -> object:
+        """Return what the call took; None if that is unknown."""
+
+    @abstractmethod
+    def shown(self, amount: float) -> str:
+        """Return an amount with its unit."""
+
+    def score(self, *, metadata: Mapping[str, Any]) -> Score | Skipped:
+        call = metadata.get("target")
+        amount = self.measured(cast("Mapping[str, Any]", call)) if isinstance(call, Mapping) else None
+        if isinstance(amount, bool) or not isinstance(amount, int | float):
+            return Skipped(f"{self.name} needs {self.reported} of a target's call")
+        reason = f"The answer took {self.shown(amount)}; the limit is {self.shown(self.limit)}."
+        return replace(self.passed(amount <= self.limit, reason), evidence={self.reported: amount})
+
+
+@dataclass(frozen=True)
+class Latency(CallCheck):
+    """Whether the target answered within a number of seconds.
+
+    1 if the call took at most `limit` seconds, else 0; the mean is the share of answers in time. Skipped where no
+    target answered.
+
+    Attributes:
+        limit: The longest time that passes, in seconds.
+    """
+
+    name = "latency"
+    reported = "seconds"
+
+    limit: float
+
+    def measured(self, call: Mapping[str, Any]) -> object:
+        return call.get("seconds")
+
+    def shown(self, amount: float) -> str:
+        return f"{amount:.3g} s"
+
+
+@dataclass(frozen=True)
+class Cost(CallCheck):
+    """Whether the target's answer cost at most an amount.
+
+    1 if the call cost at most `limit` US dollars, else 0; the mean is the share of answers within the amount. Skipped
+    where no target answered, and where it reports no cost. The cost of judge calls is not in it.
+
+    Attributes:
+        limit: The highest cost that passes, in US dollars.
+    """
+
+    name = "cost"
+    reported = "cost"
+
+    limit: float
+
+    def measured(self, call: Mapping[str, Any]) -> object:
+        return call.get("cost")
+
+    def shown(self, amount: float) -> str:
+        return money(amount)
+
+
+@dataclass(frozen=True)
+class Tokens(CallCheck):
+    """Whether the target's answer took at most a number of tokens.
+
+    1 if the call took at most `limit` tokens, input and output together, else 0; the mean is the share of answers
+    within the limit. Skipped where no target answered, and where it reports no tokens.
+
+    Attributes:
+        limit: The highest number of tokens that passes.
+    """
+
+    name = "tokens"
+    reported = "tokens"
+
+    limit: float
+
+    def measured(self, call: Mapping[str, Any]) -> object:
+        match call.get("usage"):
+            case {"input": int(read), "output": int(written)}:
+                return read + written
+            case _:
+                return None
+
+    def shown(self, amount: float) -> str:
+        return f"{amount:,.0f} tokens"
+
+
+latency, cost, tokens = Latency, Cost, Tokens

@@ -1,0 +1,189 @@
+"""Checks of JSON in the answer: whether it can be read, and whether it fits a schema."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import re
+from abc import ABC
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from decimal import Decimal
+from typing import Any, NoReturn, cast
+
+from evalstone._core.json import strict_jsonable
+from evalstone._core.matching import matches
+from evalstone.errors import ConfigError, MissingDependency, OutcomeError
+from evalstone.scorers.base import shortened
+from evalstone.scorers.checks.base import Check
+from evalstone.types import Score, Skipped
+
+MOST_ERRORS = 10
+"""Of an answer that doesn't fit, in the evidence."""
+_LONG = 4000
+
+
+def read_json(text: str) -> Any:
+    """The value that a text is as JSON (RFC 8259). Raises ValueError where it is none, with the place."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_int=_whole)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _whole(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) < _LONG else Decimal(digits)  # Python refuses longer ones
+
+
+def _unfenced(text: str) -> str:
+    """What stands between a Markdown code fence on the first line and one on the last; else the text as it is."""
+    lines = text.strip().split("\n")
+    fenced = len(lines) > 1 and lines[0].startswith("```") and "`" not in lines[0][3:] and lines[-1].strip() == "```"
+    return "\n".join(lines[1:-1]) if fenced else text
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonCheck(Check, ABC):
+    """A check of an answer that should be JSON. A blank answer is none.
+
+    Attributes:
+        fenced: Accept a single Markdown code fence around all of the answer.
+    """
+
+    reads_blank = ("output",)
+
+    fenced: bool = False
+
+    def read(self, output: str) -> Any:
+        """The value in an answer. Raises ValueError where it is no JSON."""
+        return read_json(_unfenced(output) if self.fenced else output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonValid(JsonCheck):
+    """Whether the answer is JSON.
+
+    1 if all of the answer is one JSON value as RFC 8259 defines it, of any type, else 0. White space around it is
+    fine; NaN, Infinity, comments, trailing commas, single quotes and a byte order mark are not, nor is nesting that
+    Python can't read, beyond several hundred levels. Text around the JSON makes it 0. No judge call.
+    """
+
+    name = "json_valid"
+
+    def score(self, *, output: str) -> Score:
+        try:
+            self.read(output)
+        except ValueError as error:
+            return self.passed(False, f"The answer is not JSON: {error}.")
+        return self.passed(True, "The answer is JSON.")
+
+
+@dataclass(frozen=True)
+class SchemaError:
+    """Where an answer doesn't fit the schema, as a path such as $.items[0].price, and why."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True)
+class JsonSchema(JsonCheck):
+    """Whether the answer is JSON that fits a JSON schema.
+
+    1 if all of the answer is JSON, as for `json_valid`, and the schema allows it, else 0. The draft is the one that
+    `$schema` names, by default 2020-12. `format` is an annotation and isn't checked. `$ref` may name a part of the
+    schema itself, or a JSON Schema draft; nothing is fetched. Failed for another reference, and for a `pattern` that
+    takes more than 10 seconds. Requires the extra `metrics` (jsonschema). No judge call.
+
+    Attributes:
+        schema: The schema, as a dictionary.
+    """
+
+    name = "json_schema"
+
+    schema: Mapping[str, Any] = field(hash=False)
+    _: KW_ONLY
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(cast(object, self.schema), Mapping):
+            given = shortened(repr(self.schema), 60)
+            raise ConfigError(f"{self.name}: schema must be a JSON schema as a dictionary, not {given}")
+        try:
+            _validator(self._schema_text)
+        except MissingDependency:
+            raise
+        except ConfigError as error:
+            raise ConfigError(f"{self.name}: {error}") from None
+
+    @functools.cached_property
+    def _schema_text(self) -> str:
+        try:
+            return json.dumps(strict_jsonable(self.schema))
+        except ValueError as error:
+            raise ConfigError(f"{self.name}: schema must have JSON values only: {error}") from None
+
+    def score(self, *, output: str) -> Score | Skipped:
+        try:
+            value = self.read(output)
+        except ValueError as error:
+            return self.passed(False, f"The answer is not JSON: {error}.")
+        try:
+            errors = _errors(_validator(self._schema_text), value)
+        except OutcomeError as error:
+            raise OutcomeError(f"{self.name}: {error}") from None
+        if not errors:
+            return self.passed(True, "The answer fits the schema.")
+        reason = f"The answer does not fit the schema at {errors[0].path}: {errors[0].message}."
+        return Score(0.0, self.scale, reason, errors)
+
+
+@functools.lru_cache(maxsize=64)
+def _validator(schema_text: str) -> Any:
+    """What checks values by a schema. Raises ConfigError for a wrong schema, MissingDependency without jsonschema."""
+    try:
+        from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - optional
+        from jsonschema import SchemaError as WrongSchema  # noqa: PLC0415
+        from jsonschema_specifications import REGISTRY  # noqa: PLC0415
+    except ImportError:
+        raise MissingDependency("jsonschema", "metrics") from None
+    schema = json.loads(schema_text)
+    kind = cast(Any, validators).validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except WrongSchema as error:
+        raise ConfigError(f"schema is not a JSON schema, at {error.json_path}: {shortened(error.message)}") from None
+    # With a registry of its own jsonschema fetches nothing.
+    extend = cast(Any, validators).extend
+    return extend(kind, {"pattern": _check_pattern})(schema, registry=REGISTRY)
+
+
+def _check_pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Exception]:
+    """The keyword `pattern`, with the limit on the time of a match."""
+    if validator.is_type(value, "string") and not matches(re.compile(pattern), value, whole=False):
+        from jsonschema import ValidationError  # noqa: PLC0415 - optional
+
+        yield ValidationError(f"{shortened(repr(value), 60)} does not match {pattern!r}")
+
+
+def _errors(validator: Any, value: Any) -> tuple[SchemaError, ...]:
+    """Where a value does not fit the validator's schema, the first places. Raises OutcomeError where it can't tell."""
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - optional
+
+    try:
+        found: list[Any] = list(itertools.islice(validator.iter_errors(value), MOST_ERRORS))
+    except Unresolvable as error:
+        raise OutcomeError(f"the schema refers to {error.ref}, which is no part of it; nothing is fetched") from None
+    except RecursionError:
+        raise OutcomeError("the schema or the answer is nested too deeply") from None
+    return tuple(SchemaError(shortened(error.json_path), shortened(error.message)) for error in found)
+
+
+json_valid, json_schema = JsonValid, JsonSchema

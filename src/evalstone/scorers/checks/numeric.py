@@ -1,0 +1,202 @@
+"""A check of a number in the answer, and how numbers are read from text."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+from evalstone._core.display import count
+from evalstone.errors import ConfigError
+from evalstone.scorers.base import require_choice, require_number, shortened
+from evalstone.scorers.checks.base import TextCheck
+from evalstone.types import Score, Skipped
+
+Which: TypeAlias = Literal["last", "first", "any", "only"]
+WHICH: tuple[Which, ...] = ("last", "first", "any", "only")
+
+MOST_DIGITS = 4000
+"""Of one number, its power of ten included. Python itself reads no more than 4,300."""
+_GROUPING = "'’\u00a0\u202f\u2009"
+_LATEX_FRACTION = re.compile(r"(?<!\d)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
+_LATEX_SIGNS = (("{,}", ","), ("\\,", ","), ("\\%", "%"))
+_SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_MINUS = "-−–"
+
+
+class Number(NamedTuple):
+    """A number as it is written, and its exact value; None if it has none, or one of more than 4,000 digits."""
+
+    text: str
+    value: Fraction | None
+
+
+@functools.cache
+def _pattern(decimal: str) -> re.Pattern[str]:
+    point, group = re.escape(decimal), re.escape("," if decimal == "." else ".")
+    return re.compile(
+        rf"""
+        (?<![\w.]) (?<!\d/) (?<![^\W\d_][-–])          # not in a word, a version, a date
+        (?P<sign>[-+−–])? (?:[$€£¥]\ ?)? (?P<inner>[-+−–])?
+        (?P<whole>\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++)?
+        (?:{point}(?P<part>\d++))? (?(whole)|(?(part)|(?!)))
+        (?!{point}\d|[⁰¹²³⁴⁵⁶⁷⁸⁹])
+        (?:
+            [eE](?P<power>[-+−]?\d++)
+            | \ ?[×x*·]\ ?10\ ?(?:\^\ ?\{{?(?P<raised>[-+−–]?\d++)\}}?|(?P<above>⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]++))
+            | /(?P<under>\d++)(?![/.,]?\d)
+        )?
+        (?!/\d)
+        (?P<percent>\ ?[%％٪])?
+        """,
+        re.VERBOSE,
+    )
+
+
+def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[Number]:
+    """The numbers of a text, in order.
+
+    A number may have groups of three digits (1,234; 1'234; no-break spaces), decimals (.5), a sign, a currency sign
+    ($5), a unit or a percent sign after it, and a power of ten (1e3, 1 × 10^3, 1 × 10³); 3/4 is a fraction. LaTeX's
+    \\frac{3}{4}, 1{,}234 and 50\\% are read too. Digits of any script count. None are words (five, infinity), and
+    digits in a word (B2, GPT-4), a version (1.2.3), a date with slashes or another power (10²).
+
+    Args:
+        text: What to read.
+        decimal: The decimal sign, "." or ","; the other one groups.
+        percent: Read 50% as 0.5; otherwise the sign is ignored.
+    """
+    if "\\" in text or "{" in text:
+        text = _LATEX_FRACTION.sub(r"\1/\2", text)
+        for written, meant in _LATEX_SIGNS:
+            text = text.replace(written, meant)
+    return [Number(match[0].strip(), _value(match, percent)) for match in _pattern(decimal).finditer(text)]
+
+
+def _value(match: re.Match[str], percent: bool) -> Fraction | None:
+    whole, part = match["whole"] or "", match["part"] or ""
+    if group := match["group"]:
+        whole = whole.replace(group, "")
+    power = match["power"] or match["raised"] or (match["above"] or "0").translate(_SUPERSCRIPT)
+    under = match["under"] or "1"
+    if max(len(whole) + len(part), len(under)) > MOST_DIGITS or len(power) > 6:
+        return None
+    exponent = int(power.translate(dict.fromkeys(map(ord, _MINUS), "-"))) - len(part)
+    divisor = int(under) * (100 if percent and match["percent"] else 1)
+    if not divisor or abs(exponent) > MOST_DIGITS:
+        return None
+    negative = any(match[name] and match[name] in _MINUS for name in ("sign", "inner"))
+    value = Fraction(int(whole + part), divisor)
+    if exponent:
+        value *= Fraction(10) ** exponent
+    return -value if negative else value
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The number of the answer that was compared, as it is written, the one that was expected, and their distance.
+
+    distance: as a decimal number with at most 12 digits; None if a number is missing or too long.
+    """
+
+    answer: str | None
+    expected: str
+    distance: str | None
+
+
+@dataclass(frozen=True)
+class NumericMatch(TextCheck):
+    """Whether a number of the answer equals the one that is expected, within a tolerance.
+
+        numeric match = 1 if |answer - expected| ≤ max(tolerance, relative · |expected|), else 0
+
+    The expected number is `expected`, or without it the only number in the sample's reference. Numbers are compared
+    exactly, not as floats: 0.3 is 0.30, and 1.1 lies within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "3/4"
+    and "5 kg" are numbers; "50%" is 0.5; "five" and "1.2.3" are not. Units and words such as "million" are not looked
+    at. A list without spaces whose parts have three digits (1,234) is one number. 0 if the answer has no number, or
+    one of over 4,000 digits. Undefined if the reference has no number, or several. No judge call.
+
+    Attributes:
+        expected: The number for all samples, or a text with it; by default each sample's reference.
+        tolerance: How far the answer may be off.
+        relative: How far, as a share of the expected number.
+        which: The number of the answer that counts: the "last" one, the "first", "any", or the "only" one, which fails
+            an answer with several.
+        decimal: The decimal sign, "." or ","; the other one groups digits by three.
+        percent: Read 50% as 0.5; otherwise percent signs are ignored.
+    """
+
+    name = "numeric_match"
+
+    expected: float | str | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    _: KW_ONLY
+    tolerance: float = 0.0
+    relative: float = 0.0
+    which: Which = "last"
+    decimal: Literal[".", ","] = "."
+    percent: bool = True
+
+    def __post_init__(self) -> None:
+        require_choice(self, "which", WHICH)
+        require_choice(self, "decimal", (".", ","))
+        require_number(self, "tolerance", "relative")
+        if isinstance(self.expected, int | float) and not isinstance(self.expected, bool):
+            if not math.isfinite(self.expected):
+                raise ConfigError(f"{self.name}: expected must be a finite number, not {self.expected}")
+            object.__setattr__(self, "expected", str(self.expected).replace(".", self.decimal))
+        super().__post_init__()
+        if self.expected is not None and isinstance(problem := self._expected(cast(str, self.expected)), str):
+            raise ConfigError(f"{self.name}: expected {problem}")
+
+    def _numbers(self, text: str) -> list[Number]:
+        return numbers_in(text, decimal=self.decimal, percent=self.percent)
+
+    def _expected(self, text: str) -> Number | str:
+        """The only number of a text, or what is wrong with it."""
+        numbers = self._numbers(text)
+        if len(numbers) == 1 and numbers[0].value is not None:
+            return numbers[0]
+        found = f"has {count(len(numbers), 'number')}" if len(numbers) != 1 else "has a number that can't be read"
+        return f"{found}, not one: {shortened(text, 60)!r}"
+
+    def check(self, output: str, expected: str) -> Score | Skipped:
+        wanted = self._expected(expected)
+        if isinstance(wanted, str):
+            return Skipped(f"the reference {wanted}")
+        target = cast(Fraction, wanted.value)
+        allowed = max(_exact(self.tolerance), _exact(self.relative) * abs(target))
+        numbers = self._numbers(output)
+        if not numbers or (self.which == "only" and len(numbers) > 1):
+            found = count(len(numbers), "number") if numbers else "no number"
+            evidence = Numbers(None, wanted.text, None)
+            reason = f"The answer has {found}; expected {shortened(wanted.text, 40)}."
+            return Score(0.0, self.scale, reason, evidence)
+        tried = numbers if self.which == "any" else [numbers[0 if self.which == "first" else -1]]
+        best = min(tried, key=lambda number: math.inf if number.value is None else abs(number.value - target))
+        distance = None if best.value is None else abs(best.value - target)
+        label = "nearest" if self.which == "any" else self.which
+        reason = f"The {label} number is {shortened(best.text, 40)}; expected {shortened(wanted.text, 40)}"
+        if allowed:
+            reason += f" ± {_decimal(allowed)}"
+        evidence = Numbers(best.text, wanted.text, None if distance is None else _decimal(distance))
+        holds = distance is not None and distance <= allowed
+        return Score(self.scale if holds else 0.0, self.scale, f"{reason}.", evidence)
+
+
+def _exact(number: float) -> Fraction:
+    """A parameter as the decimal number that was written: 0.1 is one tenth."""
+    return Fraction(str(number))
+
+
+def _decimal(value: Fraction) -> str:
+    """A number from 0 with at most 12 digits, whatever its size."""
+    try:
+        return f"{float(value):.12g}" if not value or value > Fraction(1, 10**300) else "under 1e-300"
+    except OverflowError:
+        return f"about 1e{len(str(int(value))) - 1}"
+
+
+numeric_match = NumericMatch

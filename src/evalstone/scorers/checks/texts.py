@@ -1,0 +1,164 @@
+"""Checks of the answer's text: what it contains, equals or matches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import KW_ONLY, dataclass
+
+from evalstone._core.matching import matches
+from evalstone.errors import ConfigError, OutcomeError
+from evalstone.scorers.base import listed, require_number, shortened
+from evalstone.scorers.checks.base import TextCheck
+from evalstone.scorers.text import dice
+from evalstone.types import Score
+
+
+@dataclass(frozen=True)
+class Contains(TextCheck):
+    """Whether the answer contains a text.
+
+    1 if `expected`, or without it the sample's reference, occurs anywhere in the answer, else 0. Every answer contains
+    the empty text.
+    """
+
+    name = "contains"
+
+    expected: str | None = None
+    _: KW_ONLY
+    ignore_case: bool = True
+
+    def check(self, output: str, expected: str) -> Score:
+        contained = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
+        return self.passed(contained, _containment(contained, expected))
+
+
+@dataclass(frozen=True)
+class NotContains(TextCheck):
+    """Whether the answer does not contain a text.
+
+    0 if `expected` occurs anywhere in the answer, else 1. Every answer contains the empty text.
+
+    Attributes:
+        expected: The text that must not occur.
+    """
+
+    name = "not_contains"
+    required_fields = ("output",)
+
+    expected: str
+    _: KW_ONLY
+    ignore_case: bool = True
+
+    def check(self, output: str, expected: str) -> Score:
+        contained = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
+        return self.passed(not contained, _containment(contained, expected))
+
+
+@dataclass(frozen=True)
+class ExactMatch(TextCheck):
+    """Whether the answer is exactly a text.
+
+    1 if the answer equals `expected`, or without it the sample's reference, white space included, else 0.
+    """
+
+    name = "exact_match"
+
+    expected: str | None = None
+    _: KW_ONLY
+    ignore_case: bool = True
+
+    def check(self, output: str, expected: str) -> Score:
+        equal = _folded(expected, self.ignore_case) == _folded(output, self.ignore_case)
+        return self.passed(equal, f"The answer {'equals' if equal else 'differs from'} {listed([expected])}.")
+
+
+@dataclass(frozen=True)
+class Similarity(TextCheck):
+    """How much of its wording the answer shares with a text, or whether that reaches a threshold.
+
+    2 · common bigrams / bigrams of both texts, as in `content_similarity`; with `threshold`, 1 if it is at least that,
+    else 0. The text is `expected`, or without it the sample's reference.
+
+    Attributes:
+        threshold: The similarity from which the check passes, in [0, 1]; None scores the similarity itself.
+    """
+
+    name = "similarity"
+    interpretation = ((0.9, "nearly the same wording"), (0.5, "some wording in common"), (0.0, "different wording"))
+
+    expected: str | None = None
+    _: KW_ONLY
+    threshold: float | None = None
+    ignore_case: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threshold is not None:
+            require_number(self, "threshold", high=1)
+
+    def check(self, output: str, expected: str) -> Score:
+        value = dice(_folded(expected, self.ignore_case), _folded(output, self.ignore_case))
+        if self.threshold is None:
+            return Score(value * self.scale, self.scale, f"Bigrams in common with {listed([expected])}.")
+        return self.passed(
+            value >= self.threshold, f"The similarity is {value:.3g}; the threshold is {self.threshold:g}."
+        )
+
+
+@dataclass(frozen=True)
+class Regex(TextCheck):
+    """Whether the answer matches a regular expression.
+
+    1 if `pattern`, or without it the sample's reference, matches somewhere in the answer, or with `exact` all of it,
+    else 0. The syntax is that of Python's `re`, with inline flags such as `(?s)`. Failed if a match takes more than 10
+    seconds.
+
+    Attributes:
+        pattern: The expression for all samples; by default each sample's reference.
+        exact: Match the whole answer.
+    """
+
+    name = "regex"
+    constant = "pattern"
+
+    pattern: str | None = None
+    _: KW_ONLY
+    exact: bool = False
+    ignore_case: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pattern is not None and (error := self._compile(self.pattern)[1]):
+            raise ConfigError(f"{self.name}: {error}")
+
+    def _compile(self, pattern: str) -> tuple[re.Pattern[str] | None, str]:
+        """The pattern, compiled (`re` caches it), and what is wrong with it."""
+        try:
+            return re.compile(pattern, re.IGNORECASE if self.ignore_case else 0), ""
+        except (re.error, RecursionError, OverflowError) as error:
+            return None, f"{shortened(pattern)!r} is not a regular expression: {error}"
+
+    def check(self, output: str, expected: str) -> Score:
+        pattern, error = self._compile(expected)
+        if pattern is None:
+            raise OutcomeError(f"{self.name}: the reference {error}")
+        try:
+            match = matches(pattern, output, whole=self.exact)
+        except OutcomeError as problem:
+            raise OutcomeError(f"{self.name}: {problem}") from None
+        if match:
+            found = "The whole answer matches" if self.exact else "Part of the answer matches"
+        else:
+            found = "The answer as a whole does not match" if self.exact else "No part of the answer matches"
+        return self.passed(match, f"{found} {shortened(expected)}.")
+
+
+contains, not_contains, exact_match, similarity, regex = Contains, NotContains, ExactMatch, Similarity, Regex
+
+
+def _folded(text: str, ignore_case: bool) -> str:
+    return text.lower() if ignore_case else text
+
+
+def _containment(contained: bool, text: str) -> str:
+    return f"The answer {'contains' if contained else 'does not contain'} {listed([text])}."

@@ -1,0 +1,182 @@
+"""Checks of the tool calls in the assistant's messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, cast
+
+from evalstone._core.display import count
+from evalstone.scorers.base import require_text, require_texts, require_whole
+from evalstone.scorers.checks.base import Check
+from evalstone.types import Message, Score, Skipped, ToolCall
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCheck(Check, ABC):
+    """A check of the tool calls in a sample's messages. Without messages it is Skipped: the calls are unknown."""
+
+    include_partial: ClassVar[bool] = False
+    """Whether calls whose arguments were still being written are looked at too."""
+
+    @abstractmethod
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        """Return the score of an agent's tool calls."""
+
+    def score(self, *, messages: Sequence[Message]) -> Score | Skipped:
+        if not messages:
+            return Skipped(f"{self.name} needs messages")
+        calls = [call for message in messages if message.role == "assistant" for call in message.tool_calls]
+        return self.check([call for call in calls if self.include_partial or call.state != "partial"])
+
+
+@dataclass(frozen=True)
+class ToolCalled(ToolCheck):
+    """Whether the agent called a tool, at least a number of times.
+
+    1 if the messages contain at least `times` calls of `tool`, else 0.
+
+    Attributes:
+        tool: The name of the tool.
+        times: The lowest number of calls that passes.
+    """
+
+    name = "tool_called"
+
+    tool: str
+    _: KW_ONLY
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_text(self, "tool", blank=False)
+        require_whole(self, "times")
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        number = sum(call.name == self.tool for call in calls)
+        reason = f"{self.tool!r} was called {count(number, 'time')}; expected at least {self.times}."
+        return self.passed(number >= self.times, reason)
+
+
+@dataclass(frozen=True)
+class ToolNotCalled(ToolCheck):
+    """Whether the agent did not call a tool.
+
+    1 if the messages contain no call of `tool`, else 0.
+
+    Attributes:
+        tool: The name of the tool.
+    """
+
+    name = "tool_not_called"
+
+    tool: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_text(self, "tool", blank=False)
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        number = sum(call.name == self.tool for call in calls)
+        return self.passed(number == 0, f"{self.tool!r} was called {count(number, 'time')}.")
+
+
+@dataclass(frozen=True)
+class ToolOrder(ToolCheck):
+    """Whether the agent called tools in a certain order.
+
+    1 if `tools` were called in this order, else 0. Other calls may come before, between and after; a tool
+    named twice must be called twice. An empty order always scores 1.
+
+    Attributes:
+        tools: The names of the tools, in order.
+    """
+
+    name = "tool_order"
+
+    tools: Sequence[str]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_texts(self, "tools")
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        called = [call.name for call in calls]
+        reason = f"Called: {_names(called)}. Expected: {_names(self.tools)}."
+        return self.passed(is_subsequence(self.tools, called), reason)
+
+
+@dataclass(frozen=True)
+class MaxToolCalls(ToolCheck):
+    """Whether the agent made at most a number of tool calls.
+
+    1 if the messages contain at most `limit` calls, else 0.
+
+    Attributes:
+        limit: The highest number of calls that passes.
+    """
+
+    name = "max_tool_calls"
+
+    limit: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_whole(self, "limit")
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        reason = f"{count(len(calls), 'tool call')}; expected at most {self.limit}."
+        return self.passed(len(calls) <= self.limit, reason)
+
+
+@dataclass(frozen=True)
+class NoToolCalls(ToolCheck):
+    """Whether the agent called no tool at all.
+
+    1 if the messages contain no tool call, else 0.
+    """
+
+    name = "no_tool_calls"
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        return self.passed(not calls, f"Called: {_names([call.name for call in calls])}.")
+
+
+@dataclass(frozen=True)
+class NoToolErrors(ToolCheck):
+    """Whether every tool call returned, and none with an error.
+
+    0 if a call failed, never returned, or returned an object whose `error` is not empty, else 1. A partial call fails
+    only by such a result. 1 when nothing was called.
+    """
+
+    name = "no_tool_errors"
+    include_partial = True
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        failed = [call.name for call in calls if has_failed(call)]
+        return self.passed(not failed, f"{count(len(calls), 'tool call')}; failed: {_names(failed)}.")
+
+
+tool_called, tool_not_called, tool_order = ToolCalled, ToolNotCalled, ToolOrder
+max_tool_calls, no_tool_calls, no_tool_errors = MaxToolCalls, NoToolCalls, NoToolErrors
+
+
+def is_subsequence(order: Sequence[str], called: Sequence[str]) -> bool:
+    """Whether the names occur in this order; others may stand between them."""
+    rest = iter(called)
+    return all(name in rest for name in order)
+
+
+def has_failed(call: ToolCall) -> bool:
+    """Whether a call failed, never returned (unless it is partial), or returned an object with an `error` in it."""
+    if call.state not in ("result", "partial"):
+        return True
+    result = cast(object, call.result)
+    return isinstance(result, Mapping) and bool(cast("Mapping[str, Any]", result).get("error"))
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:8]) or "none"
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown

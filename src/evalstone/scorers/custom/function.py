@@ -1,0 +1,159 @@
+"""A plain function as a scorer: its parameters name the sample fields that it gets."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from operator import attrgetter
+from types import FunctionType
+from typing import Any, cast, overload
+
+from evalstone._core import sync
+from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.questions.base import Ask
+from evalstone.scorers.base import questions_of
+from evalstone.scorers.custom import CustomScorer
+from evalstone.types import SAMPLE_FIELDS, Score, Skipped
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True)
+class FunctionScorer(CustomScorer):
+    """A scorer that is a function: `evaluate(samples, [brevity])`, or decorated with `@scorer`.
+
+        function scorer = what the function returns          range [0, scale]; a value outside is an error
+
+    The parameters of the function are the sample fields it gets; a default makes one optional. With a parameter `ask`
+    it may ask a judge. It returns a number, True (the scale) or False (0), a Score, or Skipped where the score is
+    undefined; an exception makes the outcome Failed. It can be `def`, which runs in a thread, or `async def`. The
+    signature has a hash of its code. Calling the scorer calls the function.
+
+    Attributes:
+        function: The function.
+        reads_blank: The fields whose blank text is scored as it is. In any other field, blank text is absent.
+
+    Raises:
+        ConfigError: For a parameter that is no sample field, and a function without a name.
+    """
+
+    function: Callable[..., Any]
+    _: KW_ONLY
+    reads_blank: Sequence[str] = ()  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):  # pyright: ignore[reportUnnecessaryComparison]
+            raise ConfigError(f"a scorer's function must be a function, not {self.function!r}")
+        if not self.name:
+            name = getattr(self.function, "__name__", "")
+            if not str(name).isidentifier():
+                given = "a lambda" if name == "<lambda>" else type(self.function).__name__
+                raise ConfigError(f'{given} has no name to score under; give it one: scorer(name="brevity")(…)')
+            object.__setattr__(self, "name", name)
+        super().__post_init__()
+        parameters = self._parameters()
+        fields = tuple(name for name in parameters if name != "ask")
+        object.__setattr__(self, "_fields", fields)
+        required = tuple(name for name in fields if parameters[name].default is inspect.Parameter.empty)
+        object.__setattr__(self, "required_fields", required)
+        object.__setattr__(self, "reads_blank", tuple(self.reads_blank))
+        if odd := [name for name in self.reads_blank if name not in fields]:
+            raise ConfigError(f"{self.name}: reads_blank has {odd[0]!r}, which is no parameter of the function")
+        asks = "ask" in parameters and isinstance(self.function, FunctionType)
+        object.__setattr__(self, "questions", questions_of(cast(FunctionType, self.function)) if asks else ())
+
+    def _parameters(self) -> dict[str, inspect.Parameter]:
+        """The function's parameters. Raises ConfigError for one that is neither a sample field nor `ask`."""
+        label = f"{self.name}: the parameters of a scorer's function are sample fields ({', '.join(SAMPLE_FIELDS)})"
+        try:
+            parameters = dict(inspect.signature(self.function).parameters)
+        except (TypeError, ValueError):
+            raise ConfigError(f"{label}; those of {self.function!r} are unknown") from None
+        for name, parameter in parameters.items():
+            if parameter.kind not in _NAMED:
+                bare = parameter.replace(annotation=inspect.Parameter.empty)
+                raise ConfigError(f"{label}; {bare} can't be passed by name")
+            if name not in (*SAMPLE_FIELDS, "ask"):
+                raise ConfigError(f"{label}; {unknown('sample field', name, SAMPLE_FIELDS)}")
+        if not parameters.keys() - {"ask"}:
+            raise ConfigError(f"{label}; it has none")
+        return parameters
+
+    @property
+    def may_ask(self) -> bool:
+        return super().may_ask or "ask" in inspect.signature(self.function).parameters
+
+    def description(self) -> str:
+        return (inspect.getdoc(self.function) or "").partition("\n")[0] or self.name
+
+    async def score(self, ask: Ask, **fields: Any) -> Score | Skipped:
+        if "ask" in inspect.signature(self.function).parameters:
+            fields["ask"] = ask
+        result: object = await sync.call(self.function, **fields)
+        if type(result).__module__ == "numpy" and getattr(result, "ndim", None) == 0:
+            result = cast(Any, result).item()
+        if isinstance(result, Score) and result.scale != self.scale:
+            raise OutcomeError(f"{self.name}: the function's scale is {result.scale:g}, the scorer's {self.scale:g}")
+        if isinstance(result, Score | Skipped):
+            return result
+        if isinstance(result, bool):
+            return Score(self.scale if result else 0.0, self.scale, str(result))
+        if not isinstance(result, int | float):
+            expected = "a number, True or False, a Score or Skipped"
+            raise OutcomeError(f"{self.name} must return {expected}, not {type(result).__name__}")
+        return Score(result, self.scale)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the function returns."""
+        return self.function(*args, **kwargs)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        module, name = getattr(self.function, "__module__", ""), getattr(self.function, "__qualname__", "")
+        value: Any = sys.modules.get(module)
+        for part in name.split("."):
+            value = getattr(value, part, None)
+        if value is self:  # decorated: the name is the scorer's, so that pickle doesn't find the function under it
+            return _named, (module, name)
+        return super().__reduce__()
+
+
+def _named(module: str, name: str) -> Any:
+    return attrgetter(name)(importlib.import_module(module))
+
+
+@overload
+def scorer(function: Callable[..., Any], /) -> FunctionScorer: ...
+
+
+@overload
+def scorer(
+    *,
+    name: str = "",
+    scale: float = 1.0,
+    lower_is_better: bool = False,
+    version: int = 1,
+    reads_blank: Sequence[str] = (),
+    explain: bool = False,
+    judge: Any = None,
+) -> Callable[[Callable[..., Any]], FunctionScorer]: ...
+
+
+def scorer(function: Callable[..., Any] | None = None, /, **parameters: Any) -> Any:
+    """Make a scorer of a function: `@scorer`, or `@scorer(scale=10, lower_is_better=True)`.
+
+    Args:
+        function: Its parameters are sample fields; it returns a number, a bool, a Score or Skipped.
+        parameters: Those of FunctionScorer: name (by default the function's), scale, lower_is_better, version,
+            reads_blank, explain, judge.
+
+    Raises:
+        ConfigError: For a parameter of the function that is no sample field, and a wrong parameter of the scorer.
+    """
+
+    def made(function: Callable[..., Any]) -> FunctionScorer:
+        return FunctionScorer(function, **parameters)
+
+    return made if function is None else made(function)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from evalstone._core.text import is_blank
+from evalstone.errors import OutcomeError
+from evalstone.questions.base import Ask
+from evalstone.questions.preference import ComparePair, Position, Preference
+from evalstone.scorers.base import Scorer, require_text
+from evalstone.types import Score, Skipped
+
+Preferred: TypeAlias = Literal["output", "other", "tie"]
+
+VALUES: Mapping[Preferred, float] = {"output": 1.0, "tie": 0.5, "other": 0.0}
+SHOWN_FIRST: Mapping[Position, Preferred] = {"first": "output", "second": "other", "tie": "tie"}
+SHOWN_SECOND: Mapping[Position, Preferred] = {"first": "other", "second": "output", "tie": "tie"}
+
+
+@dataclass(frozen=True)
+class PairVerdict:
+    """Which of two answers is preferred, and what the judge said in either order.
+
+    consistent: both orders gave the same. position: the place that the judge chose both times, whichever answer stood
+    there; its share over all samples is the judge's position bias. output_first, output_second: what it said with the
+    output shown first, and second.
+    """
+
+    preferred: Preferred
+    consistent: bool
+    position: Position | None
+    output_first: Preference
+    output_second: Preference
+
+
+def verdict_of(output_first: Preference, output_second: Preference) -> PairVerdict:
+    """The preference that both orders share; a tie when they differ."""
+    one, other = SHOWN_FIRST[output_first.better], SHOWN_SECOND[output_second.better]
+    biased = output_first.better == output_second.better != "tie"
+    position = output_first.better if biased else None
+    return PairVerdict(one if one == other else "tie", one == other, position, output_first, output_second)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairwise(Scorer):
+    """Whether a judge prefers the answer to another answer to the same question, in whichever order it sees them.
+
+        pairwise = 1 if the answer is preferred in both orders, 0 if the other one is, else 0.5
+        range [0, scale], higher is better: the mean is the win rate, with ties counting half
+
+    The judge is asked in both orders; where they disagree, it is a tie, and the evidence says which place the judge
+    chose twice. Equal texts are a tie that no judge is asked about. Undefined when the question or either answer is
+    blank. Two judge calls. Source: Zheng et al. 2023 (MT-bench) for the swapped order.
+
+    Attributes:
+        compare_to: Where the other answer is: "reference", or the name of an entry in the sample's metadata.
+        criterion: What makes an answer better; by default whether it is right, complete and clear.
+    """
+
+    name = "pairwise"
+    required_fields = ("input", "output", "reference")
+    interpretation = (
+        (0.75, "the answer is better"),
+        (0.25, "no preference that holds in both orders"),
+        (0.0, "the other answer is better"),
+    )
+    advice = (
+        "Read the reasons of both orders. Many ties with a position mean that the judge can't tell the answers apart."
+    )
+
+    compare_to: str = "reference"
+    criterion: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_text(self, "compare_to", blank=False)
+        require_text(self, "criterion")
+        other = "reference" if self.compare_to == "reference" else "metadata"
+        object.__setattr__(self, "required_fields", ("input", "output", other))
+
+    async def score(
+        self,
+        ask: Ask,
+        *,
+        input: str,
+        output: str,
+        reference: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Score | Skipped:
+        other: object = reference if self.compare_to == "reference" else (metadata or {}).get(self.compare_to)
+        if other is None:
+            return Skipped(f"{self.name} needs {self.compare_to} in metadata")
+        if not isinstance(other, str):
+            raise OutcomeError(f"{self.name}: {self.compare_to} in metadata must be text, not {type(other).__name__}")
+        if is_blank(other):
+            return Skipped(f"the {self.compare_to} is blank")
+        if output == other:
+            return Score(VALUES["tie"] * self.scale, self.scale, "Both answers are the same text.")
+        output_first, output_second = await asyncio.gather(
+            ask(ComparePair(input, output, other, self.criterion)),
+            ask(ComparePair(input, other, output, self.criterion)),
+        )
+        verdict = verdict_of(output_first, output_second)
+        if verdict.consistent:
+            shown = {"output": "The answer", "other": "The other answer", "tie": "Neither answer"}[verdict.preferred]
+            reason = f"{shown} is better: {output_first.reason or 'no reason was given'}"
+        else:
+            said = f"with the answer first: {output_first.better}; with it second: {output_second.better}"
+            reason = f"A tie, for the orders disagree ({said})."
+        return Score(VALUES[verdict.preferred] * self.scale, self.scale, reason, verdict)

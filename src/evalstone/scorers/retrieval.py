@@ -1,0 +1,356 @@
+"""Retrieval against relevance judgments (qrels): how many of the relevant documents were found, and how early.
+
+The sample's metadata has `retrieved`, the ids in rank order, and `relevant`, the ids that are relevant or a grade for
+each. No judge is asked; `context_precision` and `context_recall` ask one where there are no such judgments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+from evalstone._core.display import joined
+from evalstone.errors import OutcomeError
+from evalstone.scorers.base import require_choice, require_number, require_whole, shortened
+from evalstone.scorers.text import CodeScorer
+from evalstone.types import Score, Skipped
+
+Gain: TypeAlias = Literal["linear", "exponential"]
+
+MOST_IDS = 20
+"""Of missing documents, in the evidence."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What was retrieved of what is relevant.
+
+    gains: the grade at each rank; 0 for what is not relevant, and for a document that stands higher up already.
+    grades: those of all relevant documents, from the highest. missing: ids of relevant documents that were not
+    retrieved, the first 20.
+    """
+
+    gains: tuple[float, ...]
+    grades: tuple[float, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def hits(self) -> tuple[bool, ...]:
+        """Whether the document at each rank is relevant."""
+        return tuple(gain > 0 for gain in self.gains)
+
+
+def ranking(retrieved: object, relevant: object, min_grade: float) -> Ranking:
+    """What was retrieved, by the judgments. Raises OutcomeError for data of another form."""
+    ids = _ranked(_parsed(retrieved))
+    judged = _grades(_parsed(relevant))
+    grades = {key: grade for key, grade in judged.items() if grade > 0 and grade >= min_grade}
+    left, gains = dict(grades), list[float]()
+    for key in ids:
+        gains.append(left.pop(key, 0.0))
+    return Ranking(tuple(gains), tuple(sorted(grades.values(), reverse=True)), tuple(left)[:MOST_IDS])
+
+
+def _parsed(value: object) -> object:
+    """A list or an object that is written as JSON, as in a cell of a CSV file; anything else as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
+def _ranked(retrieved: object) -> list[str]:
+    """The ids by rank. Of documents with scores, the higher score comes first, and of equal ones the greater id."""
+    if isinstance(retrieved, Mapping):
+        scores = {_id("retrieved", key): value for key, value in cast("Mapping[object, object]", retrieved).items()}
+        for key, score in scores.items():
+            if not _is_number(score):
+                raise OutcomeError(f"retrieved: the score of {key!r} must be a number, not {_shown(score)}")
+        return sorted(scores, key=lambda key: (cast(float, scores[key]), key), reverse=True)
+    return [_id("retrieved", key) for key in _listed("retrieved", retrieved)]
+
+
+def _grades(relevant: object) -> dict[str, float]:
+    if not isinstance(relevant, Mapping):
+        return {_id("relevant", key): 1.0 for key in _listed("relevant", relevant)}
+    grades: dict[str, float] = {}
+    for key, grade in cast("Mapping[object, object]", relevant).items():
+        if not _is_number(grade):
+            raise OutcomeError(f"relevant: the grade of {_shown(key)} must be a number, not {_shown(grade)}")
+        grades[_id("relevant", key)] = float(cast(float, grade))
+    return grades
+
+
+def _listed(name: str, value: object) -> Sequence[object]:
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise OutcomeError(f"{name} must be a list of ids, or numbers by id, not {_shown(value)}")
+    return cast("Sequence[object]", value)
+
+
+def _id(name: str, value: object) -> str:
+    """An id as text, since keys of JSON are: 7 and "7" are one document."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise OutcomeError(f"{name}: an id must be text or a whole number, not {_shown(value)}")
+    return str(value)
+
+
+def _is_number(value: object) -> bool:
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an int that no float can be
+        return False
+
+
+def _shown(value: object) -> str:
+    return shortened(repr(value), 40)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrievalScorer(CodeScorer, ABC):
+    """A measure of a ranked list against relevance judgments.
+
+    The sample's metadata has `retrieved`, a list of ids from rank 1 on, or a score for each id; and `relevant`, a list
+    of ids, or a grade for each; either may be written as JSON, in a CSV file. Of equal scores the greater id comes
+    first, as in trec_eval. A document that is retrieved twice keeps both ranks, and counts at the first. Ids are
+    compared as text.
+
+    Attributes:
+        min_grade: The lowest grade that counts as relevant; grades of 0 and less never do.
+    """
+
+    required_fields = ("metadata",)
+
+    min_grade: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number(self, "min_grade")
+
+    @abstractmethod
+    def measure(self, ranking: Ranking) -> float:
+        """Return the measure in [0, 1], for at least one relevant document."""
+
+    def score(self, *, metadata: Mapping[str, Any]) -> Score | Skipped:
+        if absent := [name for name in ("retrieved", "relevant") if metadata.get(name) is None]:
+            return Skipped(f"{self.name} needs {joined(absent)} in metadata")
+        try:
+            result = ranking(metadata["retrieved"], metadata["relevant"], self.min_grade)
+        except OutcomeError as error:
+            raise OutcomeError(f"{self.name}: {error}") from None
+        if not result.grades:
+            return Skipped("no document is relevant")
+        ranks = [rank for rank, hit in enumerate(result.hits, start=1) if hit]
+        where = f" at rank {', '.join(map(str, ranks[:8]))}{', …' * (len(ranks) > 8)}" if ranks else ""
+        reason = f"{len(ranks)} of {len(result.grades)} relevant documents among {len(result.gains)} retrieved{where}."
+        return Score(min(1.0, self.measure(result)) * self.scale, self.scale, reason, result)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutRetrievalScorer(RetrievalScorer, ABC):
+    """A measure of the first ranks.
+
+    Attributes:
+        k: How many ranks count; None takes all.
+    """
+
+    k: int | None = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is not None:
+            require_whole(self, "k", low=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionAtK(CutRetrievalScorer):
+    """The share of the first k documents that are relevant.
+
+        precision at k = relevant documents among the first k / k          range [0, scale], higher is better
+
+    Where fewer than k are retrieved, the missing ones count as not relevant; k=None divides by what is retrieved. 0
+    when nothing is. Undefined without `retrieved` and `relevant` in the metadata, and when no document is relevant. No
+    judge call. Source: trec_eval (P), ir_measures (P@k).
+    """
+
+    name = "precision_at_k"
+    interpretation = (
+        (0.8, "most of what is retrieved is relevant"),
+        (0.5, "about half is relevant"),
+        (0.2, "much of it is not relevant"),
+        (0.0, "hardly anything is relevant"),
+    )
+    advice = "It can't exceed relevant documents / k. Lower k, re-rank, or retrieve by more than one method."
+
+    def measure(self, ranking: Ranking) -> float:
+        hits = ranking.hits[: self.k]
+        return sum(hits) / (self.k or len(hits)) if hits else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallAtK(CutRetrievalScorer):
+    """The share of the relevant documents that are among the first k.
+
+        recall at k = relevant documents among the first k / relevant documents          range [0, scale]
+
+    Higher is better. 0 when nothing is retrieved. Undefined without `retrieved` and `relevant` in the metadata, and
+    when no document is relevant. No judge call. Source: trec_eval (recall), ir_measures (R@k).
+    """
+
+    name = "recall_at_k"
+    interpretation = (
+        (0.9, "nearly everything that is relevant is found"),
+        (0.6, "some of it is missing"),
+        (0.3, "most of it is missing"),
+        (0.0, "hardly anything is found"),
+    )
+    advice = "Read the missing ids: smaller chunks, another embedding model or keyword search beside it may find them."
+
+    def measure(self, ranking: Ranking) -> float:
+        return sum(ranking.hits[: self.k]) / len(ranking.grades)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HitRateAtK(CutRetrievalScorer):
+    """Whether a relevant document is among the first k.
+
+        hit rate at k = 1 if one of the first k documents is relevant, else 0          range [0, scale]
+
+    Higher is better; the mean over samples is the hit rate. Undefined without `retrieved` and `relevant` in the
+    metadata, and when no document is relevant. No judge call. Source: trec_eval (success), ir_measures (Success@k).
+    """
+
+    name = "hit_rate_at_k"
+    interpretation = ((1.0, "something relevant is found"), (0.0, "nothing relevant is found"))
+    advice = "Read the samples without a hit: the question may use other words than the documents."
+
+    def measure(self, ranking: Ranking) -> float:
+        return float(any(ranking.hits[: self.k]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NdcgAtK(CutRetrievalScorer):
+    """How early the documents with high grades come: normalized discounted cumulative gain.
+
+        dcg       = Σ over ranks 1 to k of gain / log2(rank + 1)
+        ndcg at k = dcg / dcg of the best ranking          range [0, scale], higher is better
+
+    The gain is the grade, or with gain="exponential" 2^grade - 1; 1 for the ids of a list. 0 when nothing is retrieved.
+    Undefined without `retrieved` and `relevant` in the metadata, and when no document is relevant. No judge call.
+    Source: Järvelin and Kekäläinen 2002; Burges et al. 2005 (exponential). trec_eval and ir_measures (nDCG@k) are
+    linear.
+
+    Attributes:
+        gain: What a grade is worth: "linear" or "exponential".
+    """
+
+    name = "ndcg_at_k"
+    interpretation = (
+        (0.8, "the best documents come first"),
+        (0.5, "some of them come late, or are missing"),
+        (0.2, "most of them come late, or are missing"),
+        (0.0, "hardly anything relevant is found"),
+    )
+    advice = "If recall_at_k is high, re-rank; if it is low too, find more."
+
+    gain: Gain = "linear"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self, "gain", ("linear", "exponential"))
+
+    def measure(self, ranking: Ranking) -> float:
+        best = self._dcg(ranking.grades, ranking.grades[0])
+        return self._dcg(ranking.gains, ranking.grades[0]) / best
+
+    def _dcg(self, grades: Sequence[float], highest: float) -> float:
+        """The sum, divided by a constant so that no power overflows."""
+        terms = (self._gain(g, highest) / math.log2(n + 1) for n, g in enumerate(grades[: self.k], start=1) if g > 0)
+        return math.fsum(terms)
+
+    def _gain(self, grade: float, highest: float) -> float:
+        if self.gain == "linear":
+            return grade / highest
+        return 2.0 ** (grade - highest) - 2.0**-highest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mrr(CutRetrievalScorer):
+    """How early the first relevant document comes: the reciprocal rank, whose mean over samples is the MRR.
+
+        mrr = 1 / rank of the first relevant document; 0 if none is retrieved          range [0, scale]
+
+    Higher is better. Undefined without `retrieved` and `relevant` in the metadata, and when no document is relevant. No
+    judge call. Source: Voorhees 1999; trec_eval (recip_rank), ir_measures (RR).
+    """
+
+    name = "mrr"
+    interpretation = (
+        (0.9, "something relevant comes first"),
+        (0.5, "it comes second"),
+        (0.2, "it comes third to fifth"),
+        (0.0, "it comes late, or not at all"),
+    )
+    advice = "It looks at the first relevant document only; see recall_at_k for the others."
+
+    k: int | None = None
+
+    def measure(self, ranking: Ranking) -> float:
+        hits = ranking.hits[: self.k]
+        return 1 / (hits.index(True) + 1) if True in hits else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map(CutRetrievalScorer):
+    """How early all relevant documents come: the average precision, whose mean over samples is the MAP.
+
+        map = Σ over ranks of relevant documents of (relevant up to that rank / rank)  /  relevant documents
+        range [0, scale], higher is better
+
+    A relevant document that is missing adds 0; `context_precision`, which knows only what is retrieved, divides by
+    that. Undefined without `retrieved` and `relevant` in the metadata, and when no document is relevant. No judge call.
+    Source: trec_eval (map, map_cut), ir_measures (AP).
+    """
+
+    name = "map"
+    interpretation = (
+        (0.8, "what is relevant comes first"),
+        (0.5, "some of it comes late, or is missing"),
+        (0.2, "most of it comes late, or is missing"),
+        (0.0, "hardly anything relevant is found"),
+    )
+    advice = "If recall_at_k is high, re-rank; if it is low too, find more."
+
+    k: int | None = None
+
+    def measure(self, ranking: Ranking) -> float:
+        ranks = [rank for rank, hit in enumerate(ranking.hits[: self.k], start=1) if hit]
+        return math.fsum(n / rank for n, rank in enumerate(ranks, start=1)) / len(ranking.grades)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RPrecision(RetrievalScorer):
+    """The share of relevant documents among the first R, where R is how many there are.
+
+        r precision = relevant documents among the first R / R          range [0, scale], higher is better
+
+    Undefined without `retrieved` and `relevant` in the metadata, and when no document is relevant. No judge call.
+    Source: trec_eval (Rprec), ir_measures (Rprec).
+    """
+
+    name = "r_precision"
+    interpretation = (
+        (0.8, "what is relevant comes first"),
+        (0.5, "about half of it comes first"),
+        (0.2, "most of it comes late, or is missing"),
+        (0.0, "hardly anything relevant is found"),
+    )
+    advice = "If recall_at_k is high, re-rank; if it is low too, find more."
+
+    def measure(self, ranking: Ranking) -> float:
+        count = len(ranking.grades)
+        return sum(ranking.hits[:count]) / count

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Protocol, cast
+
+from evalstone._core import sync
+from evalstone.errors import ConfigError, OutcomeError
+from evalstone.judges.base import Judge
+from evalstone.judges.embeddings import EmbeddingModel, as_vectors, cosine
+from evalstone.questions.base import Ask, Question
+from evalstone.questions.embeddings import CompareEmbeddings, Cosine
+from evalstone.scorers.base import Scorer
+from evalstone.types import Score
+
+
+class Embedder(Protocol):
+    """A function, `def` or `async def`, that returns a vector for each text."""
+
+    def __call__(self, texts: Sequence[str], /) -> Sequence[Sequence[float]] | Awaitable[Sequence[Sequence[float]]]:
+        """Return one vector for each text, all of one length: lists, or the rows of an array."""
+        ...
+
+
+@dataclass(frozen=True)
+class EmbeddingSimilarity(Scorer):
+    """How close the answer and the reference are in meaning, as an embedding model has it.
+
+        embedding similarity = max(0, cosine of the embeddings of the answer and the reference)
+        range [0, scale], higher is better
+
+    The same two texts in either order have the same score, and equal texts have 1. The numbers of two models can't be
+    compared: with many, unrelated texts have 0.5 or more, and a negation hardly lowers it. Undefined when either text
+    is blank. One request to the embedding model, stored in the ledger, and none for a function; no judge call.
+    Source: ragas (semantic similarity) and others.
+
+    Attributes:
+        embedder: The model: "openai/text-embedding-3-small", a table with `model` and settings such as `base_url`, an
+            EmbeddingModel, or a function that takes a list of texts and returns a vector for each.
+    """
+
+    name = "embedding_similarity"
+    questions: ClassVar[tuple[type[Question[Any]], ...]] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
+    interpretation = (
+        (0.9, "nearly the same meaning"),
+        (0.7, "the same subject"),
+        (0.4, "little in common; with some models, nothing"),
+        (0.0, "nothing in common"),
+    )
+    advice = "Look at what unrelated texts get from your model before you set a threshold."
+
+    embedder: str | Mapping[str, Any] | EmbeddingModel | Embedder
+    _: KW_ONLY
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        embedder: object = self.embedder
+        if isinstance(embedder, str):
+            embedder = EmbeddingModel(embedder)
+        elif isinstance(embedder, Mapping):
+            embedder = _from_table(embedder)
+        elif not isinstance(embedder, EmbeddingModel) and (isinstance(embedder, Judge) or not callable(embedder)):
+            expected = "a model such as openai/text-embedding-3-small, an EmbeddingModel or a function of texts"
+            raise ConfigError(f"{self.name}: embedder must be {expected}, not {type(embedder).__name__}")
+        object.__setattr__(self, "embedder", embedder)
+        if isinstance(embedder, EmbeddingModel):
+            object.__setattr__(self, "questions", (CompareEmbeddings,))
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        own = (self.embedder,) if isinstance(self.embedder, EmbeddingModel) else ()
+        return (*super().judges, *own)
+
+    @property
+    def asks_shared_judge(self) -> bool:
+        return False
+
+    def changed_parameters(self) -> Iterator[tuple[str, Any]]:
+        for name, value in super().changed_parameters():
+            yield name, value.identity if isinstance(value, EmbeddingModel) else value
+
+    async def score(self, ask: Ask, *, output: str, reference: str) -> Score:
+        if isinstance(self.embedder, EmbeddingModel):
+            # The `ask` of a run takes a judge; one that a scorer is tried out with need not.
+            result: Cosine = await cast(Any, ask)(CompareEmbeddings(output, reference), self.embedder)
+        else:
+            vectors: object = await sync.call(cast(Any, self.embedder), [output, reference])
+            try:
+                result = Cosine(cosine(*as_vectors(vectors, 2)))
+            except ValueError as error:
+                raise OutcomeError(f"{self.name}: the embedder returned no vectors: {error}") from None
+        reason = f"The cosine of the embeddings is {result.cosine:.3g}."
+        return Score(max(0.0, result.cosine) * self.scale, self.scale, reason, result)
+
+
+def _from_table(table: Mapping[Any, Any]) -> EmbeddingModel:
+    try:
+        return EmbeddingModel(**table)
+    except TypeError as error:
+        raise ConfigError(f"embedding_similarity: embedder: {error}") from None

@@ -1,0 +1,186 @@
+"""BLEU, chrF and TER: how close a text is to a reference text, as machine translation is measured, by sacrebleu."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from evalstone.errors import MissingDependency
+from evalstone.scorers.base import require_choice, require_whole
+from evalstone.scorers.text import ReferenceScorer, check_lengths
+from evalstone.types import Score
+
+Tokenize: TypeAlias = Literal["13a", "intl", "zh", "char", "none"]
+Smooth: TypeAlias = Literal["exp", "floor", "add-k", "none"]
+
+MOST_WORDS = 40_000
+"""The highest product of the lengths of two texts for TER."""
+
+
+@dataclass(frozen=True)
+class SacrebleuScore:
+    """What sacrebleu gave, on its own scale of 100, and the signature that says how."""
+
+    score: float
+    signature: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SacrebleuScorer(ReferenceScorer, ABC):
+    """A metric of sacrebleu, for one sentence and one reference."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _sacrebleu()
+
+    @abstractmethod
+    def metric(self) -> tuple[str, dict[str, Any]]:
+        """The class in sacrebleu's metrics, and its parameters."""
+
+    def compare(self, reference: str, output: str) -> Score:
+        name, parameters = self.metric()
+        metric = _metric(name, tuple(parameters.items()))
+        result = SacrebleuScore(metric.sentence_score(output, [reference]).score, str(metric.get_signature()))
+        # The best BLEU is a rounding error above 100; TER may be far above it.
+        share = min(max(result.score / 100, 0.0), 1.0)
+        reason = f"{name} {result.score:.4g}, as sacrebleu counts ({result.signature})."
+        return Score(share * self.scale, self.scale, reason, result)
+
+
+@functools.cache
+def _sacrebleu() -> Any:
+    try:
+        from sacrebleu import metrics  # noqa: PLC0415 - optional
+    except ImportError:
+        raise MissingDependency("sacrebleu", "metrics") from None
+    return metrics
+
+
+@functools.lru_cache(maxsize=64)
+def _metric(name: str, parameters: tuple[tuple[str, Any], ...]) -> Any:
+    return getattr(_sacrebleu(), name)(**dict(parameters))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bleu(SacrebleuScorer):
+    """How many of the answer's sequences of words are in the reference: BLEU of one sentence.
+
+        bleu = brevity penalty · geometric mean of the precisions of 1 to 4 words          range [0, scale]
+
+    Higher is better. The brevity penalty is exp(1 - reference words / answer words) for an answer that is shorter, else
+    1. Orders that the answer is too short for are left out (effective order). It is sacrebleu's number / 100; the
+    evidence has both the number and sacrebleu's signature. Of single sentences BLEU is a weak measure, and the mean
+    over sentences is not the BLEU of a corpus, which adds up counts. 0 for a blank answer. Undefined when the reference
+    is blank. Requires the extra `metrics`. No judge call. Source: Papineni et al. 2002; Post 2018 (sacrebleu).
+
+    Attributes:
+        lowercase: Compare in lower case.
+        tokenize: sacrebleu's tokenizer: "13a", "intl" (Unicode punctuation), "zh" (Chinese), "char" or "none". Those
+            that need a download or another library are left out.
+        smooth: What stands for a precision of 0: "exp", "floor", "add-k" or "none", which makes the score 0.
+    """
+
+    name = "bleu"
+    interpretation = (
+        (0.6, "nearly the wording of the reference"),
+        (0.3, "many phrases in common"),
+        (0.1, "some words in common"),
+        (0.0, "other words; the meaning may be the same"),
+    )
+    advice = "It counts words and phrases, not meaning. For short answers use f1_tokens, for other languages chrf."
+
+    lowercase: bool = False
+    tokenize: Tokenize = "13a"
+    smooth: Smooth = "exp"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self, "tokenize", get_args(Tokenize))
+        require_choice(self, "smooth", get_args(Smooth))
+
+    def metric(self) -> tuple[str, dict[str, Any]]:
+        options = {"lowercase": self.lowercase, "tokenize": self.tokenize, "smooth_method": self.smooth}
+        return "BLEU", {**options, "effective_order": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chrf(SacrebleuScorer):
+    """How many sequences of characters the answer and the reference have in common: chrF of one sentence.
+
+        chrf = (1 + beta²) · precision · recall / (beta² · precision + recall)
+        range [0, scale], higher is better
+
+    Precision and recall are means over sequences of 1 to 6 characters, without white space, and with `word_order` also
+    over words. It needs no tokenizer, so it fits any language. It is sacrebleu's number / 100; the evidence has both
+    the number and sacrebleu's signature. 0 for a blank answer. Undefined when the reference is blank. Requires the
+    extra `metrics`. No judge call. Source: Popović 2015, 2017; Post 2018 (sacrebleu).
+
+    Attributes:
+        lowercase: Compare in lower case.
+        word_order: The longest sequence of words; 2 is chrF++, 0 leaves words out.
+        beta: How much more recall weighs than precision.
+    """
+
+    name = "chrf"
+    interpretation = (
+        (0.8, "nearly the wording of the reference"),
+        (0.5, "much the same words"),
+        (0.3, "what unrelated texts of one language may have"),
+        (0.0, "different texts"),
+    )
+    advice = "It counts letters in common, not meaning: a good paraphrase is low."
+
+    lowercase: bool = False
+    word_order: int = 0
+    beta: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_whole(self, "word_order", high=10)
+        require_whole(self, "beta", low=1, high=100)
+
+    def metric(self) -> tuple[str, dict[str, Any]]:
+        return "CHRF", {"lowercase": self.lowercase, "word_order": self.word_order, "beta": self.beta}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ter(SacrebleuScorer):
+    """How much an editor would have to change in the answer to get the reference: TER of one sentence.
+
+        ter = min(1, (insertions + deletions + replacements + shifts of phrases) / words of the reference)
+
+    Range [0, scale], lower is better. Words are what stands between spaces, punctuation included. The rate of a long
+    wrong answer is above 1; the score then is 1, and the evidence has sacrebleu's number, on a scale of 100, with its
+    signature. 1 for a blank answer. Failed if the product of both numbers of words exceeds 40,000, two texts of 200
+    words, whose shifts take seconds to search. Undefined when the reference is blank. Requires the extra `metrics`. No
+    judge call. Source: Snover et al. 2006; Post 2018 (sacrebleu).
+
+    Attributes:
+        case_sensitive: Tell upper from lower case.
+        normalized: Split punctuation off the words first.
+        no_punct: Leave punctuation out.
+    """
+
+    name = "ter"
+    lower_is_better = True
+    interpretation = (
+        (0.7, "next to nothing can be kept"),
+        (0.4, "about half has to be changed"),
+        (0.1, "some words have to be changed"),
+        (0.0, "hardly anything has to be changed"),
+    )
+    advice = "It counts words, not meaning: a good paraphrase is high."
+
+    case_sensitive: bool = False
+    normalized: bool = False
+    no_punct: bool = False
+
+    def compare(self, reference: str, output: str) -> Score:
+        check_lengths(reference.split(), output.split(), MOST_WORDS, "words")
+        return super().compare(reference, output)
+
+    def metric(self) -> tuple[str, dict[str, Any]]:
+        names = ("case_sensitive", "normalized", "no_punct")
+        return "TER", {name: getattr(self, name) for name in names}

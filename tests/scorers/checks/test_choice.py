@@ -1,0 +1,136 @@
+"""The choice that an answer to a multiple-choice question makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone import checks
+from evalstone.errors import ConfigError
+from evalstone.scorers.checks.multiple_choice import choice_in
+from evalstone.types import Sample, Score, Skipped
+from tests.fakes import outcome_of, score_of
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "B",
+        "b",
+        " (b). ",
+        "**B**",
+        "B.",
+        "The answer is B",
+        "the correct answer is: (b).",
+        "**Answer:** B",
+        "Answer - B",
+        "Final answer:\nB",
+        "answer: option B because it fits",
+        "The answer is $\\boxed{\\text{B}}$.",
+        "\\boxed{B}",
+        "Option A is wrong, so option B.",
+        "Option B fits best. Option A is incorrect.",
+        "I think (B) is the correct answer, not (A).",
+        "A is tempting. But B is correct.",
+        "B) Paris",
+        "B. Paris is the capital. A would be wrong.",
+        "(B) Paris",
+        "b) Paris",
+        "B: Paris",
+        "It has to be (B), since (B) alone fits.",
+        "First I thought that the answer is A. The answer is B.",
+        "Let me think.\n\nB",
+        "Choice [B]",
+        "Antwort: B",
+        '{"answer": "B"}',
+        "B is the answer.",
+        "I would pick B.",
+        "<answer>B</answer>",
+        "A passt nicht.\n答案：(B)。",
+    ],
+)
+def test_a_choice_is_read_however_it_is_stated(answer: str):
+    assert choice_in(answer, "ABCD") == "B"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        " ",
+        "A dog runs.",
+        "The answer is A dog",
+        "I am not sure.",
+        "Answer: I don't know",
+        "The answer is not B",
+        "I would not choose B",
+        "You can't pick B",
+        "(A) or (B)",
+        "(A) and (B) are both plausible",
+        "A\nB",
+        "Paris",
+        "The answer is Because",
+        "E",
+        "(e)",
+    ],
+)
+def test_what_makes_no_single_choice_has_none(answer: str):
+    assert choice_in(answer, "ABCD") is None
+
+
+def test_the_labels_are_a_parameter():
+    assert choice_in("The answer is (3).", "1234") == "3"
+    assert choice_in("Answer: 2", "1234") == "2"
+    assert choice_in("Answer: 2.5", "1234") is None
+    assert choice_in("The answer is J.", "ABCDEFGHIJ") == "J"
+
+
+def test_the_score_compares_choices_and_the_evidence_has_both():
+    scorer = checks.choice()
+    right = score_of(scorer, Sample(output="The answer is (b).", reference="B) Paris"), [])
+    assert (right.value, right.reason) == (1, "The answer chooses B; expected B.")
+    wrong = score_of(scorer, Sample(output="A", reference="B"), [])
+    assert (wrong.value, wrong.evidence.answer, wrong.evidence.expected) == (0, "A", "B")
+    none = score_of(checks.choice("B"), Sample(output=""), [])
+    assert (none.value, none.reason) == (0, "No single choice can be read from the answer; expected B.")
+
+
+def test_a_reference_that_makes_no_choice_is_skipped():
+    outcome = outcome_of(checks.choice(letters="ABCD"), Sample(output="B", reference="Paris"), [])
+    assert outcome == Skipped("the reference makes no choice among ABCD: 'Paris'")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"letters": "abc"}, "letters must be different capital letters from A to Z, or different digits"),
+        ({"letters": "AAB"}, "letters must be different"),
+        ({"letters": "A1"}, "letters must be different"),
+        ({"letters": ""}, "letters must be text that is not blank"),
+        ({"letters": 4}, "letters must be text"),
+        ({"expected": "Z", "letters": "AB"}, "expected must be one of AB, not 'Z'"),
+    ],
+)
+def test_a_wrong_parameter_is_refused(parameters: dict[str, Any], told: str):
+    with pytest.raises(ConfigError, match=f"choice: {told}"):
+        checks.choice(**parameters)
+
+
+@given(st.text(max_size=80), st.sampled_from("ABCD"))
+def test_any_answer_has_a_score(output: str, expected: str):
+    outcome = outcome_of(checks.choice(expected, letters="ABCD"), Sample(output=output), [])
+    assert isinstance(outcome, Score)
+    assert outcome.value in (0, 1)
+
+
+@given(st.text(max_size=80), st.sampled_from("ABCD"))
+def test_a_statement_at_the_end_decides(before: str, letter: str):
+    assert choice_in(f"{before}\n\nThe answer is ({letter}).", "ABCD") == letter
+
+
+def test_long_texts_take_linear_time():
+    for text in ("answer is " * 100_000, " " * 1_000_000, "(" * 1_000_000, "A\n" * 500_000, "answer" + " \n" * 400_000):
+        choice_in(text, "ABCD")

@@ -1,0 +1,184 @@
+"""Numbers in text, and the check that compares them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone import checks
+from evalstone.errors import ConfigError
+from evalstone.scorers.checks.numeric import numbers_in
+from evalstone.types import Sample, Score, Skipped
+from tests.fakes import outcome_of, score_of
+
+
+def value(output: str, reference: str, **parameters: Any) -> float:
+    return score_of(checks.numeric_match(**parameters), Sample(output=output, reference=reference), []).value
+
+
+def read(text: str, **options: Any) -> list[Any]:
+    return [number.value for number in numbers_in(text, **options)]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("42", ["42"]),
+        ("It costs $1,234.50.", ["1234.5"]),
+        ("-3, −3, –3 and +3", ["-3", "-3", "-3", "3"]),
+        ("-$5 or $-5 or € 5", ["-5", "-5", "5"]),
+        (".5 and 5.", ["0.5", "5"]),
+        ("50% or 12.5 %", ["0.5", "0.125"]),
+        ("1.5e3, 2E-3, 1e5kg", ["1500", "0.002", "100000"]),
+        ("2 × 10^3, 2x10^{-1}, 3 · 10⁻²", ["2000", "0.2", "0.03"]),
+        ("3/4 cup", ["3/4"]),
+        ("1'234 or 1’234 or 1\u00a0234 or 1\u202f234", ["1234"] * 4),
+        ("1 234", ["1", "234"]),
+        ("1,2,3", ["1", "2", "3"]),
+        ("1,234,567 of 12,34", ["1234567", "12", "34"]),
+        ("10–20 or 10-20", ["10", "20", "10", "20"]),
+        ("5kg, 3rd, 7%!", ["5", "3", "0.07"]),
+        ("٣ or ４２", ["3", "42"]),
+        ("x=-5; \\boxed{7}; **8**; #### 9", ["-5", "7", "8", "9"]),
+        (r"-\frac{3}{4}, \dfrac{1}{2}, 1{,}234, 1\,234 and 50\%", ["-3/4", "1/2", "1234", "1234", "0.5"]),
+        (r"2\frac{1}{2}", ["2", "1", "2"]),
+        ("5 million", ["5"]),
+        ("2024-05-01", ["2024", "5", "1"]),
+        ("00012", ["12"]),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(text: str, numbers: list[str]):
+    assert read(text) == list(map(Fraction, numbers))
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "five", "B2 and GPT-4", "1.2.3", "192.168.0.1", "05/01/2024", "10²", "NaN, inf", "1.234.567", "²"]
+)
+def test_what_is_no_single_number_is_none(text: str):
+    assert read(text) == []
+
+
+@pytest.mark.parametrize("text", ["9" * 4001, "1e4001", "1e-9999999999", "1/0", "1/" + "7" * 4001])
+def test_a_number_without_a_value_is_a_number_all_the_same(text: str):
+    assert read(text) == [None]
+
+
+def test_a_decimal_comma_is_an_option():
+    assert read("1.234,5 und 3,14 %", decimal=",") == [Fraction("1234.5"), Fraction("0.0314")]
+    assert value("1.234,5", "1234,50", decimal=",") == 1
+    assert checks.numeric_match(1.5, decimal=",") == checks.numeric_match("1,5", decimal=",")
+
+
+def test_numbers_are_compared_exactly_and_not_as_floats():
+    assert value("1.1", "1", tolerance=0.1) == 1  # as floats, 1.1 - 1 is above 0.1
+    assert value("0.30", "0.3") == 1
+    assert value("100000000000000000001", "100000000000000000002") == 0
+    assert value("1e4000", "1e4000") == 1
+    assert value("1e4000", "1e3999", relative=0.5) == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "parameters", "expected"),
+    [
+        ("101", {"tolerance": 1}, 1),
+        ("101.001", {"tolerance": 1}, 0),
+        ("105", {"relative": 0.05}, 1),
+        ("105.1", {"relative": 0.05}, 0),
+        ("103", {"tolerance": 1, "relative": 0.05}, 1),
+        ("-100", {}, 0),
+    ],
+)
+def test_the_wider_tolerance_counts(output: str, parameters: dict[str, Any], expected: float):
+    assert value(output, "100", **parameters) == expected
+
+
+def test_the_relative_tolerance_of_a_negative_number_is_positive():
+    assert value("-105", "-100", relative=0.05) == 1
+    assert value("0.0001", "0", relative=0.5) == 0
+
+
+@pytest.mark.parametrize(("which", "expected"), [("last", 0), ("first", 1), ("any", 1), ("only", 0)])
+def test_which_number_of_the_answer_counts(which: str, expected: float):
+    assert value("7 of the 12", "7", which=which) == expected
+    assert value("7", "7", which=which) == 1
+
+
+def test_any_takes_the_nearest():
+    score = score_of(checks.numeric_match(10, tolerance=1, which="any"), Sample(output="3, 11 and 1e99999"), [])
+    assert (score.value, score.reason) == (1, "The nearest number is 11; expected 10 ± 1.")
+    assert score.evidence.distance == "1"
+
+
+def test_a_per_cent_sign_is_a_hundredth_or_nothing():
+    assert value("50%", "0.5") == value("50%", "50 %") == 1
+    assert value("50%", "50") == 0
+    assert value("50%", "50", percent=False) == 1
+
+
+@pytest.mark.parametrize("output", ["", " \n", "no idea", "1.2.3"])
+def test_an_answer_without_a_number_gets_zero(output: str):
+    score = score_of(checks.numeric_match(), Sample(output=output, reference="5"), [])
+    assert (score.value, score.reason) == (0, "The answer has no number; expected 5.")
+
+
+def test_a_number_too_long_to_be_read_gets_zero_and_no_error():
+    for output in ("9" * 5000, "1e99999999999999999999"):
+        assert value(output, "5", tolerance=1e300, which="any") == 0
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ("Paris", "the reference has 0 numbers, not one: 'Paris'"),
+        ("3,14", "the reference has 2 numbers, not one: '3,14'"),
+        ("1e5000", "the reference has a number that can't be read, not one: '1e5000'"),
+    ],
+)
+def test_a_reference_that_is_not_one_number_is_skipped(reference: str, reason: str):
+    assert outcome_of(checks.numeric_match(), Sample(output="5", reference=reference), []) == Skipped(reason)
+
+
+def test_a_distance_of_any_size_can_be_shown():
+    huge = score_of(checks.numeric_match(0), Sample(output="1e4000"), [])
+    tiny = score_of(checks.numeric_match(0), Sample(output="1e-4000"), [])
+    assert (huge.evidence.distance, tiny.evidence.distance) == ("about 1e4000", "under 1e-300")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"expected": "Paris"}, "expected has 0 numbers, not one: 'Paris'"),
+        ({"expected": float("nan")}, "expected must be a finite number, not nan"),
+        ({"expected": True}, "expected must be text, not True"),
+        ({"tolerance": -1}, "tolerance must be a number of at least 0, not -1"),
+        ({"relative": "5%"}, "relative must be a number of at least 0, not '5%'"),
+        ({"which": "best"}, "which must be 'last' or 'first' or 'any' or 'only', not 'best'"),
+        ({"decimal": "x"}, "decimal must be '.' or ',', not 'x'"),
+        ({"percent": 1}, "percent must be True or False, not 1"),
+    ],
+)
+def test_a_wrong_parameter_is_refused(parameters: dict[str, Any], told: str):
+    with pytest.raises(ConfigError, match=f"numeric_match: {told}"):
+        checks.numeric_match(**parameters)
+
+
+@given(st.integers() | st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-1e9, max_value=1e9))
+def test_a_number_matches_itself_however_it_is_grouped(number: Any):
+    assert value(f"It is {number}.", str(number)) == 1
+    assert value(f"It is {number:,}.", str(number)) == 1
+
+
+@given(st.text(max_size=60), st.integers(-100, 100))
+def test_any_answer_has_a_score(output: str, expected: int):
+    outcome = outcome_of(checks.numeric_match(expected, which="any"), Sample(output=output), [])
+    assert isinstance(outcome, Score)
+    assert outcome.value in (0, 1)
+
+
+def test_long_texts_take_linear_time():
+    for text in ("1" * 1_000_000, "1,111" * 20_000, "1." * 500_000, "1 " * 50_000, "-" * 500_000):
+        numbers_in(text)

@@ -1,0 +1,239 @@
+"""Retrieval against relevance judgments, by hand and against ir_measures."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import ir_measures
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone import evaluate
+from evalstone.errors import ConfigError
+from evalstone.scorers import HitRateAtK, Map, Mrr, NdcgAtK, PrecisionAtK, RecallAtK, RPrecision
+from evalstone.scorers.retrieval import RetrievalScorer
+from evalstone.types import Failed, Outcome, Sample, Score, Skipped
+from tests.fakes import outcome_of, score_of
+
+KINDS: tuple[type[RetrievalScorer], ...] = (HitRateAtK, Map, Mrr, NdcgAtK, PrecisionAtK, RecallAtK, RPrecision)
+every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+
+
+def sample(retrieved: object, relevant: object) -> Sample:
+    return Sample(metadata={"retrieved": retrieved, "relevant": relevant})
+
+
+def value(scorer: RetrievalScorer, retrieved: object, relevant: object) -> float:
+    return score_of(scorer, sample(retrieved, relevant), []).value
+
+
+def outcome(scorer: RetrievalScorer, retrieved: object, relevant: object) -> Outcome:
+    return outcome_of(scorer, sample(retrieved, relevant), [])
+
+
+RANKED = ["x", "a", "y", "b", "z"]
+RELEVANT = ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("scorer", "expected"),
+    [
+        (PrecisionAtK(k=2), 1 / 2),
+        (PrecisionAtK(k=10), 2 / 10),
+        (PrecisionAtK(k=None), 2 / 5),
+        (RecallAtK(k=2), 1 / 3),
+        (RecallAtK(k=10), 2 / 3),
+        (HitRateAtK(k=1), 0),
+        (HitRateAtK(k=2), 1),
+        (Mrr(), 1 / 2),
+        (Mrr(k=1), 0),
+        (Map(), (1 / 2 + 2 / 4) / 3),
+        (Map(k=2), (1 / 2) / 3),
+        (RPrecision(), 1 / 3),
+        (
+            NdcgAtK(),
+            (1 / math.log2(3) + 1 / math.log2(5)) / (1 + 1 / math.log2(3) + 1 / math.log2(4)),
+        ),
+        (NdcgAtK(k=2), (1 / math.log2(3)) / (1 + 1 / math.log2(3))),
+    ],
+    ids=lambda given: getattr(given, "signature", None),
+)
+def test_each_measure_by_hand(scorer: RetrievalScorer, expected: float):
+    assert value(scorer, RANKED, RELEVANT) == pytest.approx(expected)
+    scaled = score_of(replace(scorer, scale=10), sample(RANKED, RELEVANT), [])
+    assert scaled.value == pytest.approx(10 * expected)
+
+
+def test_grades_are_gains_linear_or_exponential():
+    grades = {"a": 3, "b": 1, "c": 2}
+    ranked = ["b", "x", "a"]
+    linear = (1 + 3 / math.log2(4)) / (3 + 2 / math.log2(3) + 1 / math.log2(4))
+    exponential = (1 + 7 / math.log2(4)) / (7 + 3 / math.log2(3) + 1 / math.log2(4))
+    assert value(NdcgAtK(), ranked, grades) == pytest.approx(linear)
+    assert value(NdcgAtK(gain="exponential"), ranked, grades) == pytest.approx(exponential)
+    assert value(NdcgAtK(gain="exponential"), ["a"], {"a": 1e300, "b": 5000}) == 1
+    assert value(NdcgAtK(), ["a"], {"a": 1e-320}) == 1
+
+
+def test_the_lowest_relevant_grade_is_a_parameter():
+    grades = {"a": 2, "b": 1, "c": 0, "d": -1, "e": 0.5}
+    assert value(RecallAtK(), ["a"], grades) == pytest.approx(1 / 3)
+    assert value(RecallAtK(min_grade=1), ["a"], grades) == pytest.approx(1 / 2)
+    assert value(RecallAtK(min_grade=2), ["a"], grades) == 1
+    assert outcome(RecallAtK(min_grade=3), ["a"], grades) == Skipped("no document is relevant")
+
+
+def test_a_document_that_is_retrieved_twice_keeps_both_ranks_and_counts_once():
+    assert value(PrecisionAtK(k=4), ["a", "a", "x", "b"], RELEVANT) == pytest.approx(2 / 4)
+    assert value(Map(), ["a", "a", "b"], ["a", "b"]) == pytest.approx((1 + 2 / 3) / 2)
+    assert value(RecallAtK(), ["a"] * 5, RELEVANT) == pytest.approx(1 / 3)
+    assert value(NdcgAtK(), ["a", "a"], ["a", "b"]) == pytest.approx(1 / (1 + 1 / math.log2(3)))
+
+
+def test_a_relevant_id_that_is_listed_twice_is_one_document():
+    assert value(RecallAtK(), ["a"], ["a", "a", "b"]) == pytest.approx(1 / 2)
+
+
+def test_documents_with_scores_are_ranked_and_ties_are_broken_as_by_trec_eval():
+    assert value(Mrr(), {"x": 0.1, "a": 0.9}, RELEVANT) == 1
+    assert value(Mrr(), {"a": 1, "x": 1.0}, RELEVANT) == pytest.approx(1 / 2)
+    assert value(Mrr(), {"a": 1, "X": 1.0}, RELEVANT) == 1
+
+
+def test_lists_and_grades_may_be_written_as_json():
+    assert value(Mrr(), '["x", "a"]', ' {"a": 2}') == 0.5
+    failed = outcome(Mrr(), "[x, a]", ["a"])
+    assert isinstance(failed, Failed)
+    assert failed.error == "mrr: retrieved must be a list of ids, or numbers by id, not '[x, a]'"
+
+
+def test_the_first_ten_count_unless_another_number_is_given():
+    ranked = [str(number) for number in range(20)]
+    assert value(RecallAtK(), ranked, ["9", "10"]) == 0.5
+    assert value(HitRateAtK(), ranked, ["10"]) == 0
+    assert value(Mrr(), ranked, ["10"]) == 1 / 11
+
+
+def test_ids_are_compared_as_text():
+    assert value(RecallAtK(), [7, "8"], {"7": 1, "8": 1}) == 1
+    assert value(RecallAtK(), ["07"], [7]) == 0
+
+
+@every
+def test_nothing_retrieved_is_zero_and_nothing_relevant_is_no_score(kind: type[RetrievalScorer]):
+    assert value(kind(), [], RELEVANT) == 0
+    assert value(kind(), {}, RELEVANT) == 0
+    empty: tuple[object, ...] = ([], {}, {"a": 0}, {"a": -2})
+    for nothing in empty:
+        assert outcome(kind(), RANKED, nothing) == Skipped("no document is relevant")
+
+
+@every
+def test_without_ids_and_judgments_there_is_no_score(kind: type[RetrievalScorer]):
+    needed = f"{kind.name} needs retrieved and relevant in metadata"
+    assert outcome_of(kind(), Sample(), []) == Skipped(needed)
+    assert outcome(kind(), ["a"], None) == Skipped(f"{kind.name} needs relevant in metadata")
+    assert outcome(kind(), None, ["a"]) == Skipped(f"{kind.name} needs retrieved in metadata")
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "relevant", "told"),
+    [
+        ("a", ["a"], "retrieved must be a list of ids, or numbers by id, not 'a'"),
+        (["a"], "a", "relevant must be a list of ids, or numbers by id, not 'a'"),
+        (["a"], 3, "relevant must be a list of ids, or numbers by id, not 3"),
+        ([None], ["a"], "retrieved: an id must be text or a whole number, not None"),
+        ([1.0], ["a"], "retrieved: an id must be text or a whole number, not 1.0"),
+        ([{"id": "a"}], ["a"], "retrieved: an id must be text or a whole number, not {'id': 'a'}"),
+        (["a"], [True], "relevant: an id must be text or a whole number, not True"),
+        (["a"], {"a": "high"}, "relevant: the grade of 'a' must be a number, not 'high'"),
+        (["a"], {"a": 10**400}, "relevant: the grade of 'a' must be a number, not 1000"),
+        (["a"], {"a": True}, "relevant: the grade of 'a' must be a number, not True"),
+        ({"a": None}, ["a"], "retrieved: the score of 'a' must be a number, not None"),
+    ],
+)
+def test_data_of_another_form_fails_with_its_place(retrieved: object, relevant: object, told: str):
+    failed = outcome(Mrr(), retrieved, relevant)
+    assert isinstance(failed, Failed)
+    assert failed.error.startswith(f"mrr: {told}")
+
+
+def test_the_evidence_has_the_gains_and_what_is_missing():
+    score = score_of(RecallAtK(), sample(RANKED, {"a": 2, "b": 1, "c": 3}), [])
+    assert score.evidence.gains == (0, 2, 0, 1, 0)
+    assert score.evidence.grades == (3, 2, 1)
+    assert score.evidence.missing == ("c",)
+    assert score.reason == "2 of 3 relevant documents among 5 retrieved at rank 2, 4."
+
+
+def test_columns_of_a_file_are_read_from_the_metadata():
+    rows: list[Mapping[str, Any]] = [
+        {"question": "q", "answer": "a", "retrieved": ["d1", "d2"], "relevant": ["d2"]},
+        {"question": "q", "answer": "a", "retrieved": ["d3"], "relevant": {"d3": 2}},
+        {"question": "q", "answer": "a", "retrieved": [], "relevant": []},
+    ]
+    run = evaluate(rows, ["mrr", "ndcg_at_k(k=5)"], ledger=None)
+    assert run["mrr"].mean == pytest.approx((1 / 2 + 1) / 2)
+    assert (run["mrr"].scored, run["mrr"].skipped) == (2, 1)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True, "10"])
+def test_a_cut_that_is_no_rank_is_refused(k: Any):
+    with pytest.raises(ConfigError, match="precision_at_k: k must be a whole number of at least 1, not "):
+        PrecisionAtK(k=k)
+
+
+def test_ir_measures_counts_alike():
+    rng = random.Random(15)
+    measures: dict[Any, RetrievalScorer] = {
+        ir_measures.parse_measure("P@5"): PrecisionAtK(k=5),
+        ir_measures.parse_measure("R@5"): RecallAtK(k=5),
+        ir_measures.parse_measure("R@20"): RecallAtK(k=20),
+        ir_measures.parse_measure("Success@5"): HitRateAtK(k=5),
+        ir_measures.parse_measure("nDCG"): NdcgAtK(k=None),
+        ir_measures.parse_measure("nDCG@5"): NdcgAtK(k=5),
+        ir_measures.parse_measure("RR"): Mrr(),
+        ir_measures.parse_measure("AP"): Map(),
+        ir_measures.parse_measure("AP@5"): Map(k=5),
+        ir_measures.parse_measure("Rprec"): RPrecision(),
+        ir_measures.parse_measure("P(rel=2)@5"): PrecisionAtK(k=5, min_grade=2),
+        ir_measures.parse_measure("R(rel=2)@5"): RecallAtK(k=5, min_grade=2),
+        ir_measures.parse_measure("AP(rel=2)"): Map(min_grade=2),
+    }
+    qrels: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for query in map(str, range(60)):
+        documents = [f"d{number}" for number in range(rng.randint(3, 40))]
+        qrels[query] = {document: rng.choice([-1, 0, 0, 1, 2, 3]) for document in documents}
+        qrels[query][documents[0]] = 2
+        found = rng.sample([*documents, "other1", "other2"], rng.randint(1, len(documents)))
+        run[query] = {document: rng.choice([0.5, round(rng.random(), 2)]) for document in found}  # with ties
+    compared = 0
+    for metric in cast(Any, ir_measures).iter_calc(list(measures), qrels, run):
+        ours = value(measures[metric.measure], run[metric.query_id], qrels[metric.query_id])
+        assert ours == pytest.approx(metric.value, abs=1e-9), metric
+        compared += 1
+    assert compared == 60 * len(measures)
+
+
+IDS = st.lists(st.sampled_from("abcdefgh"), max_size=8)
+
+
+@every
+@given(retrieved=IDS, relevant=st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0, 5), max_size=6))
+def test_any_ranking_has_a_score_in_range_and_a_perfect_one_is_best(
+    kind: type[RetrievalScorer], retrieved: list[str], relevant: dict[str, float]
+):
+    made = outcome(kind(), retrieved, relevant)
+    if isinstance(made, Score):
+        assert 0 <= made.value <= 1
+        best = value(kind(), sorted(relevant, key=relevant.__getitem__, reverse=True), relevant)
+        assert made.value <= best + 1e-12
+        assert best == pytest.approx(1) or kind is PrecisionAtK
+    else:
+        assert isinstance(made, Skipped)
