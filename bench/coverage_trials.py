@@ -29,7 +29,7 @@ def trials(replications: int) -> None:
         rates = draw(np.random.default_rng(0), LARGE)
         for n in SIZES:
             source = np.random.default_rng(n)
-            held = {("@", k): list[bool]() for k in sizes(4)} | {("^", k): list[bool]() for k in sizes(4)}
+            held = {(kind, k): list[bool]() for kind in "@^" for k in sizes(4) if k > 1}
             pooled = list[bool]()
             for _ in range(replications):
                 chance = draw(source, n)
@@ -42,9 +42,7 @@ def trials(replications: int) -> None:
                 groups = np.repeat(np.arange(n), 4).tolist()
                 interval = mean_interval(passes.ravel().astype(float).tolist(), low=0, high=1, groups=groups)
                 pooled.append(_within(interval, float(rates.mean())))
-            rows.append(
-                [name, str(n), percent(pooled), *(percent(held[kind, k]) for kind in "@^" for k in sizes(4) if k > 1)]
-            )
+            rows.append([name, str(n), percent(pooled), *map(percent, held.values())])
     table("Trials", ["samples", "n", "mean", "pass@2", "pass@4", "pass^2", "pass^4"], rows)
 
 

@@ -125,17 +125,20 @@ def test_the_mean_s_interval_is_of_samples_however_many_trials_they_have() -> No
     assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=1e-3)
 
 
-def test_comparisons_pair_trials_of_a_sample_and_means_where_their_numbers_differ() -> None:
+def test_comparisons_are_of_the_means_of_each_sample_s_trials() -> None:
     a = run_of({f"s{n}": [n % 2, 0] for n in range(20)}, id="a")
-    b = run_of({f"s{n}": [1, 1] for n in range(20)}, id="b")
-    pair = compare(a, b)["check"]
+    b = run_of({f"s{n}": [1, Failed("down") if n == 3 else 1] for n in range(20)}, id="b")
+    comparison = compare(a, b)
+    pair = comparison["check"]
     assert pair.result.difference.mean == pytest.approx(0.75)
-    assert pair.result.difference.groups == 20
+    assert (pair.result.difference.n, pair.result.difference.groups) == (20, None)
+    assert any("have 2 trials of each sample" in note for note in comparison.notes)
     once = run_of({f"s{n}": [1, 1, 1] for n in range(20)}, id="c")
     comparison = compare(a, once)
     assert comparison["check"].result.difference.mean == pytest.approx(0.75)
-    assert comparison["check"].result.difference.n == 20
     assert any("2 and 3 trials of each sample" in note for note in comparison.notes)
+    with pytest.raises(ConfigError, match="labels are of single answers"):
+        compare(a, b, labels={"A": {"check": {"s1": 1.0}}})
 
 
 def test_gates_count_a_sample_s_trials_as_a_cluster() -> None:

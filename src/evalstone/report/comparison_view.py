@@ -281,10 +281,12 @@ def _left_out(unpaired: int, noun: str) -> str:
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     """The samples that changed most, with the answers and reasons of both runs."""
     wanted = {change.sample for line in comparison.scorers for change in line.changes[:most]}
-    texts = {name: {s.id: s for s in run.dataset or () if s.id in wanted} for name, run in comparison.runs.items()}
-    records = {
-        name: {(r.key, r.scorer): r for r in run.records if r.key in wanted} for name, run in comparison.runs.items()
-    }
+    texts: dict[str, dict[str, Sample]] = {}
+    records: dict[str, dict[tuple[str, str], Record]] = {}
+    for name, run in comparison.runs.items():
+        # Of several trials the first is shown.
+        texts[name] = {s.id: s for s in run.dataset or () if s.id in wanted and s.trial in (None, 1)}
+        records[name] = {(r.sample, r.scorer): r for r in run.records if r.sample in wanted and r.trial in (None, 1)}
     for line in comparison.scorers:
         if line.changes[:most]:
             changes = tuple(_change(line, change, texts, records) for change in line.changes[:most])
@@ -306,7 +308,9 @@ def _change(
         answer = found.output if found is not None and found.output is not None else "The text is not at hand."
         record = records[name].get((change.sample, info.signature))
         reason = getattr(record.outcome, "reason", "") if record is not None else ""
-        both.append(Block("passage", f"{name} · {score_text(value, line.info.scale)}", answer, why=reason))
+        score = score_text(value, line.info.scale)
+        trial = f" in trial 1; mean of the trials {score}" if found is not None and found.trial else f" · {score}"
+        both.append(Block("passage", f"{name}{trial}", answer, why=reason))
     values = f"{score_text(change.a, line.info.scale)} → {score_text(change.b, line.info.scale)}"
     panel = (Block("part", "Question", question),) if question else ()
     tone: Tone = "good" if gain > 0 else "bad"

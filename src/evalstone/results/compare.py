@@ -181,6 +181,8 @@ def compare(
     """
     if correction not in CORRECTIONS:
         raise ConfigError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
+    if labels and any(run.trials > 1 for run in (a, b, *others)):
+        raise ConfigError("labels are of single answers: differences of runs with trials can't be corrected by them")
     if unpaired and labels:
         raise ConfigError(
             "labels correct differences by sample: leave out --labels (labels=) or --unpaired (unpaired=)"
@@ -350,7 +352,7 @@ def _compare_all(
         info = of_scorer[0].info
         signatures = {"A": info.signature, **{line.b: line.info_b.signature for line in of_scorer}}
         scores = {letter: scores_by_sample(runs[letter], signature) for letter, signature in signatures.items()}
-        if len({runs[letter].trials for letter in scores}) > 1:
+        if max(runs[letter].trials for letter in scores) > 1:
             scores = {letter: of.by_sample for letter, of in scores.items()}
         common = [sample for sample in scores["A"].values if all(sample in of.values for of in scores.values())]
         columns = {letter: [of.values[sample] for sample in common] for letter, of in scores.items()}
@@ -477,10 +479,9 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
             raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
     if a.id == b.id:
         notes.append("they are the same run")
-    if a.trials != b.trials:
-        notes.append(
-            f"they have {a.trials} and {b.trials} trials of each sample: a sample's score is its mean over them"
-        )
+    if max(a.trials, b.trials) > 1:
+        trials = f"{a.trials}" if a.trials == b.trials else f"{a.trials} and {b.trials}"
+        notes.append(f"they have {trials} trials of each sample; a sample's score is the mean of its trials")
     for run, name in ((a, "first"), (b, "second")):
         if run.drawn is not None:
             biased = "its mean tends to lie too far from the threshold, and intervals hold less often than they say"
@@ -526,7 +527,7 @@ def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, tuple[
 
 def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
     first, second = scores_by_sample(a, ours.signature), scores_by_sample(b, theirs.signature)
-    if a.trials != b.trials:
+    if max(a.trials, b.trials) > 1:
         first, second = first.by_sample, second.by_sample
     samples = tuple(name for name in first.values if name in second.values)
     check_same_weights(samples, first.weight_of, second.weight_of)

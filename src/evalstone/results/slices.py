@@ -120,7 +120,7 @@ def field_name(field: SliceBy) -> str:
 
 
 def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
-    """The slice of every sample, by sample id; "(absent)" for a sample without the field.
+    """The slice of every sample, by its id and by its key; "(absent)" for a sample without the field.
 
     Raises:
         ConfigError: the samples are not available, or no sample has the field.
@@ -136,6 +136,7 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
     for sample in run.dataset:
         value = _field_value(sample, field) if isinstance(field, str) else field(sample)
         keys[sample.key] = ABSENT if value is None else str(to_jsonable(value))
+        keys.setdefault(sample.id, keys[sample.key])
         names.update(dict.fromkeys(map(str, sample.metadata)))
     if isinstance(field, str) and set(keys.values()) == {ABSENT}:
         raise ConfigError(
