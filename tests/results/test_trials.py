@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate
+from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate, sample_size
 from evalstone.report.run_view import run_view
 from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
@@ -161,3 +161,10 @@ def test_a_report_names_trials_and_flaky_samples() -> None:
     texts = [cell.text for row in section.tables[0].rows for cell in row]
     assert "pass^k" in [column.title for column in section.tables[0].columns]
     assert f"{math.fsum([0.5, 0.75]) / 2:.3f}" in texts
+
+
+def test_a_plan_is_of_samples_and_not_of_trials() -> None:
+    once = run_of({f"s{n}": [n % 3 / 2] for n in range(30)})
+    again = run_of({f"s{n}": [n % 3 / 2] * 4 for n in range(30)})
+    plans = [sample_size(run, difference=0.1).scorers[0] for run in (once, again)]
+    assert plans[0].plan == plans[1].plan

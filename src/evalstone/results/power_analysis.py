@@ -136,6 +136,8 @@ class _Pilot(OfScorer):
 def _single_pilot(run: Run) -> Iterator[_Pilot]:
     for info in run.scorers:
         scores = scores_by_sample(run, info.signature)
+        if run.trials > 1:  # the plan is of samples, with as many trials
+            scores = scores.by_sample
         values = tuple(scores.values.values())
         pass_fail = set(values) <= {0.0, info.scale}
         yield _Pilot(run.titles[info.signature], info, values, scores.groups, paired=False, pass_fail=pass_fail)
