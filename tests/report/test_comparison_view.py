@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, cast, get_args, get_type_hints
 
 from evalstone import GateCriteria, Score, compare, gate, judge_drift
-from evalstone.report.comparison_view import comparison_view, drift_view, gate_view
+from evalstone.report.comparison_view import comparison_view, drift_view
+from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.view import DifferenceChart, Section

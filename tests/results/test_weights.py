@@ -26,8 +26,9 @@ from evalstone import (
     sample_size,
     write_run,
 )
-from evalstone.report.comparison_view import comparison_view, drift_view, gate_view
+from evalstone.report.comparison_view import comparison_view, drift_view
 from evalstone.report.csv import run_csv
+from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.run_view import run_view

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Tone: TypeAlias = Literal["", "good", "bad", "unsure", "dim", "strong"]
 ABSENT = ("", "-")
+FOOTER = ("Made by evalstone.",)
 HIGHER, LOWER = "↑ higher is better", "↓ lower is better"
 
 
