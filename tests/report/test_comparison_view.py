@@ -182,3 +182,12 @@ def test_the_checks_of_a_gate_say_what_they_look_at_in_the_direction_of_a_compar
         "harm, difference from baseline": ("+0.050", "at most +0.100"),
     }
     assert view.sections[0].notes[-1].startswith("This is look 1, tested at 4%. Over all checks and all looks together")
+
+
+def test_comparisons_and_drift_say_that_samples_are_clustered() -> None:
+    groups = [{"group": f"g{place // 2}"} for place in range(12)]
+    before, now = (run_of(answers, metadata=groups) for answers in (["0.0", "1.0"] * 6, ["1.0"] * 12))
+    note = "given, A and B: clustered samples: cluster-robust interval (6 clusters)."
+    assert note in comparison_view(compare(before, now)).sections[-1].notes
+    drifted = drift_view(judge_drift(before, replace(before, records=tuple(before.records)))).sections[0].notes
+    assert "given: clustered samples: cluster-robust interval (6 clusters)." in drifted

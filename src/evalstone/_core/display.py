@@ -96,6 +96,11 @@ def limits(low: float | None, high: float | None, digits: int = 3, *, sign: bool
     return f"{show(low, digits)} to {show(high, digits)}"
 
 
+def effective_count(effective: float) -> str:
+    """Kish's number of samples, which is no whole number: with one decimal below 10."""
+    return f"{effective:,.0f}" if effective >= 10 else f"{effective:.1f}"
+
+
 def percents(low: float | None, high: float | None) -> str:
     """The limits of a share in percent; "-" where there are none."""
     return "-" if low is None or high is None else f"{percent(low)} to {percent(high)}"

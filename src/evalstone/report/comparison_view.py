@@ -18,7 +18,7 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
-from evalstone.report.run_view import more_labels
+from evalstone.report.run_view import by_text, more_labels, sample_notes
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     FOOTER,
@@ -42,7 +42,7 @@ from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, Scor
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
-from evalstone.results.run import OfScorer, Run, weighted_note
+from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
@@ -252,15 +252,20 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if any(result.difference.effective is not None for _, result in paired):
         yield (
             "Means are weighted; wins, ties and losses are counts. Tests of symmetry, McNemar's and Friedman's test "
-            "and the effect have no weighted form and are left out."
+            "have no weighted form and are left out."
         )
-    for line in comparison.scorers:
-        if (effective := line.result.difference.effective) is not None:
-            yield f"{line.title}, {line.a} and {line.b}: {weighted_note(effective, line.result.difference.n)}."
-        if line.unpaired:
-            yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.unpaired, 'sample')}"
-        if line.result.caution:
-            yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
+    about = ((f"{line.title}, {line.a} and {line.b}", text) for line in comparison.scorers for text in _about(line))
+    yield from by_text(about, len(comparison.scorers), "All comparisons", "; ")
+
+
+def _about(line: ScorerComparison) -> Iterator[str]:
+    """What is particular about the samples of a comparison."""
+    result = line.result
+    yield from (f"{text}." for text in sample_notes(result.difference))
+    if line.unpaired:
+        yield _left_out(line.unpaired, "sample")
+    if result.caution:
+        yield f"{result.caution}."
 
 
 def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
@@ -334,34 +339,37 @@ def drift_view(result: DriftResult) -> View:
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
-    left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
     tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
     adjusted = f", Holm-adjusted over {len(rows)} scorers" if len(rows) > 1 else ""
-    effective = [one for one in result.scorers if one.drift.comparison.difference.effective is not None]
+    weighted = any(one.drift.comparison.difference.effective is not None for one in result.scorers)
     test = (
         "test of the weighted mean change"
-        if effective
+        if weighted
         else "Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
         "judge are"
     )
-    left += [
-        f"{one.title}: {weighted_note(difference.effective, difference.n)}."
-        for one in effective
-        if (difference := one.drift.comparison.difference).effective is not None
-    ]
     rule = (
         f"p: {test}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
         f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
-        f"anchors to say. Changed: the {'weighted ' if effective else ''}share of anchors whose score changed."
+        f"anchors to say. Changed: the {'weighted ' if weighted else ''}share of anchors whose score changed."
     )
+    about = ((one.title, text) for one in result.scorers for text in _about_anchors(one))
+    notes = (rule, *by_text(about, len(rows), "All scorers"))
     runs = {"Before": result.before, "Now": result.now}
     return View(
         name="Judge drift",
         lead=listed(dict.fromkeys(run.dataset_name for run in runs.values())),
-        sections=(Section("Drift", tables=(scores,), notes=(rule, *left)),),
+        sections=(Section("Drift", tables=(scores,), notes=notes),),
         facts=tuple(_run_fact(name, run) for name, run in runs.items()),
         footer=FOOTER,
     )
+
+
+def _about_anchors(one: ScorerDrift) -> Iterator[str]:
+    """What is particular about the anchors of a scorer."""
+    yield from (f"{text}." for text in sample_notes(one.drift.comparison.difference))
+    if one.unpaired:
+        yield _left_out(one.unpaired, "anchor")
 
 
 def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from evalstone._core.display import count, number, percent, sentence, signed
+from evalstone._core.display import count, effective_count, number, percent, sentence, signed
 from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Table, Tone, View, table, words
 from evalstone.results.gate import Gate
 from evalstone.stats.gates import Decision, simulated_error
@@ -101,7 +101,7 @@ def check_cells(decision: Decision) -> tuple[str, str, str, str]:
     between = "-" if low is None or high is None else f"{low} to {high}"
     more = "" if decision.labeled is None else f" ({count(decision.labeled, 'label')})"
     if decision.effective is not None:
-        more = f" (as about {decision.effective:,.0f} of equal weight)"
+        more = f" (as about {effective_count(decision.effective)} of equal weight)"
     return estimate or "-", between, required(decision), f"{decision.n:,}{more}"
 
 

@@ -237,13 +237,17 @@ def run_notes(run: Run) -> list[str]:
 
 def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str]:
     """Texts on scorers, each once, after the titles of its scorers."""
-    by_text: dict[str, list[str]] = {}
-    for line, text in texts:
-        by_text.setdefault(text, []).append(run.titles[line.info.signature])
-    everyone = len(run.scorers) > 1
+    return by_text(((run.titles[line.info.signature], text) for line, text in texts), len(run.scorers), "all scorers")
+
+
+def by_text(titled: Iterable[tuple[str, str]], of: int, everyone: str, separator: str = ", ") -> list[str]:
+    """Texts, each once, after its titles; after `everyone` where it has all of several."""
+    titles_of: dict[str, list[str]] = {}
+    for title, text in titled:
+        titles_of.setdefault(text, []).append(title)
     return [
-        f"{'all scorers' if everyone and len(titles) == len(run.scorers) else listed(titles)}: {text}"
-        for text, titles in by_text.items()
+        f"{everyone if of > 1 and len(titles) == of else separator.join(titles)}: {text}"
+        for text, titles in titles_of.items()
     ]
 
 
@@ -256,12 +260,18 @@ def _cautions(line: ScorerSummary) -> Iterator[str]:
             f"with {'it' if missing == 1 else 'them'} the mean would lie between {low} and {high}"
         )
     interval = line.interval
-    if interval is not None and interval.groups is not None:
-        yield f"clustered samples: cluster-robust interval ({count(interval.groups, 'cluster')})"
-    if interval is not None and interval.effective is not None:
-        yield weighted_note(interval.effective, interval.n)
+    if interval is not None:
+        yield from sample_notes(interval)
     if interval is not None and interval.caution:
         yield interval.caution
+
+
+def sample_notes(interval: Interval) -> Iterator[str]:
+    """That samples are clustered, or weighted."""
+    if interval.groups is not None:
+        yield f"clustered samples: cluster-robust interval ({count(interval.groups, 'cluster')})"
+    if interval.effective is not None:
+        yield weighted_note(interval.effective, interval.n)
 
 
 def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -320,11 +330,15 @@ def _missing(run: Run) -> Iterator[Section]:
 
 
 def _slice_note(weighted: bool) -> str:
-    test = "test of the difference of weighted means" if weighted else "permutation test"
+    test = (
+        "test of whether the slice's weighted mean is worse than that of"
+        if weighted
+        else "permutation test of whether the slice is worse than"
+    )
     return (
-        f"p: one-sided {test} of whether the slice is worse than the other samples, Holm-adjusted over all slices and "
-        "scorers. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean "
-        "drawn toward the other slices, a better guess of what a repetition would show."
+        f"p: one-sided {test} the other samples, Holm-adjusted over all slices and scorers. Slices with fewer than "
+        "five samples inside or outside are not tested. Shrunken estimate: the mean drawn toward the other slices, a "
+        "better guess of what a repetition would show."
     )
 
 
