@@ -235,7 +235,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
     have = {(line.title, line.b) for line in comparison.corrected}
     if judged and not all((line.title, line.b) in have for line in judged):
-        correct = "; --labels corrects them" if paired else ""
+        weighted = any(line.result.difference.effective is not None for line in judged)
+        correct = "; --labels corrects them" if paired and not weighted else ""
         yield f"This compares the judge's means, not what people would say{correct}."
     by_pair: dict[str, list[str]] = {}
     for line, result in changed:

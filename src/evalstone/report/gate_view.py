@@ -49,7 +49,7 @@ def gate_view(gate: Gate) -> View:
 
 def _simulated(gate: Gate) -> str:
     """How often such a check passed wrongly in simulations; "" where none is like it."""
-    plain = [one for one in gate.decisions if one.labeled is None and one.effective is None]
+    plain = [one for one in gate.decisions if one.labeled is None and one.effective is None and one.groups is None]
     sizes = [decision.n for decision in plain if decision.n]
     if not sizes or gate.run.drawn is not None:
         return ""
@@ -99,10 +99,13 @@ def check_cells(decision: Decision) -> tuple[str, str, str, str]:
     show = {"max_regression": signed, "pass_rate": percent}.get(decision.kind, number)
     estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
     between = "-" if low is None or high is None else f"{low} to {high}"
-    more = "" if decision.labeled is None else f" ({count(decision.labeled, 'label')})"
-    if decision.effective is not None:
-        more = f" (as about {effective_count(decision.effective)} of equal weight)"
-    return estimate or "-", between, required(decision), f"{decision.n:,}{more}"
+    about = (
+        "" if decision.groups is None else count(decision.groups, "cluster"),
+        "" if decision.labeled is None else count(decision.labeled, "label"),
+        "" if decision.effective is None else f"as about {effective_count(decision.effective)} of equal weight",
+    )
+    more = "; ".join(filter(None, about))
+    return estimate or "-", between, required(decision), f"{decision.n:,} ({more})" if more else f"{decision.n:,}"
 
 
 def required(decision: Decision) -> str:
