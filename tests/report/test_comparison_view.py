@@ -62,7 +62,7 @@ def test_slices_are_folded_and_their_clear_differences_named_above() -> None:
         compare(run_of(LOW, metadata=kinds), run_of(LOW, metadata=kinds), slice_by="kind")
     ).details
     assert section.folded
-    assert section.lead == ("No significant difference in any of 2 slices.",)
+    assert section.lead == ("No significant difference in any slice.",)
 
 
 def test_the_answers_of_both_runs_stand_side_by_side() -> None:

@@ -200,7 +200,7 @@ def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, 
         for line in lines
         if line.verdict != "inconclusive"
     ]
-    lead = lead or [f"No significant difference in any of {count(len(lines), 'slice')}."]
+    lead = lead or ["No significant difference in any slice."]
     legend = "The axes are those of the comparison above; wider intervals are cut off at their ends."
     tables = (_table(lines, name, reach),)
     return Section(f"{name} vs. A by slice", tuple(lead), tables, legend=(legend,), folded=True)
