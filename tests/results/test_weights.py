@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from evalstone import (
     GateCriteria,
     Run,
     Sample,
+    Scorer,
     audit,
     calibrate,
     compare,
@@ -42,6 +43,16 @@ from tests.runs import Given, run_of
 
 ANSWERS = ["1.0", "0.0", "0.5", "1.0"] * 5
 HEAVY = [3.0, 1.0, 1.0, 1.0] * 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anything(Scorer):
+    """1 for every answer."""
+
+    name = "anything"
+
+    def score(self, *, output: str) -> Score:
+        return Score(1.0)
 
 
 def weighted(answers: Sequence[str] = ANSWERS, weights: Sequence[float] = HEAVY, **more: Any) -> Run:
@@ -198,6 +209,15 @@ def test_drift_of_weighted_anchors_is_that_of_the_mean() -> None:
     assert "p: test of the weighted mean change" in told
     assert "weighted share of anchors" in told
     assert "Wilcoxon" not in told
+
+
+def test_reports_name_the_test_of_each_scorer_where_only_some_are_weighted() -> None:
+    data = [{"weight": 2.0 if place < 12 else 1.0, "kind": "xy"[place % 2]} for place in range(24)]
+    run = run_of(["0.5"] * 12 + ["skip"] * 12, [Given(), Anything()], metadata=data)
+    told = text_of(drift_view(judge_drift(run, run)))
+    assert "judge are (given); test of the weighted mean change (anything)" in told
+    told = text_of(run_view(run, slices=run.slices("kind")))
+    assert "permutation test of whether the slice is worse than the other samples (given); test of whether" in told
 
 
 def text_of(view: View) -> str:

@@ -18,7 +18,7 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
-from evalstone.report.run_view import by_text, more_labels, sample_notes
+from evalstone.report.run_view import more_labels, sample_notes
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     FOOTER,
@@ -34,8 +34,10 @@ from evalstone.report.view import (
     Table,
     Tone,
     View,
+    by_text,
     direction,
     table,
+    tests_used,
     words,
 )
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
@@ -213,11 +215,10 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     tests: dict[str, dict[str, None]] = {}
     for line in [line for line, _ in changed] or comparison.scorers:
         tests.setdefault(line.result.test.name, {})[line.title] = None
-    used = "; ".join(f"{test} ({listed(titles)})" if len(tests) > 1 else test for test, titles in tests.items())
     corrected = (
         f"corrected for {count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]})"
     )
-    p = f"{used}; {corrected}"
+    p = f"{tests_used(tests)}; {corrected}"
     if paired or not comparison.scorers:
         yield f"Differences are paired by sample: each run minus A. p: {p}."
     else:
@@ -343,14 +344,16 @@ def drift_view(result: DriftResult) -> View:
     tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
     adjusted = f", Holm-adjusted over {len(rows)} scorers" if len(rows) > 1 else ""
     weighted = any(one.drift.comparison.difference.effective is not None for one in result.scorers)
-    test = (
-        "test of the weighted mean change"
-        if weighted
-        else "Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
-        "judge are"
-    )
+    tests: dict[str, list[str]] = {}
+    for one in result.scorers:
+        symmetry = (
+            "Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
+            "judge are"
+        )
+        test = "test of the weighted mean change" if one.drift.comparison.wilcoxon is None else symmetry
+        tests.setdefault(test, []).append(one.title)
     rule = (
-        f"p: {test}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"p: {tests_used(tests)}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
         f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
         f"anchors to say. Changed: the {'weighted ' if weighted else ''}share of anchors whose score changed."
     )

@@ -25,8 +25,10 @@ from evalstone.report.view import (
     Section,
     Table,
     View,
+    by_text,
     direction,
     table,
+    tests_used,
     words,
 )
 from evalstone.results.human_labels import LABELS_OF_SLICE, PPIResult, RoganGladenResult
@@ -240,17 +242,6 @@ def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str
     return by_text(((run.titles[line.info.signature], text) for line, text in texts), len(run.scorers), "all scorers")
 
 
-def by_text(titled: Iterable[tuple[str, str]], of: int, everyone: str, separator: str = ", ") -> list[str]:
-    """Texts, each once, after its titles; after `everyone` where it has all of several."""
-    titles_of: dict[str, list[str]] = {}
-    for title, text in titled:
-        titles_of.setdefault(text, []).append(title)
-    return [
-        f"{everyone if of > 1 and len(titles) == of else separator.join(titles)}: {text}"
-        for text, titles in titles_of.items()
-    ]
-
-
 def _cautions(line: ScorerSummary) -> Iterator[str]:
     if line.bounds is not None:
         missing, digits = line.skipped + line.failed, digits_for(line.info.scale)
@@ -329,16 +320,16 @@ def _missing(run: Run) -> Iterator[Section]:
 # ---- Slices ----
 
 
-def _slice_note(weighted: bool) -> str:
-    test = (
-        "test of whether the slice's weighted mean is worse than that of"
-        if weighted
-        else "permutation test of whether the slice is worse than"
-    )
+def _slice_note(results: Sequence[ScorerSlices]) -> str:
+    tests: dict[str, list[str]] = {}
+    for result in results:
+        weighted = "test of whether the slice's weighted mean is worse than that of the other samples"
+        plain = "permutation test of whether the slice is worse than the other samples"
+        tests.setdefault(weighted if result.weighted else plain, []).append(result.title)
     return (
-        f"p: one-sided {test} the other samples, Holm-adjusted over all slices and scorers. Slices with fewer than "
-        "five samples inside or outside are not tested. Shrunken estimate: the mean drawn toward the other slices, a "
-        "better guess of what a repetition would show."
+        f"p: one-sided {tests_used(tests)}, Holm-adjusted over all slices and scorers. Slices with fewer than five "
+        "samples inside or outside are not tested. Shrunken estimate: the mean drawn toward the other slices, a better "
+        "guess of what a repetition would show."
     )
 
 
@@ -354,7 +345,7 @@ def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
     if results:
         titles = listed(result.title for result in results)
         lead = lead or ["No slice is significantly worse than the other samples."]
-        notes = (_slice_note(any(result.weighted for result in results)),)
+        notes = (_slice_note(results),)
         yield Section(f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=notes, folded=True)
 
 
