@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import PurePath
@@ -18,7 +18,7 @@ from uuid import UUID
 from evalstone._core.display import excerpt, named, shortlist
 from evalstone._core.files import check_containers
 from evalstone.agents.messages import last_text
-from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca, inner_names, normal
+from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca, inner_names, normal
 from evalstone.datasets.conversation import is_calls, is_conversation, is_parts, read_call, read_messages, read_parts
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import FIELD_ROLES, Message, Role, Sample, Trajectory, TrajectoryExpectation
@@ -159,9 +159,10 @@ class RowReader:
         if self._has_context(chosen):
             partly_used |= {chosen[field].column for field in _CONVERSATION_FIELDS if self._of_turns(field, chosen)}
         for column, value in cells.items():
-            if (value is None and column != "weight") or (column in used and column not in partly_used):
+            name = _metadata_name(column, cells)
+            if (value is None and name != "weight") or (column in used and column not in partly_used):
                 continue
-            metadata[column] = number_in(value) if column == "weight" and self.cells else value
+            metadata[name] = number_in(value) if name == "weight" and self.cells else value
             if column not in used:
                 self.ignored.setdefault(column)
         return {
@@ -183,6 +184,12 @@ class RowReader:
                 raise DataError(f"{field} {error}") from None
             hint = "" if field in self.columns.mapping else f" (to leave the column out: --map {field}=)"
             raise DataError(f"column {named(cell.column)!r}, read as {field}, {error}{hint}") from None
+
+
+def _metadata_name(column: str, columns: Collection[str]) -> str:
+    """The column's name, but of another spelling of `group` and `weight` these, unless they are columns too."""
+    name = normal(column)
+    return name if name in MEANINGFUL and name not in columns else column
 
 
 def _placed(where: str, error: object) -> DataError:
