@@ -501,8 +501,11 @@ LARGEST = sys.float_info.max
 
 def _check_weight(weight: object, where: str = "") -> None:
     if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < cast("float", weight) <= LARGEST:
-        told = f"weight must be a finite number above 0, not {weight!r:.60}"
-        raise DataError(f"{where}{told} (a `weight` in the metadata weights means; give anything else another name)")
+        found = "missing" if weight is None else f"{weight!r:.60}"
+        raise DataError(
+            f"{where}weight must be a finite number above 0, not {found} (a `weight` in the metadata weights means; "
+            "give anything else another name)"
+        )
 
 
 def case_key(sample: str, trial: int | None) -> str:

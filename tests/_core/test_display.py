@@ -91,5 +91,12 @@ def test_numbers_are_shown_as_people_write_them() -> None:
     assert [sentence("the end"), sentence("Done."), sentence(" ")] == ["The end.", "Done.", ""]
 
 
+def test_a_limit_of_a_difference_that_excludes_zero_is_not_shown_as_zero() -> None:
+    assert limits(0.00036, 0.2, sign=True) == "+0.0004 to +0.200"
+    assert limits(-0.2, -0.000003, sign=True) == "-0.200 to -0.000003"
+    assert limits(0.0, 0.2, sign=True) == "0.000 to +0.200"
+    assert limits(1e-12, 0.2, sign=True) == "0.000 to +0.200"
+
+
 def test_a_difference_that_rounds_to_zero_has_no_sign() -> None:
     assert [signed(0.0001), signed(-0.0001), signed(0.001), signed(-1.5, 1)] == ["0.000", "0.000", "+0.001", "-1.5"]

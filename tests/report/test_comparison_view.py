@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, cast, get_args, get_type_hints
 
 from evalstone import GateCriteria, Score, compare, gate, judge_drift
-from evalstone.report.comparison_view import comparison_view, drift_view, gate_view
+from evalstone.report.comparison_view import comparison_view, drift_view
+from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.view import DifferenceChart, Section
@@ -61,7 +62,7 @@ def test_slices_are_folded_and_their_clear_differences_named_above() -> None:
         compare(run_of(LOW, metadata=kinds), run_of(LOW, metadata=kinds), slice_by="kind")
     ).details
     assert section.folded
-    assert section.lead == ("No significant difference in any of 2 slices.",)
+    assert section.lead == ("No significant difference in any slice.",)
 
 
 def test_the_answers_of_both_runs_stand_side_by_side() -> None:
@@ -181,3 +182,12 @@ def test_the_checks_of_a_gate_say_what_they_look_at_in_the_direction_of_a_compar
         "harm, difference from baseline": ("+0.050", "at most +0.100"),
     }
     assert view.sections[0].notes[-1].startswith("This is look 1, tested at 4%. Over all checks and all looks together")
+
+
+def test_comparisons_and_drift_say_that_samples_are_clustered() -> None:
+    groups = [{"group": f"g{place // 2}"} for place in range(12)]
+    before, now = (run_of(answers, metadata=groups) for answers in (["0.0", "1.0"] * 6, ["1.0"] * 12))
+    note = "given, A and B: clustered samples: cluster-robust interval (6 clusters)."
+    assert note in comparison_view(compare(before, now)).sections[-1].notes
+    drifted = drift_view(judge_drift(before, replace(before, records=tuple(before.records)))).sections[0].notes
+    assert "given: clustered samples: cluster-robust interval (6 clusters)." in drifted

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from evalstone import GateCriteria, audit, calibrate, compare, gate, sample_size
-from evalstone.report.comparison_view import comparison_view, gate_view, power_view
+from evalstone.report.comparison_view import comparison_view, power_view
+from evalstone.report.gate_view import gate_view
 from evalstone.report.quality_view import audit_view, calibration_view
 from evalstone.report.run_view import run_view
 from evalstone.report.terminal import Grid, show

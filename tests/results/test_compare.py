@@ -96,12 +96,12 @@ def test_a_slice_too_small_to_be_tested_is_left_out_and_makes_no_other_less_sign
         (line.key, line.adjusted_p_value) for line in alone.slices
     ]
     assert [line.verdict for line in among.slices] == ["inconclusive", "better"]
-    left_out = "url: 20 slices with fewer than 5 samples or groups are left out, being too small to be tested"
+    left_out = "20 slices of url with fewer than 5 samples or groups are left out, being too small to be tested"
     assert (left_out in among.notes, left_out in alone.notes) == (True, False)
     grouped = [{**one, "group": one["big"]} for one in data]
     clustered = compare(run_of(A * 5, metadata=grouped), run_of(B * 5, metadata=grouped), slice_by="big")
     assert clustered.slices == ()
-    assert clustered.notes[-1].startswith("big: 2 slices with fewer than 5")
+    assert clustered.notes[-1].startswith("2 slices of big with fewer than 5")
 
 
 def first_digit(sample: object) -> str:

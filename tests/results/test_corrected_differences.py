@@ -77,10 +77,13 @@ def test_the_report_shows_both_differences_and_how_many_labels_would_help() -> N
 def test_without_labels_a_comparison_says_that_it_compares_the_judges_means() -> None:
     samples = [{"id": f"s{n}", "output": "Paris is big.", "context": ["Paris is big."]} for n in range(8)]
     run = evaluate(samples, "faithfulness", judge="lexical", ledger=None)
+    weights = [{**one, "weight": 1.0 + place} for place, one in enumerate(samples)]
+    heavy = evaluate(weights, "faithfulness", judge="lexical", ledger=None)
     by_code = run_of(["1", "0", "1", "1", "0"])
 
     def notes(one: Run) -> str:
         return " ".join(note for section in comparison_view(compare(one, one)).sections for note in section.notes)
 
     assert "This compares the judge's means, not what people would say; --labels corrects them." in notes(run)
+    assert "This compares the judge's means, not what people would say." in notes(heavy)
     assert "--labels" not in notes(by_code)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate, judge_drift, sample_size
+from evalstone.report.gate_view import gate_view
+from evalstone.report.markdown import lines
 from evalstone.results.drawn import place_in_order
 from evalstone.results.gate import Missing
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
@@ -332,7 +334,29 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     assert mean not in notes
     assert regression in notes
     assert regression not in gate(run, criteria, baseline=run, labels=labels, baseline_labels=labels).notes
+    weights = [{**one, "weight": 1.0 + place} for place, one in enumerate(samples)]
+    heavy = evaluate(weights, "faithfulness", judge="lexical", ledger=None)
+    assert not any("--labels" in note for note in gate(heavy, criteria, baseline=heavy).notes)
+    assert any("the test is of the judge's mean" in note for note in gate(heavy, criteria, baseline=heavy).notes)
     assert not any("judge's mean" in note for note in gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5})).notes)
+
+
+def test_labels_of_a_scorer_without_a_check_are_not_used_and_the_gate_says_so() -> None:
+    run = run_of(MIXED, [Given(), Harm()])
+    criteria = GateCriteria(maximum={"harm": 0.5})
+    found = gate(run, criteria, labels={"given": {"s1": 1.0}})
+    assert "the labels of given are not used: no check of it was set" in found.notes
+    assert not any("not used" in note for note in gate(run, criteria).notes)
+
+
+def test_a_gate_of_clustered_samples_says_so_and_promises_nothing_of_independent_ones() -> None:
+    alone = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}))
+    pairs = [{"group": f"g{place // 2}"} for place in range(len(MIXED))]
+    found = gate(run_of(MIXED, metadata=pairs), GateCriteria(minimum={"given": 0.5}))
+    assert (alone.decisions[0].groups, found.decisions[0].groups) == (None, (len(MIXED) + 1) // 2)
+    told = ["\n".join(lines(gate_view(one))).replace("\\", "") for one in (alone, found)]
+    assert f"{len(MIXED)} ({(len(MIXED) + 1) // 2} clusters)" in told[1]
+    assert ["In simulations" in text for text in told] == [True, False]
 
 
 def test_means_and_pass_rates_are_corrected_within_strata_of_the_scores() -> None:

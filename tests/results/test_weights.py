@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from evalstone import (
     GateCriteria,
     Run,
     Sample,
+    Scorer,
     audit,
     calibrate,
     compare,
@@ -26,8 +27,9 @@ from evalstone import (
     sample_size,
     write_run,
 )
-from evalstone.report.comparison_view import comparison_view, drift_view, gate_view
+from evalstone.report.comparison_view import comparison_view, drift_view
 from evalstone.report.csv import run_csv
+from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.run_view import run_view
@@ -41,6 +43,16 @@ from tests.runs import Given, run_of
 
 ANSWERS = ["1.0", "0.0", "0.5", "1.0"] * 5
 HEAVY = [3.0, 1.0, 1.0, 1.0] * 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anything(Scorer):
+    """1 for every answer."""
+
+    name = "anything"
+
+    def score(self, *, output: str) -> Score:
+        return Score(1.0)
 
 
 def weighted(answers: Sequence[str] = ANSWERS, weights: Sequence[float] = HEAVY, **more: Any) -> Run:
@@ -62,8 +74,18 @@ def test_a_table_has_weights_as_text_and_a_blank_one_is_refused(tmp_path: Path) 
     file.write_text("output,weight\nyes,2.5\nno,10\n")
     assert [sample.weight for sample in load(file).samples] == [2.5, 10]
     file.write_text("output,weight\nyes,2.5\nno,\n")
-    with pytest.raises(DataError, match=r"data\.csv: .*3.*weight must be a finite number above 0, not None"):
+    with pytest.raises(DataError, match=r"data\.csv: .*3.*weight must be a finite number above 0, not missing"):
         load(file)
+
+
+def test_columns_of_groups_and_weights_are_known_in_any_spelling(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("output,Weight,GROUP,Kind\nyes,2.5,g,x\n")
+    assert load(file).samples[0].metadata == {"weight": 2.5, "group": "g", "Kind": "x"}
+    (sample,) = load([{"output": "x", "Weight": 2, "weight": 3}]).samples
+    assert sample.metadata == {"Weight": 2, "weight": 3}
+    with pytest.raises(DataError, match="weight must be a finite number above 0, not missing"):
+        load([{"output": "x", "Weight": None}])
 
 
 def test_a_mean_is_that_of_the_population_that_the_weights_stand_for() -> None:
@@ -132,7 +154,8 @@ def test_a_comparison_is_of_weighted_means_in_every_part() -> None:
     assert [part.result.mean_a for part in found.slices if part.b == "B"] == pytest.approx([0.5, 1.0])
     notes = " ".join(comparison_view(found).sections[-1].notes)
     assert "Means are weighted" in notes
-    assert "20 samples of unequal weight say about as much as 15 of equal weight" in notes
+    assert "All comparisons: weighted mean: 20 samples of unequal weight say about as much as 15 of equal" in notes
+    assert "effect" not in notes
     assert "Wilcoxon" not in notes
     apart = compare(weighted(), weighted(now), unpaired=True)["given"].result
     assert (apart.mean_a, apart.mean_b) == pytest.approx((4.5 / 6, 4 / 6))
@@ -148,7 +171,7 @@ def test_slices_are_weighted() -> None:
     assert found.weighted
     told = text_of(run_view(run, slices=[found]))
     assert "weighted mean" in told
-    assert "test of the difference of weighted means" in told
+    assert "p: one-sided test of whether the slice's weighted mean is worse than that of the other samples" in told
 
 
 def test_a_gate_tests_weighted_means_and_pass_rates() -> None:
@@ -186,6 +209,15 @@ def test_drift_of_weighted_anchors_is_that_of_the_mean() -> None:
     assert "p: test of the weighted mean change" in told
     assert "weighted share of anchors" in told
     assert "Wilcoxon" not in told
+
+
+def test_reports_name_the_test_of_each_scorer_where_only_some_are_weighted() -> None:
+    data = [{"weight": 2.0 if place < 12 else 1.0, "kind": "xy"[place % 2]} for place in range(24)]
+    run = run_of(["0.5"] * 12 + ["skip"] * 12, [Given(), Anything()], metadata=data)
+    told = text_of(drift_view(judge_drift(run, run)))
+    assert "judge are (given); test of the weighted mean change (anything)" in told
+    told = text_of(run_view(run, slices=run.slices("kind")))
+    assert "permutation test of whether the slice is worse than the other samples (given); test of whether" in told
 
 
 def text_of(view: View) -> str:
@@ -232,3 +264,4 @@ def test_reports_say_that_a_mean_is_weighted() -> None:
     assert "Minimum detectable difference" not in told
     assert "weighted mean" in "".join(page(run_view(run)))
     assert "weighted" not in text_of(run_view(run_of(ANSWERS)))
+    assert "2 samples of unequal weight say about as much as 1.6 of equal" in str(weighted(ANSWERS[:2], [3.0, 1.0]))

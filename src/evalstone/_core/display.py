@@ -89,11 +89,24 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 def limits(low: float | None, high: float | None, digits: int = 3, *, sign: bool = False) -> str:
-    """The limits of an interval; "-" where there are none."""
+    """The limits of an interval; "-" where there are none. sign: of a difference, whose limits are 0 only if they are.
+
+    A limit of 0.0004 as 0.000 would hold "no difference", which the interval excludes.
+    """
     if low is None or high is None:
         return "-"
-    show = signed if sign else number
+    show = _signed_limit if sign else number
     return f"{show(low, digits)} to {show(high, digits)}"
+
+
+def _signed_limit(value: float, digits: int) -> str:
+    """With as many digits more as it takes not to read as 0, up to six."""
+    return next((text for more in range(digits, 7) if float(text := signed(value, more))), signed(value, digits))
+
+
+def effective_count(effective: float) -> str:
+    """Kish's number of samples, which is no whole number: with one decimal below 10."""
+    return f"{effective:,.0f}" if effective >= 10 else f"{effective:.1f}"
 
 
 def percents(low: float | None, high: float | None) -> str:

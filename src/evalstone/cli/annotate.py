@@ -133,7 +133,7 @@ def _show(screen: Console, sample: Sample, progress: str) -> None:
         if text:
             screen.print(name, style="dim")
             lines = (safe(line, MAX_TEXT) for line in text[:MAX_TEXT].split("\n"))
-            screen.print(Padding("\n".join(lines), (0, 0, 0, 2)))
+            screen.print(Padding("\n".join(lines), (0, 0, 0, 2), expand=False))
 
 
 def _reply(screen: Console, info: ScorerInfo) -> Reply:

@@ -319,7 +319,7 @@ def gate(
 
     Each check passes, fails, or is inconclusive (with the number of additional samples needed).
     """
-    from evalstone.report.comparison_view import gate_view
+    from evalstone.report.gate_view import gate_view
     from evalstone.report.junit import gate_junit
     from evalstone.results.files import is_folder
     from evalstone.results.looks import LOOKS, next_look, remember

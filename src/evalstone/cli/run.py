@@ -495,7 +495,7 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
 
 def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
     """Show the decisions of a gate that watched a run; the exit code."""
-    from evalstone.report.comparison_view import decisions_view, rate
+    from evalstone.report.gate_view import decisions_view, rate
     from evalstone.report.terminal import show
     from evalstone.run.budget import DECIDED
 

@@ -89,6 +89,8 @@ means the ideal context by the latter.
 CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory"))
 """The fields of which a row must have one."""
 UNRECOGNIZED = "no column is recognized"
+MEANINGFUL = frozenset(("group", "weight"))
+"""The metadata that intervals take into account."""
 
 _KNOWN: Mapping[str, tuple[str, int]] = {
     normal(name): (field, rank)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -28,7 +28,7 @@ from evalstone.agents.formats.messages import (
 )
 from evalstone.agents.formats.values import normal
 from evalstone.agents.messages import last_text
-from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca, inner_names
+from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca, inner_names
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import FIELD_ROLES, SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
 
@@ -176,9 +176,10 @@ class RowReader:
         if self._has_context(chosen):
             partly_used |= {chosen[field].column for field in _CONVERSATION_FIELDS if self._of_turns(field, chosen)}
         for column, value in cells.items():
-            if (value is None and column != "weight") or (column in used and column not in partly_used):
+            name = _metadata_name(column, cells)
+            if (value is None and name != "weight") or (column in used and column not in partly_used):
                 continue
-            metadata[column] = number_in(value) if column == "weight" and self.cells else value
+            metadata[name] = number_in(value) if name == "weight" and self.cells else value
             if column not in used:
                 self.ignored.setdefault(column)
         return {
@@ -210,6 +211,12 @@ def _of_trial(sample: Sample, cells: Mapping[str, Any]) -> Sample:
         return sample
     id = sample.id if trial == 1 else f"{sample.id}-{trial}"
     return replace(sample, id=id, metadata={"group": sample.id, **sample.metadata})
+
+
+def _metadata_name(column: str, columns: Collection[str]) -> str:
+    """The column's name, but of another spelling of `group` and `weight` these, unless they are columns too."""
+    name = normal(column)
+    return name if name in MEANINGFUL and name not in columns else column
 
 
 def _placed(where: str, error: object) -> DataError:

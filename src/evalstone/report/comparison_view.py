@@ -1,4 +1,4 @@
-"""Comparisons of runs as reports: differences between runs, drift of a judge, and gates."""
+"""Comparisons of runs as reports: differences between runs, drift of a judge, and sample sizes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from evalstone._core.display import (
     p_value,
     percent,
     percents,
-    sentence,
     sentences,
     signed,
 )
-from evalstone.report.run_view import more_labels
+from evalstone.report.run_view import more_labels, sample_notes
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
+    FOOTER,
     Block,
     Cell,
     Column,
@@ -34,23 +34,22 @@ from evalstone.report.view import (
     Table,
     Tone,
     View,
+    by_text,
     direction,
     table,
+    tests_used,
     words,
 )
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult, ScorerDrift
-from evalstone.results.gate import Gate
 from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
-from evalstone.results.run import OfScorer, Run, weighted_note
+from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
-from evalstone.stats.gates import Decision, simulated_error
 from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample
 
-FOOTER = ("Made by evalstone.",)
 SIGNS: Mapping[str, tuple[str, Tone]] = {
     "better": ("▲ better", "good"),
     "worse": ("▼ worse", "bad"),
@@ -203,7 +202,7 @@ def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, 
         for line in lines
         if line.verdict != "inconclusive"
     ]
-    lead = lead or [f"No significant difference in any of {count(len(lines), 'slice')}."]
+    lead = lead or ["No significant difference in any slice."]
     legend = "The axes are those of the comparison above; wider intervals are cut off at their ends."
     tables = (_table(lines, name, reach),)
     return Section(f"{name} vs. A by slice", tuple(lead), tables, legend=(legend,), folded=True)
@@ -216,11 +215,10 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     tests: dict[str, dict[str, None]] = {}
     for line in [line for line, _ in changed] or comparison.scorers:
         tests.setdefault(line.result.test.name, {})[line.title] = None
-    used = "; ".join(f"{test} ({listed(titles)})" if len(tests) > 1 else test for test, titles in tests.items())
     corrected = (
         f"corrected for {count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]})"
     )
-    p = f"{used}; {corrected}"
+    p = f"{tests_used(tests)}; {corrected}"
     if paired or not comparison.scorers:
         yield f"Differences are paired by sample: each run minus A. p: {p}."
     else:
@@ -238,7 +236,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
     have = {(line.title, line.b) for line in comparison.corrected}
     if judged and not all((line.title, line.b) in have for line in judged):
-        correct = "; --labels corrects them" if paired else ""
+        weighted = any(line.result.difference.effective is not None for line in judged)
+        correct = "; --labels corrects them" if paired and not weighted else ""
         yield f"This compares the judge's means, not what people would say{correct}."
     by_pair: dict[str, list[str]] = {}
     for line, result in changed:
@@ -255,15 +254,20 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if any(result.difference.effective is not None for _, result in paired):
         yield (
             "Means are weighted; wins, ties and losses are counts. Tests of symmetry, McNemar's and Friedman's test "
-            "and the effect have no weighted form and are left out."
+            "have no weighted form and are left out."
         )
-    for line in comparison.scorers:
-        if (effective := line.result.difference.effective) is not None:
-            yield f"{line.title}, {line.a} and {line.b}: {weighted_note(effective, line.result.difference.n)}."
-        if line.unpaired:
-            yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.unpaired, 'sample')}"
-        if line.result.caution:
-            yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
+    about = ((f"{line.title}, {line.a} and {line.b}", text) for line in comparison.scorers for text in _about(line))
+    yield from by_text(about, len(comparison.scorers), "All comparisons", "; ")
+
+
+def _about(line: ScorerComparison) -> Iterator[str]:
+    """What is particular about the samples of a comparison."""
+    result = line.result
+    yield from (f"{text}." for text in sample_notes(result.difference))
+    if line.unpaired:
+        yield _left_out(line.unpaired, "sample")
+    if result.caution:
+        yield f"{result.caution}."
 
 
 def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
@@ -340,34 +344,39 @@ def drift_view(result: DriftResult) -> View:
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
-    left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
     tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
     adjusted = f", Holm-adjusted over {len(rows)} scorers" if len(rows) > 1 else ""
-    effective = [one for one in result.scorers if one.drift.comparison.difference.effective is not None]
-    test = (
-        "test of the weighted mean change"
-        if effective
-        else "Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
-        "judge are"
-    )
-    left += [
-        f"{one.title}: {weighted_note(difference.effective, difference.n)}."
-        for one in effective
-        if (difference := one.drift.comparison.difference).effective is not None
-    ]
+    weighted = any(one.drift.comparison.difference.effective is not None for one in result.scorers)
+    tests: dict[str, list[str]] = {}
+    for one in result.scorers:
+        symmetry = (
+            "Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
+            "judge are"
+        )
+        test = "test of the weighted mean change" if one.drift.comparison.wilcoxon is None else symmetry
+        tests.setdefault(test, []).append(one.title)
     rule = (
-        f"p: {test}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"p: {tests_used(tests)}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
         f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
-        f"anchors to say. Changed: the {'weighted ' if effective else ''}share of anchors whose score changed."
+        f"anchors to say. Changed: the {'weighted ' if weighted else ''}share of anchors whose score changed."
     )
+    about = ((one.title, text) for one in result.scorers for text in _about_anchors(one))
+    notes = (rule, *by_text(about, len(rows), "All scorers"))
     runs = {"Before": result.before, "Now": result.now}
     return View(
         name="Judge drift",
         lead=listed(dict.fromkeys(run.dataset_name for run in runs.values())),
-        sections=(Section("Drift", tables=(scores,), notes=(rule, *left)),),
+        sections=(Section("Drift", tables=(scores,), notes=notes),),
         facts=tuple(_run_fact(name, run) for name, run in runs.items()),
         footer=FOOTER,
     )
+
+
+def _about_anchors(one: ScorerDrift) -> Iterator[str]:
+    """What is particular about the anchors of a scorer."""
+    yield from (f"{text}." for text in sample_notes(one.drift.comparison.difference))
+    if one.unpaired:
+        yield _left_out(one.unpaired, "anchor")
 
 
 def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
@@ -384,137 +393,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
     )
 
 
-# ---- Gates ----
-
-MARKS: Mapping[str, tuple[str, Tone]] = {
-    "pass": ("✓ pass", "good"),
-    "fail": ("✕ fail", "bad"),
-    "inconclusive": ("? inconclusive", "unsure"),
-}
-
-
-def gate_view(gate: Gate) -> View:
-    """A gate: each check with its verdict."""
-    control = (
-        f"This is look {gate.look}, tested at {rate(gate.look_alpha)}. Over all checks and all looks together, the "
-        f"chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance of a wrong fail (one-sided "
-        f"tests, corrected by Holm). Each limit is that of its test.{_simulated(gate)}"
-    )
-    labels = (
-        "With labels, the estimate is of what people would say (prediction-powered inference); the labeled samples "
-        "must be a random choice."
-    )
-    scorers = tuple(line.info.name for line in gate.run.summary)
-    notes = (
-        *(f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes),
-        *((labels,) if any(decision.labeled is not None for decision in gate.decisions) else ()),
-        *(("Estimates are weighted.",) if any(one.effective is not None for one in gate.decisions) else ()),
-        *_cautions(gate.decisions),
-        control,
-    )
-    baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
-    verdict, tone = MARKS[gate.verdict]
-    return View(
-        name="evalstone gate",
-        lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
-        verdict=Cell(verdict, tone),
-        sections=(Section("Checks", tables=(checks_table(gate.decisions, next_look(gate)),), notes=notes),),
-        facts=(Fact("Run", gate.run.id), *baseline),
-        footer=FOOTER,
-    )
-
-
-def _simulated(gate: Gate) -> str:
-    """How often such a check passed wrongly in simulations; "" where none is like it."""
-    plain = [one for one in gate.decisions if one.labeled is None and one.effective is None]
-    sizes = [decision.n for decision in plain if decision.n]
-    if not sizes or gate.run.drawn is not None:
-        return ""
-    n = min(sizes)
-    return (
-        f" In simulations with about {count(n, 'sample')} and the truth at the threshold, a check tested at 5% passed "
-        f"wrongly in at most {percent(simulated_error(n))}."
-    )
-
-
-def next_look(gate: Gate) -> int | None:
-    """The number of the look after more samples; None if there was no telling how many are needed: the run or its
-    baseline was stopped by its own gate."""
-    runs = (gate.run, *filter(None, (gate.baseline,)))
-    return None if any(run.drawn is not None for run in runs) else gate.look + 1
-
-
-def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
-    """Why to trust checks less, each caution once."""
-    for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
-        yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
-
-
-def decisions_view(decisions: Sequence[Decision]) -> View:
-    """Where the checks of a running evaluation stand; nothing is said of how many more samples they need."""
-    return View("", "", (Section("", tables=(checks_table(decisions),)),))
-
-
-def checks_table(decisions: Sequence[Decision], next_look: int | None = None) -> Table:
-    """One row a check. next_look: that after more samples, whose number was computed; None if it was not."""
-    columns = (
-        words("check"),
-        *(Column(title) for title in ("estimate", "one-sided limits", "required", "n")),
-        words("verdict"),
-    )
-    rows = [(check_name(d), *check_cells(d), Cell(verdict_text(d, next_look), MARKS[d.verdict][1])) for d in decisions]
-    return table("Checks of the gate", columns, rows)
-
-
-def check_name(decision: Decision) -> str:
-    """What a check looks at."""
-    return f"{decision.name}, difference from baseline" if decision.kind == "max_regression" else decision.name
-
-
-def check_cells(decision: Decision) -> tuple[str, str, str, str]:
-    """Estimate, one-sided limits, what is required, and n, as text. Pass rates are in percent."""
-    show = {"max_regression": signed, "pass_rate": percent}.get(decision.kind, number)
-    estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
-    between = "-" if low is None or high is None else f"{low} to {high}"
-    more = "" if decision.labeled is None else f" ({count(decision.labeled, 'label')})"
-    if decision.effective is not None:
-        more = f" (as about {decision.effective:,.0f} of equal weight)"
-    return estimate or "-", between, required(decision), f"{decision.n:,}{more}"
-
-
-def required(decision: Decision) -> str:
-    """What a check requires."""
-    side, threshold = "at most" if decision.lower_is_better else "at least", decision.threshold
-    if decision.kind == "max_regression":
-        return f"{side} {signed(threshold)}"
-    return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
-
-
-def verdict_text(decision: Decision, next_look: int | None) -> str:
-    """The verdict, and how many more samples would decide it at the next look."""
-    mark = MARKS[decision.verdict][0]
-    if decision.verdict != "inconclusive" or next_look is None:
-        return mark
-    if decision.labeled is not None and not decision.missing:
-        if decision.more_labels is None:
-            return f"{mark}; labels of all these samples may not decide it"
-        more = count(decision.more_labels, "more label")
-        return f"{mark}; about {more} would decide it at the next look (--look {next_look})"
-    found = None if decision.labeled is not None else decision.more_samples
-    more = None if found is None else f"about {count(found, 'more sample')}"
-    if decision.missing:
-        without = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
-        return without if more is None else f"{without}, or {more} at the next look (--look {next_look})"
-    if more is None and decision.effective is not None:
-        return f"{mark}; more samples may decide it at the next look (--look {next_look})"
-    if more is None:
-        return f"{mark}; no realistic number of samples would decide it"
-    return f"{mark}; {more} would decide it at the next look (--look {next_look})"
-
-
-def rate(alpha: float) -> str:
-    """An error rate in percent, however small."""
-    return f"{100 * alpha:.3g}%"
+# ---- Sample size ----
 
 
 def power_view(analysis: PowerAnalysis) -> View:
@@ -544,7 +423,7 @@ def power_view(analysis: PowerAnalysis) -> View:
         sections=(
             Section("", tables=(Table("Samples needed", columns, tuple(rows)),), notes=tuple(_power_notes(analysis))),
         ),
-        footer=("Made by evalstone.",),
+        footer=FOOTER,
     )
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from evalstone._core.display import p_value, safe, visible
-from evalstone.report.comparison_view import check_cells, check_name, next_look, required, verdict_text
+from evalstone.report.gate_view import check_cells, check_name, next_look, required, verdict_text
 from evalstone.results.gate import Gate
 from evalstone.results.run import Run
 from evalstone.stats.gates import Decision

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, limits, listed, money, number, p_value, percent, percents, signed
-from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
+from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.results.audit import ALPHA
 from evalstone.results.summary import scorer_titles
 from evalstone.stats.intervals import Interval, proportion_interval
@@ -69,7 +69,7 @@ def calibration_view(calibration: Calibration) -> View:
             Fact("Dataset version", calibration.version),
             Fact("Scorer", calibration.scorer),
         ),
-        footer=("Made by evalstone.",),
+        footer=FOOTER,
     )
 
 
@@ -317,7 +317,7 @@ def audit_view(audit: Audit) -> View:
         sections=tuple(_audited(audit, scorer, titles[scorer.signature]) for scorer in audit.scorers),
         details=(Section("", notes=(_AUDIT_NOTE, *unused)),),
         facts=(Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"), Fact("Dataset version", audit.version)),
-        footer=("Made by evalstone.",),
+        footer=FOOTER,
     )
 
 

@@ -37,8 +37,10 @@ from evalstone.report.view import (
     Section,
     Table,
     View,
+    by_text,
     direction,
     table,
+    tests_used,
     words,
 )
 from evalstone.results.human_labels import LABELS_OF_SLICE, PPIResult, RoganGladenResult
@@ -254,14 +256,7 @@ def run_notes(run: Run) -> list[str]:
 
 def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str]:
     """Texts on scorers, each once, after the titles of its scorers."""
-    by_text: dict[str, list[str]] = {}
-    for line, text in texts:
-        by_text.setdefault(text, []).append(run.titles[line.info.signature])
-    everyone = len(run.scorers) > 1
-    return [
-        f"{'all scorers' if everyone and len(titles) == len(run.scorers) else listed(titles)}: {text}"
-        for text, titles in by_text.items()
-    ]
+    return by_text(((run.titles[line.info.signature], text) for line, text in texts), len(run.scorers), "all scorers")
 
 
 def _cautions(line: ScorerSummary) -> Iterator[str]:
@@ -273,12 +268,18 @@ def _cautions(line: ScorerSummary) -> Iterator[str]:
             f"with {'it' if missing == 1 else 'them'} the mean would lie between {low} and {high}"
         )
     interval = line.interval
-    if interval is not None and interval.groups is not None:
-        yield f"clustered samples: cluster-robust interval ({count(interval.groups, 'cluster')})"
-    if interval is not None and interval.effective is not None:
-        yield weighted_note(interval.effective, interval.n)
+    if interval is not None:
+        yield from sample_notes(interval)
     if interval is not None and interval.caution:
         yield interval.caution
+
+
+def sample_notes(interval: Interval) -> Iterator[str]:
+    """That samples are clustered, or weighted."""
+    if interval.groups is not None:
+        yield f"clustered samples: cluster-robust interval ({count(interval.groups, 'cluster')})"
+    if interval.effective is not None:
+        yield weighted_note(interval.effective, interval.n)
 
 
 def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -336,12 +337,16 @@ def _missing(run: Run) -> Iterator[Section]:
 # ---- Slices ----
 
 
-def _slice_note(weighted: bool) -> str:
-    test = "test of the difference of weighted means" if weighted else "permutation test"
+def _slice_note(results: Sequence[ScorerSlices]) -> str:
+    tests: dict[str, list[str]] = {}
+    for result in results:
+        weighted = "test of whether the slice's weighted mean is worse than that of the other samples"
+        plain = "permutation test of whether the slice is worse than the other samples"
+        tests.setdefault(weighted if result.weighted else plain, []).append(result.title)
     return (
-        f"p: one-sided {test} of whether the slice is worse than the other samples, Holm-adjusted over all slices and "
-        "scorers. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean "
-        "drawn toward the other slices, a better guess of what a repetition would show."
+        f"p: one-sided {tests_used(tests)}, Holm-adjusted over all slices and scorers. Slices with fewer than five "
+        "samples inside or outside are not tested. Shrunken estimate: the mean drawn toward the other slices, a better "
+        "guess of what a repetition would show."
     )
 
 
@@ -357,7 +362,7 @@ def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
     if results:
         titles = listed(result.title for result in results)
         lead = lead or ["No slice is significantly worse than the other samples."]
-        notes = (_slice_note(any(result.weighted for result in results)),)
+        notes = (_slice_note(results),)
         yield Section(f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=notes, folded=True)
 
 

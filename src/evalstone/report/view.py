@@ -5,15 +5,18 @@ Texts are raw here. Each renderer escapes them for its format and makes invisibl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from evalstone._core.display import listed
 
 if TYPE_CHECKING:
     from evalstone.stats.calibration import Bin
 
 Tone: TypeAlias = Literal["", "good", "bad", "unsure", "dim", "strong"]
 ABSENT = ("", "-")
+FOOTER = ("Made by evalstone.",)
 HIGHER, LOWER = "↑ higher is better", "↓ lower is better"
 
 
@@ -300,3 +303,19 @@ def tone_of(goodness: float | None) -> Tone:
     if goodness is None:
         return "dim"
     return "bad" if goodness < 1 / 3 else "good" if goodness > 2 / 3 else "unsure"
+
+
+def by_text(titled: Iterable[tuple[str, str]], of: int, everyone: str, separator: str = ", ") -> list[str]:
+    """Texts, each once, after its titles; after `everyone` where it has all of several."""
+    titles_of: dict[str, list[str]] = {}
+    for title, text in titled:
+        titles_of.setdefault(text, []).append(title)
+    return [
+        f"{everyone if of > 1 and len(titles) == of else separator.join(titles)}: {text}"
+        for text, titles in titles_of.items()
+    ]
+
+
+def tests_used(tests: Mapping[str, Iterable[str]]) -> str:
+    """Tests by name, with the scorers that each is of; without them where there is one test."""
+    return "; ".join(f"{test} ({listed(titles)})" if len(tests) > 1 else test for test, titles in tests.items())

@@ -213,8 +213,8 @@ def compare(
                     made = _compare_scorer(part, letter, confidence)
                     sliced += (dataclasses.replace(line, field=field, key=key) for line in made)
     for field, left_out in small.items():
-        fewer = f"{count(len(left_out), 'slice')} with fewer than {MIN_SAMPLES} samples or groups"
-        notes[f"{field}: {fewer} {'is' if len(left_out) == 1 else 'are'} left out, being too small to be tested"] = None
+        fewer = f"{count(len(left_out), 'slice')} of {field} with fewer than {MIN_SAMPLES} samples or groups"
+        notes[f"{fewer} {'is' if len(left_out) == 1 else 'are'} left out, being too small to be tested"] = None
     return Comparison(
         runs=runs,
         scorers=_corrected(lines, correction),
@@ -399,7 +399,7 @@ def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[Pai
     """The paired scores of each scorer that both runs have, and how the runs differ otherwise.
 
     Raises:
-        ConfigError: the runs have no scorer or no scored sample in common, or a sample has not the same weight in both;
+        ConfigError: the runs have no scorer or no scored sample in common, or a sample's weights in both differ;
             or, unless `allow_mismatch`, their judges, scorer signatures or cases differ.
     """
     scorers = _common_scorers(a, b)

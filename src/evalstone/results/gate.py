@@ -19,7 +19,14 @@ from evalstone.results.compare import pair_runs, same_outputs
 from evalstone.results.drawn import in_order
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
 from evalstone.results.run import Run
-from evalstone.results.scores import check_same_weights, group_labels, group_of, weight_column, weight_of
+from evalstone.results.scores import (
+    check_same_weights,
+    group_labels,
+    group_of,
+    scores_by_sample,
+    weight_column,
+    weight_of,
+)
 from evalstone.results.summary import ScorerInfo, unanswered, values_by_scorer
 from evalstone.stats.intervals import check_number
 from evalstone.types import Record, Score, Skipped, reaches
@@ -181,6 +188,10 @@ def gate(
     ours = _by_signature(run, labels)
     theirs = _by_signature(baseline or run, baseline_labels)
     notes.update(dict.fromkeys(_uncorrected(run, criteria, ours, theirs)))
+    tested = {run[name].info.signature for name in criteria.scorers}
+    if unused := [run.titles[signature] for signature in ours if signature not in tested]:
+        which = "it" if len(unused) == 1 else "them"
+        notes[f"the labels of {listed(unused)} are not used: no check of {which} was set"] = None
     checks = [*_mean_checks(run, criteria, missing, ours), *_pass_rate_checks(run, criteria, missing, ours)]
     if criteria.max_regression:
         if baseline is None:
@@ -354,18 +365,17 @@ def _uncorrected(
 ) -> Iterator[str]:
     """Which checks test what the judge says."""
     judged = {name: info for name in criteria.scorers if judged_only(run, info := run[name].info)}
+    weighted = any(scores_by_sample(run, info.signature).weights is not None for info in judged.values())
     means = [name for name, info in judged.items() if info.signature not in ours]
     if plain := [
         name for name in means if any(name in of for of in (criteria.minimum, criteria.maximum, criteria.pass_rate))
     ]:
         tests = "the test is of the judge's mean" if len(plain) == 1 else "the tests are of the judge's means"
-        yield f"{listed(plain)}: {tests}, not of what people would say; --labels corrects that"
+        yield f"{listed(plain)}: {tests}, not of what people would say{'' if weighted else '; --labels corrects that'}"
     pairs = [name for name in criteria.max_regression if name in judged]
     if plain := [name for name in pairs if not {judged[name].signature} <= ours.keys() & theirs.keys()]:
-        yield (
-            f"{listed(plain)}: the regression is the judge's, not what people would say; --labels and "
-            "--baseline-labels correct it"
-        )
+        correct = "" if weighted else "; --labels and --baseline-labels correct it"
+        yield f"{listed(plain)}: the regression is the judge's, not what people would say{correct}"
 
 
 def check_missing(missing: object) -> None:

@@ -101,7 +101,7 @@ def sample_size(
     if not (math.isfinite(difference) and difference > 0):
         raise ConfigError(f"the difference must be above 0, not {difference:g}")
     if not 0 < power < 1:
-        raise ConfigError(f"the power must be between 0 and 1, not {power:g}")
+        raise ConfigError(f"the power must be above 0 and below 1, not {power:g}")
     from evalstone.stats.power import plan_sample_size  # noqa: PLC0415 - numpy
 
     refuse_weights(((record.key, record.weight) for record in run.records), "a plan of sample sizes")

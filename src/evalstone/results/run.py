@@ -17,7 +17,7 @@ from io import FileIO
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from evalstone._core.display import count, digits_for, limits, money, number, safe, sentence, visible
+from evalstone._core.display import count, digits_for, effective_count, limits, money, number, safe, sentence, visible
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, MissingDependency, WriteError
@@ -394,7 +394,8 @@ class Run:
 def weighted_note(effective: float, n: int) -> str:
     """That a mean is weighted, and how much its samples say. effective: Kish's number of them."""
     return (
-        f"weighted mean: {count(n, 'sample')} of unequal weight say about as much as {effective:,.0f} of equal weight"
+        f"weighted mean: {count(n, 'sample')} of unequal weight say about as much as "
+        f"{effective_count(effective)} of equal weight"
     )
 
 

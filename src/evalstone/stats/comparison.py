@@ -138,8 +138,8 @@ def compare_pairs(
     ranks = wilcoxon(units) if weights is None else None
     return Comparison(
         n=n,
-        mean_a=float(before.mean()) if weights is None else weighted_average(weights, before.tolist()),
-        mean_b=float(after.mean()) if weights is None else weighted_average(weights, after.tolist()),
+        mean_a=weighted_average(weights, before.tolist()),
+        mean_b=weighted_average(weights, after.tolist()),
         difference=interval,
         test=test,
         wilcoxon=ranks,

@@ -33,9 +33,9 @@ class Drift:
     change is within ± tolerance; otherwise "inconclusive": too few anchors."""
     tolerance: float
     changed: Interval
-    """The share of anchors whose score changed, in [0, 1], with its interval."""
+    """The share of anchors whose score changed, in [0, 1], with its interval; weighted where anchors are."""
     mean_change: float
-    """Mean |now - before|, which shows a judge that changes in both directions."""
+    """Mean |now - before|, weighted where anchors are, which shows a judge that changes in both directions."""
     largest_change: float
     """The largest |now - before|."""
 

@@ -143,6 +143,8 @@ class Decision:
     decided or not corrected, or if labels of all samples would not."""
     effective: float | None = None
     """Of weighted samples with a value, Kish's effective number; None for equal weights."""
+    groups: int | None = None
+    """The number of clusters that samples with a value belong to; None for independent samples."""
 
 
 def decide(
@@ -218,6 +220,7 @@ class Evidence:
     missing: int
     labeled: int | None = None
     effective: float | None = None
+    groups: int | None = None
 
     def p_value(self, threshold: float, side: Side) -> float:
         """The p-value of "the true mean is not beyond the threshold": small when the mean is on that side of it."""
@@ -343,12 +346,15 @@ def _corrected(test: _Test, criterion: Criterion, there: Sequence[bool]) -> _Tes
             groups=groups,
         )
 
-    scored = mean_of(True, [place for place, is_there in enumerate(there) if is_there])
+    scores = [place for place, is_there in enumerate(there) if is_there]
+    scored = mean_of(True, scores)
     every = range(len(there))
     lowest, highest = (mean_of(True, every), mean_of(False, every)) if without else (scored, scored)
     if scored is None or lowest is None or highest is None:
         return replace(test, caution="labels in too few groups to correct the mean")
-    return replace(test, evidence=Evidence(scored, lowest, highest, n, len(without), labeled))
+    return replace(
+        test, evidence=Evidence(scored, lowest, highest, n, len(without), labeled, groups=_clusters(criterion, scores))
+    )
 
 
 def _ends(name: str, values: Sequence[float | None], scale: float) -> tuple[Floats, Floats]:
@@ -375,7 +381,13 @@ def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterio
     complete = len(there) == lowest.size
     best = everything if complete else mean_of(highest, range(highest.size))
     effective = effective_number(criterion.weights and [criterion.weights[place] for place in there])
-    return Evidence(scored, everything, best, len(there), lowest.size - len(there), effective=effective)
+    missing, clusters = lowest.size - len(there), _clusters(criterion, there)
+    return Evidence(scored, everything, best, len(there), missing, effective=effective, groups=clusters)
+
+
+def _clusters(criterion: Criterion, places: Sequence[int]) -> int | None:
+    """How many clusters values belong to; None for independent ones."""
+    return None if criterion.groups is None else len({criterion.groups[place] for place in places})
 
 
 def _alphas(p_values: Sequence[float], alpha: float) -> list[float]:
@@ -417,6 +429,7 @@ def _decision(
         labeled=None if evidence is None else evidence.labeled,
         more_labels=labels,
         effective=None if evidence is None else evidence.effective,
+        groups=None if evidence is None else evidence.groups,
     )
 
 
