@@ -118,11 +118,16 @@ def test_perfect_order_has_an_interval_and_many_cases_a_narrow_one():
     assert few.low < 0.5 < 0.95 < many.low < 1
 
 
-def test_scores_and_truths_must_be_as_many():
+def test_scores_must_be_numbers_and_truths_as_many():
     with pytest.raises(DataError, match="1 scores, 2 truths"):
         auroc([1], [True, False])
     with pytest.raises(ConfigError, match="confidence"):
         auroc([1, 2], [True, False], confidence=95)
+    with pytest.raises(DataError, match="scores must be numbers: score 1 is nan"):
+        auroc([1, math.nan], [True, False])
+    found = auroc([-math.inf, math.inf], [False, True])
+    assert found is not None
+    assert found.mean == 1
 
 
 def test_every_measure_has_limits_around_its_value_also_where_all_verdicts_are_right():
