@@ -255,7 +255,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if any(result.difference.effective is not None for _, result in paired):
         yield (
             "Means are weighted; wins, ties and losses are counts. Tests of symmetry, McNemar's and Friedman's test "
-            "and the effect have no weighted form and are left out."
+            "have no weighted form and are left out."
         )
     for line in comparison.scorers:
         if (effective := line.result.difference.effective) is not None:
