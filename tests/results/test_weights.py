@@ -122,6 +122,24 @@ def test_compared_runs_must_agree_on_each_weight() -> None:
         gate(missing, GateCriteria(max_regression={"given": 0.5}), baseline=weighted())
 
 
+def test_no_weight_is_a_weight_of_1_in_a_comparison_too() -> None:
+    plain, ones = run_of(ANSWERS), weighted(weights=[1.0] * 20)
+    assert compare(plain, ones)["given"].result == compare(plain, plain)["given"].result
+    partly = run_of(ANSWERS, metadata=[{"weight": 1.0} if place else {"weight": 2.0} for place in range(20)])
+    some = run_of(ANSWERS, metadata=[{} if place else {"weight": 2.0} for place in range(20)])
+    assert compare(partly, some)["given"].result.difference.effective == pytest.approx(21**2 / 23)
+
+
+def test_weights_that_are_all_equal_leave_out_and_refuse_nothing() -> None:
+    equal, plain, labels = weighted(weights=[7.0] * 20), run_of(ANSWERS), {f"s{number}": 1.0 for number in range(1, 15)}
+    assert "Minimum detectable difference" in text_of(run_view(equal))
+    found, criteria = compare(equal, equal)["given"].result, GateCriteria(minimum={"given": 0.5})
+    assert found == compare(plain, plain)["given"].result
+    assert corrected(equal, "given", labels).result == corrected(plain, "given", labels).result
+    tested = [gate(run, criteria, labels={"given": labels}).decisions for run in (equal, plain)]
+    assert tested[0] == tested[1]
+
+
 def test_a_comparison_is_of_weighted_means_in_every_part() -> None:
     now = ["0.5", "1.0", "0.5", "1.0"] * 5
     found = compare(weighted(), weighted(now), weighted(now), slice_by="kind")

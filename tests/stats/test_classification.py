@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import pytest
 from hypothesis import given
@@ -14,8 +15,8 @@ TABLE = Confusion(tp=30, fp=10, fn=20, tn=40)
 
 
 def test_counts_come_from_pairs_of_verdict_and_truth():
-    pairs = [(True, True), (True, False), (False, True), (False, False), (True, True)]
-    assert Confusion.of(pairs) == Confusion(tp=2, fp=1, fn=1, tn=1)
+    pairs = [(True, True)] * 2 + [(True, False)] * 3 + [(False, True)] * 4 + [(False, False)] * 5
+    assert Confusion.of(pairs) == Confusion(tp=2, fp=3, fn=4, tn=5)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,17 @@ def test_the_ends_are_z_standard_errors_away_by_the_variance_at_the_ends():
     more = (m + k) / 2 - 1
     variance = area * (1 - area) * (1 + more * (1 - area) / (2 - area) + more * area / (1 + area)) / (m * k)
     assert (found.mean - area) / math.sqrt(variance) == pytest.approx(1.959964, abs=1e-5)
+
+
+def test_the_variance_is_at_least_delongs():
+    # 2 positives below all negatives, 6 in their middle.
+    found = auroc([0] * 2 + [3.5] * 6 + [*range(1, 7)], [True] * 8 + [False] * 6)
+    assert found is not None
+    assert found.high is not None
+    spread = statistics.variance([0.0] * 2 + [0.5] * 6) / 8 + statistics.variance([0.75] * 3 + [0.0] * 3) / 6
+    at_end = spread / (0.375 * 0.625) * found.high * (1 - found.high)
+    assert found.mean == 0.375
+    assert found.high - found.mean == pytest.approx(1.959964 * math.sqrt(at_end), abs=1e-5)
 
 
 def missed(positives: int, below: int, negatives: int = 24) -> Interval:
