@@ -61,6 +61,10 @@ def test_a_table_has_weights_as_text_and_a_blank_one_is_refused(tmp_path: Path) 
     file = tmp_path / "data.csv"
     file.write_text("output,weight\nyes,2.5\nno,10\n")
     assert [sample.weight for sample in load(file).samples] == [2.5, 10]
+    file.write_text("Output,Weight\nyes,2.5\nno,10\n")
+    assert [sample.metadata for sample in load(file).samples] == [{"weight": 2.5}, {"weight": 10}]
+    file.write_text("output,Weight,weight\nyes,70 kg,2.5\n")
+    assert [sample.metadata for sample in load(file).samples] == [{"Weight": "70 kg", "weight": 2.5}]
     file.write_text("output,weight\nyes,2.5\nno,\n")
     with pytest.raises(DataError, match=r"data\.csv: .*3.*weight must be a finite number above 0, not None"):
         load(file)

@@ -159,9 +159,10 @@ class RowReader:
         if self._has_context(chosen):
             partly_used |= {chosen[field].column for field in _CONVERSATION_FIELDS if self._of_turns(field, chosen)}
         for column, value in cells.items():
-            if (value is None and column != "weight") or (column in used and column not in partly_used):
+            key = "weight" if column.casefold() == "weight" and "weight" not in cells else column
+            if (value is None and key != "weight") or (column in used and column not in partly_used):
                 continue
-            metadata[column] = number_in(value) if column == "weight" and self.cells else value
+            metadata[key] = number_in(value) if key == "weight" and self.cells else value
             if column not in used:
                 self.ignored.setdefault(column)
         return {
