@@ -68,11 +68,11 @@ def test_a_run_with_a_cascade_names_it_and_says_what_it_saved(tmp_path: Path, ev
     identity = json.loads((tmp_path / "res" / "summary.json").read_text())["judge"]["identity"]
     assert f"judge {identity}" in told
     assert (
-        f"{identity}: 1 of 2 questions escalated (50%, 95% CI 1.8% to 98.2%), 1 call of vllm/x({server.url}) saved"
+        f"{identity}: 1 of 2 questions escalated (50%, 95% CI 1.3% to 98.8%), 1 call of vllm/x({server.url}) saved"
         in told
     )
     again = evalstone("report", "res")
-    assert "1 of 2 questions escalated (50%, 95% CI 1.8% to 98.2%)" in " ".join(again.stdout.split())
+    assert "1 of 2 questions escalated (50%, 95% CI 1.3% to 98.8%)" in " ".join(again.stdout.split())
 
 
 def test_a_log_lies_beside_its_file_and_a_dry_run_writes_none(tmp_path: Path, evalstone: Evalstone) -> None:

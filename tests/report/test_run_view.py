@@ -212,13 +212,22 @@ def composite(name: str = "a") -> Run:
 
 def test_every_report_says_what_composite_judges_did() -> None:
     for report in reports(run_view(composite())):
-        assert "about 2 of 2 questions escalated (75%, 95% CI 15.2% to 99.1%), 0 calls of dear saved" in report
+        assert "about 2 of 2 questions escalated (75%, 95% CI 1.9% to 99.4%), 0 calls of dear saved" in report
         assert "2 questions, 2 verdicts with a mean agreement of 0.750 (95% CI " in report
+
+
+def test_results_without_the_interval_of_an_escalated_share_are_still_shown() -> None:
+    run = composite()
+    stats = {
+        judge: {name: value for name, value in told.items() if name != "share_interval"}
+        for judge, told in run.judge_stats.items()
+    }
+    assert "about 2 of 2 questions escalated (75%), 0 calls" in on_screen(run_view(replace(run, judge_stats=stats)))
 
 
 def test_a_long_judge_name_hides_no_figure_and_writes_nothing_to_the_screen() -> None:
     shown = on_screen(run_view(composite("\x1b[31m" + "a" * 3000)))
-    assert "about 2 of 2 questions escalated (75%, 95% CI 15.2% to 99.1%)" in shown
+    assert "about 2 of 2 questions escalated (75%, 95% CI 1.9% to 99.4%)" in shown
     assert "mean agreement of 0.750" in shown
     assert "\x1b" not in shown
 

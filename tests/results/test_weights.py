@@ -73,6 +73,10 @@ def test_a_table_has_weights_as_text_and_a_blank_one_is_refused(tmp_path: Path) 
     file = tmp_path / "data.csv"
     file.write_text("output,weight\nyes,2.5\nno,10\n")
     assert [sample.weight for sample in load(file).samples] == [2.5, 10]
+    file.write_text("Output,Weight\nyes,2.5\nno,10\n")
+    assert [sample.metadata for sample in load(file).samples] == [{"weight": 2.5}, {"weight": 10}]
+    file.write_text("output,Weight,weight\nyes,70 kg,2.5\n")
+    assert [sample.metadata for sample in load(file).samples] == [{"Weight": "70 kg", "weight": 2.5}]
     file.write_text("output,weight\nyes,2.5\nno,\n")
     with pytest.raises(DataError, match=r"data\.csv: .*3.*weight must be a finite number above 0, not missing"):
         load(file)
@@ -142,6 +146,24 @@ def test_compared_runs_must_agree_on_each_weight() -> None:
     missing = weighted(["skip", *ANSWERS[1:]], [5.0, *HEAVY[1:]])
     with pytest.raises(ConfigError, match="sample 's1' has a weight of 3 in the first run and of 5"):
         gate(missing, GateCriteria(max_regression={"given": 0.5}), baseline=weighted())
+
+
+def test_no_weight_is_a_weight_of_1_in_a_comparison_too() -> None:
+    plain, ones = run_of(ANSWERS), weighted(weights=[1.0] * 20)
+    assert compare(plain, ones)["given"].result == compare(plain, plain)["given"].result
+    partly = run_of(ANSWERS, metadata=[{"weight": 1.0} if place else {"weight": 2.0} for place in range(20)])
+    some = run_of(ANSWERS, metadata=[{} if place else {"weight": 2.0} for place in range(20)])
+    assert compare(partly, some)["given"].result.difference.effective == pytest.approx(21**2 / 23)
+
+
+def test_weights_that_are_all_equal_leave_out_and_refuse_nothing() -> None:
+    equal, plain, labels = weighted(weights=[7.0] * 20), run_of(ANSWERS), {f"s{number}": 1.0 for number in range(1, 15)}
+    assert "Minimum detectable difference" in text_of(run_view(equal))
+    found, criteria = compare(equal, equal)["given"].result, GateCriteria(minimum={"given": 0.5})
+    assert found == compare(plain, plain)["given"].result
+    assert corrected(equal, "given", labels).result == corrected(plain, "given", labels).result
+    tested = [gate(run, criteria, labels={"given": labels}).decisions for run in (equal, plain)]
+    assert tested[0] == tested[1]
 
 
 def test_a_comparison_is_of_weighted_means_in_every_part() -> None:

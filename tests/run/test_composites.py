@@ -269,11 +269,20 @@ def test_a_dry_run_of_a_cascade_is_the_most_it_can_cost() -> None:
         "questions": 24,
         "escalated": 0.0,
         "share": 0.0,
-        "share_interval": [0.0, pytest.approx(1 - 0.025 ** (1 / 24))],
+        "share_interval": [0.0, pytest.approx(1 - 0.025 ** (1 / 12))],  # two questions about each of 12 samples
         "fallback": "dear",
         "saved_calls": 24,
         "saved_cost": None,
     }
+
+
+def test_questions_about_one_group_of_samples_are_no_independent_evidence_on_a_judge() -> None:
+    data = [{**sample, "group": f"g{place % 3}"} for place, sample in enumerate(SAMPLES)]
+    cascade, panel = Cascade(Paid("sure", sure=0.99), Paid("dear")), Panel(Paid("one"), Paid("two"))
+    told = evaluate(data, ["faithfulness"], judge=cascade, ledger=None).judge_stats[cascade.identity]
+    assert told["share_interval"] == [0.0, pytest.approx(1 - 0.025 ** (1 / 3))]
+    told = evaluate(data, ["faithfulness"], judge=panel, ledger=None).judge_stats[panel.identity]
+    assert told["agreement_interval"] == [pytest.approx(0.025 ** (1 / 3)), 1.0]
 
 
 def test_a_summary_says_what_was_escalated_and_what_that_saved(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import pytest
 from hypothesis import given
@@ -14,8 +15,8 @@ TABLE = Confusion(tp=30, fp=10, fn=20, tn=40)
 
 
 def test_counts_come_from_pairs_of_verdict_and_truth():
-    pairs = [(True, True), (True, False), (False, True), (False, False), (True, True)]
-    assert Confusion.of(pairs) == Confusion(tp=2, fp=1, fn=1, tn=1)
+    pairs = [(True, True)] * 2 + [(True, False)] * 3 + [(False, True)] * 4 + [(False, False)] * 5
+    assert Confusion.of(pairs) == Confusion(tp=2, fp=3, fn=4, tn=5)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,17 @@ def test_the_ends_are_z_standard_errors_away_by_the_variance_at_the_ends():
     assert (found.mean - area) / math.sqrt(variance) == pytest.approx(1.959964, abs=1e-5)
 
 
+def test_the_variance_is_at_least_delongs():
+    # 2 positives below all negatives, 6 in their middle.
+    found = auroc([0] * 2 + [3.5] * 6 + [*range(1, 7)], [True] * 8 + [False] * 6)
+    assert found is not None
+    assert found.high is not None
+    spread = statistics.variance([0.0] * 2 + [0.5] * 6) / 8 + statistics.variance([0.75] * 3 + [0.0] * 3) / 6
+    at_end = spread / (0.375 * 0.625) * found.high * (1 - found.high)
+    assert found.mean == 0.375
+    assert found.high - found.mean == pytest.approx(1.959964 * math.sqrt(at_end), abs=1e-5)
+
+
 def missed(positives: int, below: int, negatives: int = 24) -> Interval:
     """The area where some positives are below all negatives and the others above all."""
     truths = [True] * below + [False] * negatives + [True] * (positives - below)
@@ -118,11 +130,16 @@ def test_perfect_order_has_an_interval_and_many_cases_a_narrow_one():
     assert few.low < 0.5 < 0.95 < many.low < 1
 
 
-def test_scores_and_truths_must_be_as_many():
+def test_scores_must_be_numbers_and_truths_as_many():
     with pytest.raises(DataError, match="1 scores, 2 truths"):
         auroc([1], [True, False])
     with pytest.raises(ConfigError, match="confidence"):
         auroc([1, 2], [True, False], confidence=95)
+    with pytest.raises(DataError, match="scores must be numbers: score 1 is nan"):
+        auroc([1, math.nan], [True, False])
+    found = auroc([-math.inf, math.inf], [False, True])
+    assert found is not None
+    assert found.mean == 1
 
 
 def test_every_measure_has_limits_around_its_value_also_where_all_verdicts_are_right():

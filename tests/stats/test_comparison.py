@@ -209,6 +209,7 @@ def test_several_runs_are_compared_in_pairs_and_adjusted() -> None:
     two = compare_many({"a": A, "b": B}, groups=[0, 0, 1, 1, 2, 2])
     assert two is not None
     assert two.friedman is None
+    assert two.pairs[0].comparison == compare_pairs(A, B, groups=[0, 0, 1, 1, 2, 2])
     assert compare_many({"a": [], "b": []}) is None
     with pytest.raises(ConfigError, match="two runs or more are needed, not 1"):
         compare_many({"a": A})

@@ -36,6 +36,10 @@ def test_drift_refuses_a_tolerance_of_nothing_and_has_no_result_without_anchors(
     assert drift([], []) is None
     with pytest.raises(ConfigError, match="tolerance must be above 0"):
         drift([0.5], [0.5], tolerance=0)
+    for tolerance, taken in ((None, 0.2), (10.0, 10.0)):
+        found = drift([5.0], [5.0], scale=10.0, tolerance=tolerance)
+        assert found is not None
+        assert found.tolerance == taken
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -104,3 +105,14 @@ def test_differences_that_are_equal_but_for_rounding_are_ties() -> None:
 def test_the_unit_of_the_differences_does_not_matter_to_wilcoxon():
     d = np.array([1.0, -2.0, 3.0, 4.0, 5.0])  # W- = 2; of 32 sign patterns {}, {1} and {2} have at most 2
     assert wilcoxon(d).p_value == wilcoxon(1e-9 * d).p_value == wilcoxon(1e9 * d).p_value == 2 * 3 / 32
+
+
+def test_mcnemars_test_rejects_no_difference_as_rarely_as_it_says() -> None:
+    rejected = [
+        sum(math.comb(n, k) for k in range(n + 1) if mcnemar(k, n - k).p_value <= 0.05) / 2**n for n in range(61)
+    ]
+    assert max(rejected) == rejected[16] == pytest.approx(0.0768, abs=1e-4)
+    for n in range(5, 61):
+        for changes in (0.1, 0.3, 0.5, 0.7, 0.8):
+            chances = [math.comb(n, m) * changes**m * (1 - changes) ** (n - m) for m in range(n + 1)]
+            assert math.fsum(p * r for p, r in zip(chances, rejected, strict=False)) <= 0.051

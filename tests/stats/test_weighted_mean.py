@@ -88,6 +88,19 @@ def test_a_sample_of_twice_the_weight_has_the_mean_but_not_the_evidence_of_two(v
     assert high - low > high_of_two - low_of_two - 1e-9
 
 
+@pytest.mark.parametrize("share", [EXACT, SHARE])
+def test_the_p_value_is_that_of_weight_times_distance_having_a_mean_of_0(share: float) -> None:
+    values, weights = [0.2, 1.0, 1.0, 0.6, 0.9, 0.0], [1.0, 3.0, 2.0, 5.0, 1.0, 2.0]
+    found = WeightedMean.of(values, 0, 1, weights=weights)
+    for m in (0.3, 0.65, 0.9):
+        pulls = BoundedMean.of([w * (x - m) for x, w in zip(values, weights, strict=True)], -5 * m, 5 * (1 - m))
+        assert found.p_value(m, 1, share=share) == pytest.approx(pulls.p_value(0, 1, share=share), rel=1e-9)
+        assert found.p_value(m, -1, share=share) == pytest.approx(pulls.p_value(0, -1, share=share), rel=1e-9)
+    clusters = WeightedMean.of(values, 0, 1, weights=weights, groups=[0, 0, 1, 1, 2, 3])
+    pulls = BoundedMean.of([0.2 + 3 - 2, 2 + 3 - 3.5, 0.9 - 0.5, -1.0], -3.5, 3.5)
+    assert clusters.p_value(0.5, 1, share=share) == pytest.approx(pulls.p_value(0, 1, share=share), rel=1e-9)
+
+
 def test_the_effective_number_is_kishs() -> None:
     assert effective_number([1.0, 1.0, 2.0]) == pytest.approx(16 / 6)
     assert effective_number([5.0] * 3) is None

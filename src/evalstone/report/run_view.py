@@ -291,10 +291,11 @@ def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 def _cascade(counts: Mapping[str, Any]) -> str:
     saved, cost = counts["saved_calls"], counts["saved_cost"]
     questions, share = count(counts["questions"], "question"), percent(counts["share"])
-    between = percents(*counts["share_interval"])
+    between = counts.get("share_interval")  # absent from results of earlier versions
+    within = "" if between is None else f", 95% CI {percents(*between)}"
     # A question with several verdicts may have escalated in part.
     about = "" if float(counts["escalated"]).is_integer() else "about "
-    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}, 95% CI {between}), "
+    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}{within}), "
     text += f"{count(saved, 'call')} of {_short(counts['fallback'])} saved"
     return f"{text}, about ${cost:.4f}" if cost else text
 

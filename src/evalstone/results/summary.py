@@ -319,7 +319,8 @@ def _verdicts(answer: Any) -> Iterator[str]:
 class JudgeStats:
     """What composite judges did in a run: escalations and what they saved, agreement of members, missing answers.
 
-    Each question of each judge counts once, however many scorers asked it.
+    Each question of each judge counts once, however many scorers asked it. Questions about one sample, or one group of
+    samples, depend on each other, and intervals allow for it.
     """
 
     def __init__(self) -> None:
@@ -328,10 +329,11 @@ class JudgeStats:
 
     def add(self, record: Record) -> None:
         """Count a record's judge calls, and those of their members."""
+        cluster = hash((record.group is None, record.sample if record.group is None else record.group))
         for step in record.steps:
-            self._add_call(step)
+            self._add_call(step, cluster)
 
-    def _add_call(self, call: JudgeCall) -> None:
+    def _add_call(self, call: JudgeCall, cluster: int) -> None:
         detail = call.detail or {}
         if (kind := detail.get("kind")) is not None:
             key = hash((call.judge, call.fingerprint, call.repeat_index))
@@ -339,9 +341,9 @@ class JudgeStats:
                 self._seen.add(key)
                 if call.judge not in self._judges:
                     self._judges[call.judge] = _Cascade() if kind == "cascade" else _Vote(str(kind))
-                self._judges[call.judge].add(call, detail)
+                self._judges[call.judge].add(call, detail, cluster)
         for member in call.members:
-            self._add_call(member)
+            self._add_call(member, cluster)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """The statistics by judge, as stored in `summary.json`."""
@@ -353,24 +355,25 @@ class _Cascade:
 
     def __init__(self) -> None:
         self.fallback = ""
-        self.shares: Counter[float] = Counter()
-        """The share of a question that was escalated: how many questions have it."""
+        self.shares, self.clusters = array("d"), array("q")
+        """Of each question, the share that was escalated, and what it depends on others by."""
         self.not_escalated: Counter[str] = Counter()
         self.fallback_costs: dict[str, list[float | None]] = defaultdict(list)
 
-    def add(self, call: JudgeCall, detail: Mapping[str, Any]) -> None:
+    def add(self, call: JudgeCall, detail: Mapping[str, Any], cluster: int) -> None:
         self.fallback = str(detail["fallback"])
-        self.shares[float(detail["escalated"])] += 1
+        self.shares.append(float(detail["escalated"]))
+        self.clusters.append(cluster)
         self.not_escalated[call.question] += not detail["escalated"]
         costs = [member.cost for member in call.members if member.judge == self.fallback and not member.cached]
         self.fallback_costs[call.question] += costs
 
     def to_dict(self) -> dict[str, Any]:
-        share = mean_interval(list(self.shares.elements()), low=0.0, high=1.0)
+        share = mean_interval(self.shares, low=0.0, high=1.0, groups=self.clusters)
         return {
             "kind": "cascade",
-            "questions": self.shares.total(),
-            "escalated": math.fsum(self.shares.elements()),
+            "questions": len(self.shares),
+            "escalated": math.fsum(self.shares),
             "share": None if share is None else share.mean,
             "share_interval": None if share is None else [share.low, share.high],
             "fallback": self.fallback,
@@ -397,12 +400,12 @@ class _Vote:
         self.questions = 0
         self.verdicts = 0
         self.numbers = 0
-        self.agreements: Counter[tuple[float, int]] = Counter()
-        """The mean agreement on a question, and its verdicts: how many questions have both."""
+        self.agreements, self.weights, self.clusters = array("d"), array("d"), array("q")
+        """Of each question with verdicts: their mean agreement, how many they are, and what it depends on others by."""
         self.entropy = 0.0
         self.no_answer: Counter[str] = Counter()
 
-    def add(self, _: JudgeCall, detail: Mapping[str, Any]) -> None:
+    def add(self, _: JudgeCall, detail: Mapping[str, Any], cluster: int) -> None:
         self.questions += 1
         agreements: list[float] = []
         for vote in detail.get("verdicts", ()):
@@ -413,15 +416,14 @@ class _Vote:
             self.entropy += vote["entropy"]
         if agreements:
             self.verdicts += len(agreements)
-            self.agreements[math.fsum(agreements) / len(agreements), len(agreements)] += 1
+            self.agreements.append(math.fsum(agreements) / len(agreements))
+            self.weights.append(len(agreements))
+            self.clusters.append(cluster)
         self.no_answer.update(name.partition(" #")[0] for name in detail.get("no_answer", {}))
 
     def to_dict(self) -> dict[str, Any]:
-        """agreement and entropy are means over the verdicts; flip_rate is 1 - agreement, for repeated asking.
-
-        The interval is that of questions: the verdicts of one depend on each other.
-        """
-        found = self._agreement()
+        """agreement and entropy are means over the verdicts; flip_rate is 1 - agreement, for repeated asking."""
+        found = mean_interval(self.agreements, low=0.0, high=1.0, groups=self.clusters, weights=self.weights)
         agreement = None if found is None else found.mean
         stats: dict[str, Any] = {
             "kind": self.kind,
@@ -436,8 +438,3 @@ class _Vote:
         if self.kind == "self_consistency":
             stats["flip_rate"] = None if agreement is None else 1 - agreement
         return stats
-
-    def _agreement(self) -> Interval | None:
-        units = [unit for unit, times in self.agreements.items() for _ in range(times)]
-        values, weights = [value for value, _ in units], [float(verdicts) for _, verdicts in units]
-        return mean_interval(values, low=0.0, high=1.0, weights=weights) if units else None

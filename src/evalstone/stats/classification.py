@@ -193,12 +193,15 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
         The area in [0, 1] with its interval; 0.5 is chance, higher is better. None without a positive or a negative.
 
     Raises:
-        DataError: Sequences of different lengths.
+        DataError: Sequences of different lengths, or a score that is not a number.
         ConfigError: confidence is outside (0, 1).
     """
     check_confidence(confidence)
     if len(scores) != len(truths):
         raise DataError(f"one truth per score: {len(scores)} scores, {len(truths)} truths")
+    for place, score in enumerate(scores):
+        if math.isnan(score):
+            raise DataError(f"scores must be numbers: score {place} is nan")
     positives = sum(map(bool, truths))
     negatives = len(truths) - positives
     if not positives or not negatives:

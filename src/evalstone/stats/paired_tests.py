@@ -96,7 +96,8 @@ def mcnemar(gained: int, lost: int) -> McNemar:
     """McNemar's mid-p test: p = min(1, 2 · (P(X < k) + P(X = k) / 2)), X binomial of gained + lost and 1/2.
 
     k is the smaller of gained and lost. The exact test counts all of P(X = k), and so rejects a true "no difference" in
-    far less than 5 %; this one stays below 5 % too and finds more. Sources: McNemar 1947, Psychometrika 12(2);
+    far less than 5 %. This one finds more, and rejects it in at most 5.1 % where up to 80 % of pairs change, and 7.7 %
+    (16 pairs) where all do, for up to 300 pairs. Sources: McNemar 1947, Psychometrika 12(2);
     Fagerland, Lydersen and Laake 2013, BMC Medical Research Methodology 13:91.
 
     Raises:
