@@ -63,17 +63,17 @@ def test_sizes_double_up_to_the_number_of_trials() -> None:
 
 
 def test_pass_at_k_and_pass_k_are_means_over_samples_with_intervals() -> None:
-    run = run_of({"a": [1, 1, 1, 1], "b": [1, 0, 1, 0], "c": [0, 0, 0, 0], "d": [1, 1, 1, 0]})
+    run = run_of({"d": [0, 0, 1, 0], "a": [1, 1, 1, 1], "b": [1, 0, 1, 0], "c": [0, 0, 0, 0]})
     (found,) = run.reliability()
     assert [one.k for one in found.passes] == [1, 2, 4]
-    assert found.passes[1].at_least_one.mean == pytest.approx((1 + 5 / 6 + 0 + 1) / 4)
-    assert found.passes[1].all.mean == pytest.approx((1 + 1 / 6 + 0 + 1 / 2) / 4)
+    assert found.passes[1].at_least_one.mean == pytest.approx((1 / 2 + 1 + 5 / 6 + 0) / 4)
+    assert found.passes[1].all.mean == pytest.approx((0 + 1 + 1 / 6 + 0) / 4)
     assert found.passes[2].all.mean == pytest.approx(1 / 4)
-    expected = mean_interval([1, 1 / 6, 0, 1 / 2], low=0, high=1)
+    expected = mean_interval([0, 1, 1 / 6, 0], low=0, high=1)
     assert expected is not None
     assert (found.passes[1].all.low, found.passes[1].all.high) == pytest.approx((expected.low, expected.high))
     assert (found.always, found.never) == (1, 1)
-    assert [(one.sample, one.passed, one.trials) for one in found.flaky] == [("b", 2, 4), ("d", 3, 4)]
+    assert [(one.sample, one.passed, one.trials) for one in found.flaky] == [("b", 2, 4), ("d", 1, 4)]
 
 
 def test_a_failed_trial_did_not_pass_and_an_undefined_one_is_left_out() -> None:
@@ -92,6 +92,7 @@ def test_a_threshold_and_the_direction_say_what_passes() -> None:
     assert (half.always, half.never, [one.sample for one in half.flaky]) == (1, 0, ["b"])
     (strict,) = run.reliability("grade", threshold=1)
     assert (strict.always, strict.never, [one.sample for one in strict.flaky]) == (0, 1, ["a"])
+    assert [run.reliability("grade", threshold=limit)[0].always for limit in (0, 5)] == [0, 2]
     with pytest.raises(ConfigError, match=r"grade: the threshold must be in \[0, 5\], not 6"):
         run.reliability("grade", threshold=6)
 
@@ -104,8 +105,24 @@ def test_variance_between_samples_and_between_trials() -> None:
     (noisy,) = run_of({"a": [1, 0], "b": [0, 1], "c": [1, 0], "d": [0, 1]}).reliability()
     assert noisy.variance is not None
     assert noisy.variance.variances["noise"].mean == pytest.approx(0.5)
-    (alone,) = run_of({"a": [1, 0]}).reliability()
-    assert alone.variance is None
+    three, two = [1, 1, 0], [1, 0, Skipped("x")]
+    assert run_of({"a": two, "b": three, "c": [1, *[Skipped("x")] * 2]}).reliability()[0].variance is not None
+    assert run_of({"a": two, "b": three}).reliability()[0].variance is None
+
+
+def test_intervals_of_trials_have_the_clusters_of_the_samples_and_the_confidence() -> None:
+    table: dict[str, list[float | Outcome]] = {f"s{n}": [float(n % 3 > 0), float(n % 4 > 0)] for n in range(12)}
+    (alone,) = run_of(table).reliability()
+    (grouped,) = run_of(table, groups={f"s{n}": f"g{n // 2}" for n in range(12)}).reliability()
+    (narrow,) = run_of(table).reliability(confidence=0.5)
+    assert [one.all.groups for one in (*alone.passes, *grouped.passes)] == [None, None, 6, 6]
+    assert alone.variance is not None
+    assert narrow.variance is not None
+    pairs: list[tuple[Any, Any]] = [
+        (alone.passes[0].all, narrow.passes[0].all),
+        (alone.variance.variances["noise"], narrow.variance.variances["noise"]),
+    ]
+    assert all(wide.low < less.low < less.high < wide.high for wide, less in pairs)
 
 
 def test_a_run_without_trials_has_no_reliability() -> None:
