@@ -67,6 +67,21 @@ def test_an_async_function_and_one_that_returns_an_answer() -> None:
     assert (run.target.usage.input, run.target.usage.output) == (6, 4)
 
 
+def test_what_was_said_before_the_last_question_is_no_answer_to_it() -> None:
+    turns = [("user", "Where?"), ("assistant", "In Rome. It contains 1815."), ("user", "When?")]
+    asked: list[Any] = [{"role": role, "content": text} for role, text in turns]
+
+    def agent(*, messages: Any) -> Any:
+        return list(messages)
+
+    assert Answer(messages=asked).output is Answer.of({"messages": asked}).output is Answer.of(asked).output is None
+    run = evaluate([{"id": "a", "messages": asked}], BORN, target=agent, ledger=None)
+    assert isinstance(run.records[0].outcome, Skipped)
+    call: dict[str, Any] = {"name": "look", "arguments": {}}
+    said = [*asked, {"role": "assistant", "content": "Let me look."}, {"role": "assistant", "tool_calls": [call]}]
+    assert Answer(messages=said).output == Answer.of(said).output == "Let me look."
+
+
 def test_an_exception_and_a_blank_answer_fail_their_sample_alone() -> None:
     def agent(*, input: str) -> str | None:
         if "(1)" in input:

@@ -17,6 +17,7 @@ from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
 from evalstone.agents.formats.messages import read_messages
+from evalstone.agents.messages import answer_text
 from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets.stored import message_of
 from evalstone.errors import ConfigError, DataError, unknown
@@ -40,7 +41,7 @@ class Answer:
     """
 
     output: str | None = None
-    """The answer; by default the assistant's last message."""
+    """The answer; by default what the assistant said last after the last message of the user."""
     messages: Sequence[Message | Mapping[str, Any]] = ()
     """The conversation with its tool calls: Message values, or messages of a known format."""
     context: Sequence[str] | None = None
@@ -81,8 +82,7 @@ class Answer:
             except ValueError as error:
                 raise ConfigError(f"{name} cannot be written as JSON: {error}") from None
         if self.output is None:
-            said = [m.content for m in cast("Sequence[Message]", self.messages) if m.role == "assistant"]
-            object.__setattr__(self, "output", said[-1] if said and not is_blank(said[-1]) else None)
+            object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
 
     @classmethod
     def of(cls, value: object) -> Answer:
