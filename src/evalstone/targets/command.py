@@ -31,7 +31,7 @@ from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused,
 from evalstone.judges.providers.limits import received
 from evalstone.judges.providers.replies import one_line
 from evalstone.judges.settings import Range
-from evalstone.targets.base import Answer, Target, given
+from evalstone.targets.base import Answer, Target, parameter_values
 from evalstone.targets.templates import chat_messages
 from evalstone.types import Sample
 
@@ -103,7 +103,7 @@ class CommandTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
         """Run the command, and read what it writes."""
-        values = given(sample, trial=trial, thread=thread)
+        values = parameter_values(sample, trial=trial, thread=thread)
         values["messages"] = chat_messages(values["messages"])
         data = json.dumps(to_jsonable(values)).encode() + b"\n"
         cancelled = threading.Event()

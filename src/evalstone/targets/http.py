@@ -24,7 +24,7 @@ from evalstone.judges.providers.base import PROVIDERS, cost_of
 from evalstone.judges.providers.limits import NO_LIMITS, shared
 from evalstone.judges.providers.replies import as_count, as_list, as_object, error_message, is_count, parsed_json, shown
 from evalstone.judges.settings import Range
-from evalstone.targets.base import INPUTS, PARAMETERS, Answer, Target, answer_of, conversation, given
+from evalstone.targets.base import INPUTS, PARAMETERS, Answer, Target, answer_of, conversation, parameter_values
 from evalstone.targets.retries import with_retries
 from evalstone.targets.templates import (
     chat_messages,
@@ -169,7 +169,7 @@ class HTTPTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
         """Send the request, and read the reply."""
-        values = {**given(sample, trial=trial, thread=thread), "messages": conversation(sample)}
+        values = {**parameter_values(sample, trial=trial, thread=thread), "messages": conversation(sample)}
         data = json.dumps(self._request(values)).encode()
         async with self._endpoint() as endpoint:
             send = partial(self._send, endpoint, data)
