@@ -299,6 +299,10 @@ def test_a_sample_without_what_the_template_needs_is_skipped() -> None:
         run = evaluate(cases, BORN, target=target, ledger=None)
     assert len(server.requests) == 1
     assert "the target needs metadata.user, which the sample lacks" in str(run.records[1].outcome)
+    body = {name: f"{{{name}}}" for name in ("messages", "trial", "thread")}
+    asking = parse_target({"address": "https://host.example/ask", "body": body})
+    assert asking.lacking(Sample(input="x")) == []
+    assert asking.lacking(Sample(output="x")) == ["messages"]
 
 
 def test_a_template_is_part_of_the_identity() -> None:
