@@ -11,6 +11,7 @@ import pytest
 
 from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate
 from evalstone.report.run_view import run_view
+from evalstone.results.scores import Scores
 from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
 from evalstone.stats.intervals import mean_interval
@@ -105,7 +106,8 @@ def test_variance_between_samples_and_between_trials() -> None:
     (noisy,) = run_of({"a": [1, 0], "b": [0, 1], "c": [1, 0], "d": [0, 1]}).reliability()
     assert noisy.variance is not None
     assert noisy.variance.variances["noise"].mean == pytest.approx(0.5)
-    three, two = [1, 1, 0], [1, 0, Skipped("x")]
+    two: list[float | Outcome] = [1, 0, Skipped("x")]
+    three: list[float | Outcome] = [1, 1, 0]
     assert run_of({"a": two, "b": three, "c": [1, *[Skipped("x")] * 2]}).reliability()[0].variance is not None
     assert run_of({"a": two, "b": three}).reliability()[0].variance is None
 
@@ -153,6 +155,16 @@ def test_comparisons_pair_trials_of_a_sample_and_means_where_their_numbers_diffe
     assert comparison["check"].result.difference.mean == pytest.approx(0.75)
     assert comparison["check"].result.difference.n == 20
     assert any("2 and 3 trials of each sample" in note for note in comparison.notes)
+
+
+def test_values_by_sample_have_a_weight_and_a_group_each() -> None:
+    keys = {"a#1": "a", "a#2": "a", "b#1": "b"}
+    scores = Scores({"a#1": 1.0, "a#2": 0.0, "b#1": 1.0}, {key: keys[key] for key in keys}, {"b#1": 2.0}, keys)
+    assert scores.weights == (1.0, 1.0, 2.0)
+    assert (scores.by_sample.values, scores.by_sample.weights) == ({"a": 0.5, "b": 1.0}, (1.0, 2.0))
+    assert scores.by_sample.groups is None
+    one_group = replace(scores, group_of=dict.fromkeys(keys, "g"))
+    assert one_group.by_sample.groups == ("g", "g")
 
 
 def test_gates_count_a_sample_s_trials_as_a_cluster() -> None:
