@@ -110,6 +110,16 @@ def test_a_function_that_never_returns_times_out() -> None:
     assert failures == ["the target failed: no answer within 0.05 s"]
 
 
+def test_a_target_s_own_timeout_is_its_own_error() -> None:
+    def agent(*, input: str) -> str:
+        raise TimeoutError("the database is slow")
+
+    outcome = evaluate(CASES[:1], BORN, target=agent, ledger=None).records[0].outcome
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("the target failed: TimeoutError: the database is slow (test_targets.py, line ")
+    assert "in agent" in (outcome.traceback or "")
+
+
 def test_a_target_that_always_fails_ends_the_run() -> None:
     def agent(*, input: str) -> str:
         raise OSError("down")
