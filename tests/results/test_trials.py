@@ -11,7 +11,7 @@ import pytest
 
 from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate
 from evalstone.report.run_view import run_view
-from evalstone.results.scores import Scores
+from evalstone.results.scores import Scores, check_same_weights, refuse_weights, weight_column
 from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
 from evalstone.stats.intervals import mean_interval
@@ -165,6 +165,17 @@ def test_values_by_sample_have_a_weight_and_a_group_each() -> None:
     assert scores.by_sample.groups is None
     one_group = replace(scores, group_of=dict.fromkeys(keys, "g"))
     assert one_group.by_sample.groups == ("g", "g")
+    assert len(set(replace(scores, group_of={"a#1": "g"}).groups or ())) == 3  # each without a group is one of its own
+
+
+def test_a_sample_without_a_weight_has_the_weight_1() -> None:
+    assert weight_column(["a", "b"], {"a": 1.0}) is None
+    check_same_weights(["a"], {"a": 1.0}, {})
+    with pytest.raises(ConfigError, match="weight of 1 in the first run and of 2 in the second"):
+        check_same_weights(["a"], {}, {"a": 2.0})
+    refuse_weights([("a", None), ("b", 1.0)], "this")
+    with pytest.raises(ConfigError, match=r"the first 1, 'b' 2"):
+        refuse_weights([("a", None), ("b", 2.0)], "this")
 
 
 def test_gates_count_a_sample_s_trials_as_a_cluster() -> None:

@@ -67,6 +67,16 @@ def test_an_async_function_and_one_that_returns_an_answer() -> None:
     assert (run.target.usage.input, run.target.usage.output) == (6, 4)
 
 
+def test_messages_without_the_user_s_are_the_reply_and_others_the_whole_conversation() -> None:
+    sample = Sample(input="When?")
+    document = {"lc": 1, "type": "constructor", "kwargs": {"type": "Document", "page_content": "Born in 1815."}}
+    reply: Any = {"type": "ai", "content": "1815"}
+    whole: Any = {"messages": [{"type": "human", "content": "When, please?"}, reply], "documents": [document]}
+    filled = [Answer.of(value).fill(sample, seconds=1.0) for value in ({"messages": [reply]}, whole, "1815")]
+    assert [[m.content for m in each.messages] for each in filled] == [["When?", "1815"], ["When, please?", "1815"], []]
+    assert [each.context for each in filled] == [None, ("Born in 1815.",), None]
+
+
 def test_what_was_said_before_the_last_question_is_no_answer_to_it() -> None:
     turns = [("user", "Where?"), ("assistant", "In Rome. It contains 1815."), ("user", "When?")]
     asked: list[Any] = [{"role": role, "content": text} for role, text in turns]
