@@ -9,6 +9,7 @@ import enum
 import json
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -303,6 +304,12 @@ def test_the_answer_is_what_was_said_since_the_user_spoke_last() -> None:
     assert read_transcript([*talk, {"role": "assistant", "content": "b"}]).output == "b"
 
 
+@pytest.mark.parametrize("encode", [str, str.encode])
+def test_a_text_may_have_a_byte_order_mark_and_any_line_separator_inside(encode: Callable[[str], str | bytes]) -> None:
+    text = '\ufeff{"role": "user", "content": "q"}\r\n{"role": "assistant", "content": "a\u2028\u0085b"}\n'
+    assert read_transcript(encode(text)).output == "a\u2028\u0085b"
+
+
 def test_what_a_run_says_at_its_end_is_the_answer() -> None:
     stream = fixture("claude_code_stream")
     stream[-1]["result"] = "Done."
@@ -346,6 +353,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"answer": "x", "score": 1}, "not a transcript that is known: dict with answer, score;"),
     ([{"a": 1}], "not a transcript that is known: list of dict with a;"),
     ("It is sunny.", "a transcript in a text must be JSON or JSON Lines, not 'It is sunny.'"),
+    (b'{"role": "user", "content": "caf\xe9"}', "a transcript in a text must be JSON or JSON Lines, not b'"),
     (
         [{"role": "user", "content": "q"}, {"role": "user", "content": ["a", {"type": "hologram", "data": 1}]}],
         "OpenAI chat: messages[1].content[1].type: a part with type 'hologram' is not understood; it has",

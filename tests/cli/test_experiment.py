@@ -90,6 +90,33 @@ def test_a_dry_run_and_json_name_the_cells(evalstone: Evalstone, app: str, tmp_p
     assert {name: run["dataset"]["samples"] for name, run in json.loads(done.stdout).items()} == {"easy": 3, "hard": 4}
 
 
+def test_data_and_target_may_stand_outside_of_the_table(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    more = f'name = "heat"\ndata = "easy.jsonl"\ntarget = "{app}:agent"'
+    written(tmp_path, "parameters.temperature = [0.0, 0.7]", more)
+    done = evalstone("run", "e.toml", "-q")
+    assert done.returncode == 0, done.stderr
+    assert cells(tmp_path) == {"temperature=0.0": 1.0, "temperature=0.7": 0.0}
+    names = [json.loads(file.read_text())["name"] for file in sorted(tmp_path.glob("out/*/summary.json"))]
+    assert names == ["heat temperature=0.0", "heat temperature=0.7"]
+
+
+@pytest.mark.parametrize(
+    ("address", "parameters", "identities"),
+    [
+        ("ollama/llama3", "temperature = [0.0, 0.7]", ("llama3(temperature=0)", "llama3(temperature=0.7)")),
+        # without its parameter this one is no target
+        ("http://127.0.0.1:9/ask", 'api = ["chat"]', ("http://127.0.0.1:9/ask(",)),
+    ],
+)
+def test_parameters_are_settings_of_targets_that_are_no_functions(
+    evalstone: Evalstone, app: str, tmp_path: Path, address: str, parameters: str, identities: tuple[str, ...]
+) -> None:
+    written(tmp_path, f'data = "easy.jsonl"\ntargets = ["{address}"]\nparameters.{parameters}')
+    done = evalstone("run", "e.toml", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert all(identity in done.stdout for identity in identities)
+
+
 def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
     evalstone: Evalstone, app: str, tmp_path: Path
 ) -> None:
@@ -120,7 +147,7 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
         ),
         ('targets = []\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more values"),
         ('targets = [3]\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more values, not"),
-        ('targets = ["APP:agent"]\ndata = [1]', 'data = "easy.jsonl"', "[experiment] data must be a list"),
+        ('targets = ["APP:agent"]\ndata = [1]', "", "[experiment] data must be a list"),
         ('data = "easy.jsonl"\nparameters.x = [1]', "", "parameters are those of a target; name one with target"),
         ('data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.heat = [1]', "", "unknown parameter 'heat'"),
         ('data = "easy.jsonl"\ntargets = ["APP:rigid"]\nparameters.heat = [1]', "", "unknown parameter 'heat'"),
@@ -134,6 +161,11 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
             'data = "easy.jsonl"\ntargets = ["APP:agent"]',
             'target = "APP:rigid"',
             "has a target and [experiment]",
+        ),
+        (
+            'data = "easy.jsonl"\ntargets = ["APP:agent"]',
+            'data = "hard.jsonl"',
+            "e.toml: it has data and [experiment] data; keep one of them",
         ),
         ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'html = "x.html"', "--html can't be used with an experiment"),
         ('data = "easy.jsonl"\ntargets = ["APP:agent", "APP:none"]', "", "has no none"),

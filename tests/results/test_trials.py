@@ -11,6 +11,7 @@ import pytest
 
 from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate, sample_size
 from evalstone.report.run_view import run_view
+from evalstone.results.scores import Scores, check_same_weights, refuse_weights, weight_column
 from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
 from evalstone.stats.intervals import mean_interval
@@ -63,17 +64,17 @@ def test_sizes_double_up_to_the_number_of_trials() -> None:
 
 
 def test_pass_at_k_and_pass_k_are_means_over_samples_with_intervals() -> None:
-    run = run_of({"a": [1, 1, 1, 1], "b": [1, 0, 1, 0], "c": [0, 0, 0, 0], "d": [1, 1, 1, 0]})
+    run = run_of({"d": [0, 0, 1, 0], "a": [1, 1, 1, 1], "b": [1, 0, 1, 0], "c": [0, 0, 0, 0]})
     (found,) = run.reliability()
     assert [one.k for one in found.passes] == [1, 2, 4]
-    assert found.passes[1].at_least_one.mean == pytest.approx((1 + 5 / 6 + 0 + 1) / 4)
-    assert found.passes[1].all.mean == pytest.approx((1 + 1 / 6 + 0 + 1 / 2) / 4)
+    assert found.passes[1].at_least_one.mean == pytest.approx((1 / 2 + 1 + 5 / 6 + 0) / 4)
+    assert found.passes[1].all.mean == pytest.approx((0 + 1 + 1 / 6 + 0) / 4)
     assert found.passes[2].all.mean == pytest.approx(1 / 4)
-    expected = mean_interval([1, 1 / 6, 0, 1 / 2], low=0, high=1)
+    expected = mean_interval([0, 1, 1 / 6, 0], low=0, high=1)
     assert expected is not None
     assert (found.passes[1].all.low, found.passes[1].all.high) == pytest.approx((expected.low, expected.high))
     assert (found.always, found.never) == (1, 1)
-    assert [(one.sample, one.passed, one.trials) for one in found.flaky] == [("b", 2, 4), ("d", 3, 4)]
+    assert [(one.sample, one.passed, one.trials) for one in found.flaky] == [("b", 2, 4), ("d", 1, 4)]
 
 
 def test_a_failed_trial_did_not_pass_and_an_undefined_one_is_left_out() -> None:
@@ -92,6 +93,7 @@ def test_a_threshold_and_the_direction_say_what_passes() -> None:
     assert (half.always, half.never, [one.sample for one in half.flaky]) == (1, 0, ["b"])
     (strict,) = run.reliability("grade", threshold=1)
     assert (strict.always, strict.never, [one.sample for one in strict.flaky]) == (0, 1, ["a"])
+    assert [run.reliability("grade", threshold=limit)[0].always for limit in (0, 5)] == [0, 2]
     with pytest.raises(ConfigError, match=r"grade: the threshold must be in \[0, 5\], not 6"):
         run.reliability("grade", threshold=6)
 
@@ -104,8 +106,25 @@ def test_variance_between_samples_and_between_trials() -> None:
     (noisy,) = run_of({"a": [1, 0], "b": [0, 1], "c": [1, 0], "d": [0, 1]}).reliability()
     assert noisy.variance is not None
     assert noisy.variance.variances["noise"].mean == pytest.approx(0.5)
-    (alone,) = run_of({"a": [1, 0]}).reliability()
-    assert alone.variance is None
+    two: list[float | Outcome] = [1, 0, Skipped("x")]
+    three: list[float | Outcome] = [1, 1, 0]
+    assert run_of({"a": two, "b": three, "c": [1, *[Skipped("x")] * 2]}).reliability()[0].variance is not None
+    assert run_of({"a": two, "b": three}).reliability()[0].variance is None
+
+
+def test_intervals_of_trials_have_the_clusters_of_the_samples_and_the_confidence() -> None:
+    table: dict[str, list[float | Outcome]] = {f"s{n}": [float(n % 3 > 0), float(n % 4 > 0)] for n in range(12)}
+    (alone,) = run_of(table).reliability()
+    (grouped,) = run_of(table, groups={f"s{n}": f"g{n // 2}" for n in range(12)}).reliability()
+    (narrow,) = run_of(table).reliability(confidence=0.5)
+    assert [one.all.groups for one in (*alone.passes, *grouped.passes)] == [None, None, 6, 6]
+    assert alone.variance is not None
+    assert narrow.variance is not None
+    pairs: list[tuple[Any, Any]] = [
+        (alone.passes[0].all, narrow.passes[0].all),
+        (alone.variance.variances["noise"], narrow.variance.variances["noise"]),
+    ]
+    assert all(wide.low < less.low < less.high < wide.high for wide, less in pairs)
 
 
 def test_a_run_without_trials_has_no_reliability() -> None:
@@ -139,6 +158,27 @@ def test_comparisons_are_of_the_means_of_each_sample_s_trials() -> None:
     assert any("2 and 3 trials of each sample" in note for note in comparison.notes)
     with pytest.raises(ConfigError, match="labels are of single answers"):
         compare(a, b, labels={"A": {"check": {"s1": 1.0}}})
+
+
+def test_values_by_sample_have_a_weight_and_a_group_each() -> None:
+    keys = {"a#1": "a", "a#2": "a", "b#1": "b"}
+    scores = Scores({"a#1": 1.0, "a#2": 0.0, "b#1": 1.0}, {key: keys[key] for key in keys}, {"b#1": 2.0}, keys)
+    assert scores.weights == (1.0, 1.0, 2.0)
+    assert (scores.by_sample.values, scores.by_sample.weights) == ({"a": 0.5, "b": 1.0}, (1.0, 2.0))
+    assert scores.by_sample.groups is None
+    one_group = replace(scores, group_of=dict.fromkeys(keys, "g"))
+    assert one_group.by_sample.groups == ("g", "g")
+    assert len(set(replace(scores, group_of={"a#1": "g"}).groups or ())) == 3  # each without a group is one of its own
+
+
+def test_a_sample_without_a_weight_has_the_weight_1() -> None:
+    assert weight_column(["a", "b"], {"a": 1.0}) is None
+    check_same_weights(["a"], {"a": 1.0}, {})
+    with pytest.raises(ConfigError, match="weight of 1 in the first run and of 2 in the second"):
+        check_same_weights(["a"], {}, {"a": 2.0})
+    refuse_weights([("a", None), ("b", 1.0)], "this")
+    with pytest.raises(ConfigError, match=r"the first 1, 'b' 2"):
+        refuse_weights([("a", None), ("b", 2.0)], "this")
 
 
 def test_gates_count_a_sample_s_trials_as_a_cluster() -> None:

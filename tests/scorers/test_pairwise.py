@@ -88,8 +88,8 @@ def test_both_orders_are_asked():
 
 def test_equal_texts_are_a_tie_that_nobody_is_asked_about():
     sample = Sample(input="Where?", output="Here.", reference="Here.")
-    record, judge = record_of(Pairwise(), sample, lambda _: pytest.fail("asked"))
-    assert (record.value, judge.asked) == (0.5, [])
+    record, judge = record_of(Pairwise(scale=4), sample, lambda _: pytest.fail("asked"))
+    assert (record.value, judge.asked) == (2.0, [])
 
 
 def test_the_other_answer_may_stand_in_the_metadata():

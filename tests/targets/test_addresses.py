@@ -145,6 +145,13 @@ def test_each_form_of_address_is_its_kind_of_target() -> None:
     assert isinstance(target, FunctionTarget)
 
 
+def test_settings_beside_a_target_are_set_on_a_copy_of_it() -> None:
+    own = Own()
+    changed = parse_target({"function": own, "timeout": 5, "max_concurrency": 2})
+    assert isinstance(changed, Own)
+    assert (changed.timeout, changed.limits.max_concurrency, own.timeout) == (5, 2, 120)
+
+
 def test_limits_may_stand_in_the_table() -> None:
     limits = parse_target({"function": plain, "requests_per_minute": 60}).limits
     assert limits == Limits(max_concurrency=8, requests_per_minute=60)

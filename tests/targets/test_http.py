@@ -292,6 +292,24 @@ def test_a_path_that_leads_nowhere_fails_with_what_is_there(reply: Any, problem:
     assert problem in error
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens", "cost"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 5}, 105, 110e-6),
+        ({"promptTokens": 100, "completionTokens": 5}, 105, 110e-6),
+        ({"input_tokens": 100, "output_tokens": 5, "cache_read_input_tokens": 50}, 155, 160e-6),  # beside the input
+        ({"prompt_tokens": 100}, 100, None),
+    ],
+)
+def test_the_cost_is_that_of_all_tokens_that_are_reported(usage: Any, tokens: int, cost: float | None) -> None:
+    with serving(lambda request, n: {"text": "1815", "usage": usage}) as server:
+        target = {"address": f"{server.url}/ask", "body": {"q": "{input}"}, "output": "text", "prices": [1.0, 2.0]}
+        run = evaluate(CASES[:1], BORN, target=target, ledger=None)
+    assert run.target is not None
+    assert (run.target.usage.input + run.target.usage.output, run.target.usage.requests) == (tokens, 1)
+    assert run.target.cost == (cost if cost is None else pytest.approx(cost))
+
+
 def test_a_sample_without_what_the_template_needs_is_skipped() -> None:
     with serving(lambda request, n: {"output": "1815"}) as server:
         cases = [{"id": "a", "input": "x", "metadata": {"user": "u"}}, {"id": "b", "input": "x"}]
@@ -299,6 +317,10 @@ def test_a_sample_without_what_the_template_needs_is_skipped() -> None:
         run = evaluate(cases, BORN, target=target, ledger=None)
     assert len(server.requests) == 1
     assert "the target needs metadata.user, which the sample lacks" in str(run.records[1].outcome)
+    body = {name: f"{{{name}}}" for name in ("messages", "trial", "thread")}
+    asking = parse_target({"address": "https://host.example/ask", "body": body})
+    assert asking.lacking(Sample(input="x")) == []
+    assert asking.lacking(Sample(output="x")) == ["messages"]
 
 
 def test_a_template_is_part_of_the_identity() -> None:

@@ -62,6 +62,13 @@ def test_fewer_trials_are_the_first_ones_and_more_are_refused(folder: Path) -> N
         evaluate(CASES, BORN, target=f"replay:{folder}", trials=4, ledger=None)
 
 
+def test_a_folder_without_answers_is_refused(folder: Path) -> None:
+    for name in ("samples.jsonl", "records.jsonl"):
+        (folder / name).write_text("")
+    with pytest.raises(ConfigError, match="has 0 of the 1 trials to replay"):
+        evaluate(CASES, BORN, target=f"replay:{folder}", ledger=None)
+
+
 def test_a_run_without_a_target_replays_the_answers_that_it_scored(tmp_path: Path) -> None:
     write_run(evaluate(CASES[:2], BORN, ledger=None), tmp_path)
     run = evaluate(CASES[:3], BORN, target=f"replay:{tmp_path}", ledger=None)

@@ -67,6 +67,31 @@ def test_an_async_function_and_one_that_returns_an_answer() -> None:
     assert (run.target.usage.input, run.target.usage.output) == (6, 4)
 
 
+def test_messages_without_the_user_s_are_the_reply_and_others_the_whole_conversation() -> None:
+    sample = Sample(input="When?")
+    document = {"lc": 1, "type": "constructor", "kwargs": {"type": "Document", "page_content": "Born in 1815."}}
+    reply: Any = {"type": "ai", "content": "1815"}
+    whole: Any = {"messages": [{"type": "human", "content": "When, please?"}, reply], "documents": [document]}
+    filled = [Answer.of(value).fill(sample, seconds=1.0) for value in ({"messages": [reply]}, whole, "1815")]
+    assert [[m.content for m in each.messages] for each in filled] == [["When?", "1815"], ["When, please?", "1815"], []]
+    assert [each.context for each in filled] == [None, ("Born in 1815.",), None]
+
+
+def test_what_was_said_before_the_last_question_is_no_answer_to_it() -> None:
+    turns = [("user", "Where?"), ("assistant", "In Rome. It contains 1815."), ("user", "When?")]
+    asked: list[Any] = [{"role": role, "content": text} for role, text in turns]
+
+    def agent(*, messages: Any) -> Any:
+        return list(messages)
+
+    assert Answer(messages=asked).output is Answer.of({"messages": asked}).output is Answer.of(asked).output is None
+    run = evaluate([{"id": "a", "messages": asked}], BORN, target=agent, ledger=None)
+    assert isinstance(run.records[0].outcome, Skipped)
+    call: dict[str, Any] = {"name": "look", "arguments": {}}
+    said = [*asked, {"role": "assistant", "content": "Let me look."}, {"role": "assistant", "tool_calls": [call]}]
+    assert Answer(messages=said).output == Answer.of(said).output == "Let me look."
+
+
 def test_an_exception_and_a_blank_answer_fail_their_sample_alone() -> None:
     def agent(*, input: str) -> str | None:
         if "(1)" in input:
@@ -93,6 +118,16 @@ def test_a_function_that_never_returns_times_out() -> None:
     run = evaluate(CASES[:3], BORN, target={"function": agent, "timeout": 0.05}, ledger=None)
     failures = [record.outcome.error for record in run if isinstance(record.outcome, Failed)]
     assert failures == ["the target failed: no answer within 0.05 s"]
+
+
+def test_a_target_s_own_timeout_is_its_own_error() -> None:
+    def agent(*, input: str) -> str:
+        raise TimeoutError("the database is slow")
+
+    outcome = evaluate(CASES[:1], BORN, target=agent, ledger=None).records[0].outcome
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("the target failed: TimeoutError: the database is slow (test_targets.py, line ")
+    assert "in agent" in (outcome.traceback or "")
 
 
 def test_a_target_that_always_fails_ends_the_run() -> None:

@@ -214,6 +214,26 @@ def json_value(text: str, place: str) -> Any:
         raise DataError(f"{place}: JSON nested too deeply") from None
 
 
+def json_or_lines(text: str | bytes | bytearray) -> Any:
+    """The value of a JSON text, or the list of those in its lines; bytes are UTF-8.
+
+    Raises ValueError for what is neither, with the error of the whole text, DataError for more lists and objects than
+    fit, and RecursionError.
+    """
+    text = text.removeprefix("\ufeff") if isinstance(text, str) else text.decode("utf-8-sig")
+    check_containers(text)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        lines = [line for line in text.split("\n") if line.strip()]  # splitlines also splits inside of JSON texts
+        if len(lines) < 2:
+            raise
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError:
+            raise error from None
+
+
 _WRONG_PATH = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.EINVAL),
     *(errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO, errno.ENODEV),

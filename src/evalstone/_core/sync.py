@@ -170,7 +170,10 @@ async def call(function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: 
         except StopIteration as error:
             raise RuntimeError(f"{getattr(function, '__qualname__', function)} raised StopIteration") from error
 
-    result = await asyncio.wrap_future(_threads[0].submit(work))
+    future = _threads[0].submit(work)
+    with contextlib.suppress(TimeoutError):  # a copy of the function's own, without its traceback
+        await asyncio.wrap_future(future)
+    result = future.result()
     return await cast("Awaitable[T]", result) if inspect.isawaitable(result) else cast("T", result)
 
 

@@ -36,6 +36,12 @@ def last_assistant_text(messages: Iterable[Message]) -> str | None:
     return last_text(messages, "assistant")
 
 
+def answer_text(messages: Sequence[Message]) -> str | None:
+    """What the assistant said last after the last message of the user; None when it said nothing since."""
+    last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
+    return last_assistant_text(messages[last + 1 :])
+
+
 def system_prompt(messages: Iterable[Message]) -> str | None:
     """All system messages, with a blank line between; None when there is none."""
     return last_text(messages, "system")

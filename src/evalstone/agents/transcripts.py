@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from evalstone._core.display import excerpt, shortlist
-from evalstone._core.files import check_containers
+from evalstone._core.files import json_or_lines
 from evalstone._core.json import to_jsonable
 from evalstone.agents.formats import pydantic_ai, results, sessions, spans
 from evalstone.agents.formats.messages import Reading, is_conversation, is_parts, read_conversation, unwrapped
 from evalstone.agents.formats.parts import ITEM_ROLES, text_of
 from evalstone.agents.formats.values import Entries, entries_of, normal, objects_in, plain
-from evalstone.agents.messages import last_assistant_text
+from evalstone.agents.messages import answer_text
 from evalstone.errors import DataError
 from evalstone.types import Message, Usage
 
@@ -233,10 +233,7 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
     usage = reading.usage or sum(counted, start=each)
     if reading.usage is not None and not usage.requests:
         usage += Usage(requests=len(counted) or 1)
-    output = reading.output
-    if output is None:
-        asked = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
-        output = last_assistant_text(messages[asked + 1 :])
+    output = answer_text(messages) if reading.output is None else reading.output
     return Transcript(
         messages=messages,
         output=output if output is None or isinstance(output, str) else text_of(to_jsonable(output)),
@@ -249,16 +246,8 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
 
 def _parsed(text: str | bytes | bytearray) -> Any:
     """What a text says that is JSON, or JSON Lines."""
-    if not isinstance(text, str):
-        text = text.decode("utf-8", "replace")
-    check_containers(text)
     try:
-        return json.loads(text)
-    except ValueError:
-        pass
-    lines = [line for line in text.splitlines() if line.strip()]
-    try:
-        return [json.loads(line) for line in lines]
+        return json_or_lines(text)
     except ValueError:
         raise DataError(f"a transcript in a text must be JSON or JSON Lines, not {excerpt(text)}") from None
 

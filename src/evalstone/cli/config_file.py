@@ -132,11 +132,14 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _place_experiment(file: Path, settings: dict[str, Any], experiment: dict[str, Any]) -> None:
     """Make the paths of an experiment relative to the file; the first of its datasets is that of the settings."""
-    data: Any = experiment.get("data")
-    files = cast("list[Any]", data) if isinstance(data, list) else [data]
-    if all(isinstance(each, str) for each in files):
-        experiment["data"] = [str(file.parent / str(each)) for each in files]
-        settings.setdefault("data", next(iter(experiment["data"]), ""))
+    if "data" in experiment:
+        if "data" in settings:
+            raise ConfigError(f"{file}: it has data and [experiment] data; keep one of them")
+        data: Any = experiment["data"]
+        files = cast("list[Any]", data) if isinstance(data, list) else [data]
+        if all(isinstance(each, str) for each in files):
+            experiment["data"] = files = [str(file.parent / str(each)) for each in files]
+        settings["data"] = next((each for each in files if isinstance(each, str)), "")
     if isinstance(targets := experiment.get("targets"), list):
         experiment["targets"] = [_target_beside(file, each) for each in cast("list[Any]", targets)]
 

@@ -31,8 +31,8 @@ from evalstone._core.display import digits_for, excerpt, limits, money, number, 
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode
 from evalstone.cli.output import console, deliver, json_lines, table
-from evalstone.cli.run import checked_plan, how_stopped, interruptible, rescue
-from evalstone.errors import ConfigError, StorageError, unknown
+from evalstone.cli.run import checked_plan, evaluated, how_stopped, interruptible
+from evalstone.errors import ConfigError, unknown
 from evalstone.targets import FunctionTarget, Target, parse_target
 from evalstone.targets.base import PARAMETERS
 
@@ -83,7 +83,8 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
         if cell.name in done:
             results[cell.name] = evalstone.read_run(done[cell.name], ledger=config.ledger)
         else:
-            result = _run(cell, quiet=quiet)
+            with interruptible() as stop:
+                result = evaluated(cell.plan, cell.config, stop, progress=not quiet)
             if stopped := how_stopped(result, config, cell.plan.size):
                 return stopped
             results[cell.name] = result
@@ -92,30 +93,6 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
     if not deliver(json_lines(as_json, {name: result.to_dict() for name, result in results.items()})):
         _show(cells, results, config)
     return max(options.of_run(result) for result in results.values())
-
-
-def _run(cell: Cell, *, quiet: bool) -> evalstone.Run:
-    config, plan = cell.config, cell.plan
-    with interruptible() as stop:
-        try:
-            return evalstone.evaluate(
-                plan.dataset,
-                plan.scorers,
-                judge=plan.judge,
-                target=plan.target,
-                trials=plan.trials,
-                concurrency=config.concurrency,
-                ledger=config.ledger,
-                progress=not quiet,
-                use_cache=not config.no_cache,
-                budget=config.budget,
-                stop=stop,
-                name=config.name,
-                tags=config.tags,
-            )
-        except StorageError as error:
-            rescue(error, config)
-            raise
 
 
 def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig]]:

@@ -432,12 +432,13 @@ def runs(
 
 def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
     """The summaries of the evaluations in a folder, or in the folders within."""
+    from evalstone.datasets.stored import SUMMARY
     from evalstone.results.files import is_folder, read_summary
 
     folder = Path(name)
     if not is_folder(name):
         raise ConfigError(f"there is no folder {name or repr(name)}")
-    for file in sorted({*folder.glob("summary.json"), *folder.glob("*/summary.json")}):
+    for file in sorted({*folder.glob(SUMMARY), *folder.glob(f"*/{SUMMARY}")}):
         summary = read_summary(file.parent)
         if summary.get("kind", "evaluation") == "evaluation":
             yield {**summary, "folder": str(file.parent)}

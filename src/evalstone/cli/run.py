@@ -6,19 +6,19 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import evalstone
-from evalstone._core.display import count, money, safe
+from evalstone._core.display import money, safe
 from evalstone._core.redaction import masked
-from evalstone.cli import handled, options
+from evalstone.cli import handled, options, watched_gate
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
     STDOUT,
@@ -30,25 +30,21 @@ from evalstone.cli.output import (
     json_lines,
     to_stderr,
 )
+from evalstone.cli.watched_gate import Threshold
 from evalstone.errors import ConfigError, RunAborted, StorageError
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.report.view import View
-    from evalstone.results.gate import Missing
     from evalstone.results.summary import ScorerInfo
     from evalstone.run.plan import Plan
-    from evalstone.run.sequential import RunGate
 
-ALPHA = 0.05
-"""The error rate of a gate that watches a run, together with all later gates on the run."""
 INTERRUPTION = "interrupted"
 SAME_SIGNAL = 1.0
 """Seconds in which a repeated signal counts as the one before."""
 RESUME = "rerun the same command to resume"
 DEMO_SCORERS = ["faithfulness", "hallucination", "context_relevance", "context_precision", "context_position"]
 
-Threshold = tuple["ScorerInfo", float]
 SCORER = "A scorer, with parameters if needed: 'context_relevance(scale=10)'."
 
 
@@ -250,7 +246,7 @@ def _run(
     options.say_code(plan.target)
     titles = scorer_titles([scorer_info(one) for one in plan.scorers])
     with interruptible(shuffled=config.gate) as stop:
-        gate = _gate(plan, thresholds, stop, config) if config.gate else None
+        gate = watched_gate.watching(plan, thresholds, stop, config) if config.gate else None
 
         def on_record(record: evalstone.Record) -> None:
             if gate is not None:
@@ -258,27 +254,8 @@ def _run(
             if verbose:
                 _print_record(record, titles[record.scorer])
 
-        try:
-            result = evalstone.evaluate(
-                plan.dataset,
-                plan.scorers,
-                judge=plan.judge,
-                target=plan.target,
-                trials=plan.trials,
-                concurrency=config.concurrency,
-                ledger=config.ledger,
-                progress=not quiet and not verbose,
-                use_cache=not config.no_cache,
-                budget=config.budget,
-                batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
-                stop=stop,
-                on_record=on_record if gate is not None or verbose else None,
-                name=config.name,
-                tags=config.tags,
-            )
-        except StorageError as error:
-            rescue(error, config)
-            raise
+        watched = on_record if gate is not None or verbose else None
+        result = evaluated(plan, config, stop, progress=not quiet and not verbose, on_record=watched)
     if stopped := how_stopped(result, config, plan.size):
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
@@ -289,20 +266,47 @@ def _run(
         _show_run(view, result, config, [*saved, *filter(None, (config.html, config.markdown))], next_commands)
     if gate is not None:
         if config.out is not None:
-            _remember(gate, result, thresholds, config.out)
-        return _gate_exit_code(gate, result, to_stdout=shown)
+            watched_gate.remember_first_look(gate, result, thresholds, config.out)
+        return watched_gate.exit_code(gate, result, to_stdout=shown)
     return _exit_code(result, thresholds, config)
 
 
-def rescue(error: StorageError, config: RunConfig) -> None:
-    """Write the results of a run that can't store any more, and add to its error where they are."""
-    if error.run is None or config.out is None:
-        return
+def evaluated(
+    plan: Plan,
+    config: RunConfig,
+    stop: evalstone.StopSignal,
+    *,
+    progress: bool,
+    on_record: Callable[[evalstone.Record], None] | None = None,
+) -> evalstone.Run:
+    """The run of a plan. Of one that can't store any more, the results until then are written to `--out`, and its
+    StorageError says where they are."""
     try:
-        told = f"The results until then are in {evalstone.write_run(error.run, config.out)}"
-    except evalstone.EvalstoneError as failed:
-        told = f"The results until then can't be written either: {failed}"
-    error.args = (f"{error}. {told}",)
+        return evalstone.evaluate(
+            plan.dataset,
+            plan.scorers,
+            judge=plan.judge,
+            target=plan.target,
+            trials=plan.trials,
+            concurrency=config.concurrency,
+            ledger=config.ledger,
+            progress=progress,
+            use_cache=not config.no_cache,
+            budget=config.budget,
+            batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
+            stop=stop,
+            on_record=on_record,
+            name=config.name,
+            tags=config.tags,
+        )
+    except StorageError as error:
+        if error.run is not None and config.out is not None:
+            try:
+                where = f"The results until then are in {evalstone.write_run(error.run, config.out)}"
+            except evalstone.EvalstoneError as failed:
+                where = f"The results until then can't be written either: {failed}"
+            error.args = (f"{error}. {where}",)
+        raise
 
 
 def checked_plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False) -> tuple[Plan, list[Threshold]]:
@@ -354,27 +358,6 @@ def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Thresh
                 raise ConfigError(f"{named}: {info.parameters} must be in [0, {info.scale:g}], not {bound:g}")
             thresholds.append((info, bound))
     return thresholds
-
-
-def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: evalstone.StopSignal, config: RunConfig) -> RunGate:
-    from evalstone.run.sequential import RunGate  # imports numpy
-
-    bounds = {info.signature: bound for info, bound in thresholds}
-    return RunGate(plan, bounds, stop, alpha=ALPHA, missing=cast("Missing", config.missing or "worst"))
-
-
-def _remember(gate: RunGate, result: evalstone.Run, thresholds: Sequence[Threshold], folder: str) -> None:
-    """Keep the gate as the first look at the run, so that later gates on the folder know of it."""
-    from evalstone.results.looks import remember
-
-    minimum, maximum = (
-        {info.signature: bound for info, bound in thresholds if info.lower_is_better is lower}
-        for lower in (False, True)
-    )
-    criteria = evalstone.GateCriteria(minimum=minimum, maximum=maximum)
-    kept = remember(folder, result, criteria, gate.verdict, look=1, alpha=ALPHA, missing=gate.missing, watched=True)
-    if kept:
-        to_stderr(f"Warning: {kept}")
 
 
 @contextmanager
@@ -491,35 +474,3 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
         higher = "" if config.budget is None else " with a higher --budget"
         to_stderr(f"The run is incomplete: {result.stop_reason}. Rerun the same command{higher} to resume.")
     return options.of_run(result)
-
-
-def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
-    """Show the decisions of a gate that watched a run; the exit code."""
-    from evalstone.report.gate_view import decisions_view, rate
-    from evalstone.report.terminal import show
-    from evalstone.run.budget import DECIDED
-
-    screen = console(stderr=not to_stdout)
-    screen.print()
-    show(decisions_view(gate.decisions()), screen)
-    if gate.waiting:
-        screen.print(
-            f"Not tested: {count(gate.waiting, 'score')} of the table above. The run ended before a sample that comes "
-            "earlier in the random order was scored.",
-            style="dim",
-        )
-    if missing := ", ".join(f"{one.name} {one.missing:,}" for one in gate.decisions() if one.missing):
-        told = "count as the worst in tests for a pass and as the best in tests for a fail; --missing leaves them out"
-        screen.print(safe(f"Samples without a score ({missing}) {told}.", 2000), style="dim")
-    screen.print(
-        "Tested after every sample (confidence sequences, wider than intervals for a fixed number of samples): the "
-        f"chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in total, and {rate(ALPHA)} with "
-        "all later gates on the run.",
-        style="dim",
-    )
-    if gate.verdict == "inconclusive":
-        return ExitCode.INCONCLUSIVE
-    if gate.verdict == "fail":
-        return ExitCode.FAILED_THRESHOLD
-    ended = result.complete or result.stop_reason == DECIDED
-    return ExitCode.OK if ended and options.answered(result) else ExitCode.FAILURES

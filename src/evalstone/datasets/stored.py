@@ -16,6 +16,9 @@ from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import SAMPLE_FIELDS, Message, Sample, ToolCall, Usage
 
+RECORDS, SUMMARY, SAMPLES = "records.jsonl", "summary.json", "samples.jsonl"
+"""The files of a results folder."""
+
 
 def sample_row(sample: Sample) -> dict[str, Any]:
     """A sample as one line of `samples.jsonl`: its id and the fields that have a value."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.files import cannot_write, file_text, file_values, make_folder
-from evalstone.datasets.stored import StoredSamples, write_samples
+from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.run import Run
@@ -21,10 +21,6 @@ from evalstone.types import Record, RunMetadata
 
 if TYPE_CHECKING:
     from evalstone.datasets import Dataset
-
-RECORDS = "records.jsonl"
-SUMMARY = "summary.json"
-SAMPLES = "samples.jsonl"
 
 
 def prepare(folder: str | Path) -> Path:

@@ -32,6 +32,7 @@ from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target, absent
+from evalstone.targets.base import FAILED
 from evalstone.types import NO_USAGE, Failed, Sample, Skipped, StoredTarget
 
 RESTORED_AT_A_TIME = 500
@@ -73,6 +74,7 @@ class Answers:
         run: The id of the run. Answers of a target without a version are kept for this run alone.
         since: When the run began, in seconds since 1970, if it was interrupted and goes on: it paid for what was
             answered from then on. What a new run finds in the ledger was paid by others.
+        trials: How many there are of each sample.
         size: How many calls there are to be.
         ledger: Where answers are kept and looked up.
         use_cache: Whether answers in the ledger are used.
@@ -269,10 +271,8 @@ class Answers:
 
     def _failure(self, error: Exception | asyncio.CancelledError) -> dict[str, Any]:
         """What the ledger keeps of an answer that failed."""
-        if isinstance(error, TargetError | ConfigError):
-            outcome = Failed(f"the target failed: {error}")
-        else:
-            outcome = failed(error, "the target failed: ")
+        ours = isinstance(error, TargetError | ConfigError)
+        outcome = Failed(f"{FAILED}{error}") if ours else failed(error, FAILED)
         if isinstance(error, Exception):
             self._breaker.failed(error)
         line: dict[str, Any] = {"failed": to_jsonable(outcome)}

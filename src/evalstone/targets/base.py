@@ -17,6 +17,7 @@ from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
 from evalstone.agents.formats.messages import read_messages
+from evalstone.agents.messages import answer_text
 from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets.stored import message_of
 from evalstone.errors import ConfigError, DataError, unknown
@@ -29,6 +30,8 @@ INPUTS = ("input", "messages", "context", "instructions", "metadata")
 PARAMETERS = (*INPUTS, "trial", "thread")
 CONCURRENCY = 8
 """Calls of a target in flight, unless its limits say otherwise."""
+FAILED = "the target failed: "
+"""How the errors of records begin whose target gave no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +39,11 @@ class Answer:
     """What a target returns for a sample. A target that has nothing but text to return may return the text.
 
     Raises:
-        ConfigError: A field has the wrong type.
+        ConfigError: A field has the wrong type, or the state or the trace is no JSON data.
     """
 
     output: str | None = None
-    """The answer; by default the assistant's last message."""
+    """The answer; by default what the assistant said last after the last message of the user."""
     messages: Sequence[Message | Mapping[str, Any]] = ()
     """The conversation with its tool calls: Message values, or messages of a known format."""
     context: Sequence[str] | None = None
@@ -81,8 +84,7 @@ class Answer:
             except ValueError as error:
                 raise ConfigError(f"{name} cannot be written as JSON: {error}") from None
         if self.output is None:
-            said = [m.content for m in cast("Sequence[Message]", self.messages) if m.role == "assistant"]
-            object.__setattr__(self, "output", said[-1] if said and not is_blank(said[-1]) else None)
+            object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
 
     @classmethod
     def of(cls, value: object) -> Answer:
@@ -193,7 +195,7 @@ def conversation(sample: Sample) -> tuple[Message, ...]:
     return (*sample.messages, *own)
 
 
-def given(sample: Sample, *, trial: int, thread: str) -> dict[str, Any]:
+def parameter_values(sample: Sample, *, trial: int, thread: str) -> dict[str, Any]:
     """The value of each parameter of a target."""
     values = {name: getattr(sample, name) for name in INPUTS}
     if sample.messages:
@@ -327,7 +329,7 @@ class FunctionTarget(Target):
         return self.label or f"{kind.__module__}:{kind.__qualname__}"
 
     @functools.cached_property
-    def _taken(self) -> tuple[str, ...]:
+    def _accepted(self) -> tuple[str, ...]:
         parameters = self._parameters
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
             return PARAMETERS
@@ -336,7 +338,7 @@ class FunctionTarget(Target):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The sample fields among the function's parameters."""
-        return tuple(name for name in self._taken if name in INPUTS)
+        return tuple(name for name in self._accepted if name in INPUTS)
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -346,8 +348,8 @@ class FunctionTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
         """Call the function."""
-        values = given(sample, trial=trial, thread=thread)
-        arguments = {name: values[name] for name in self._taken if name in self.required or values[name] is not None}
+        values = parameter_values(sample, trial=trial, thread=thread)
+        arguments = {name: values[name] for name in self._accepted if name in self.required or values[name] is not None}
         try:
             if self.prepare is not None:
                 await sync.call(self.prepare, sample)

@@ -21,16 +21,17 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Annotated, Any, NamedTuple
+from typing import IO, Annotated, NamedTuple
 
+from evalstone._core.files import json_or_lines
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.redaction import masked
 from evalstone._core.sync import Worker
-from evalstone.errors import ConfigError, TargetError, TargetRefused, TargetUnreachable
+from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused, TargetUnreachable
 from evalstone.judges.providers.limits import received
 from evalstone.judges.providers.replies import one_line
 from evalstone.judges.settings import Range
-from evalstone.targets.base import Answer, Target, given
+from evalstone.targets.base import Answer, Target, parameter_values
 from evalstone.targets.templates import chat_messages
 from evalstone.types import Sample
 
@@ -102,7 +103,7 @@ class CommandTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
         """Run the command, and read what it writes."""
-        values = given(sample, trial=trial, thread=thread)
+        values = parameter_values(sample, trial=trial, thread=thread)
         values["messages"] = chat_messages(values["messages"])
         data = json.dumps(to_jsonable(values)).encode() + b"\n"
         cancelled = threading.Event()
@@ -136,8 +137,8 @@ class CommandTarget(Target):
         if not content.strip():
             raise TargetError(f"the command wrote nothing to stdout{said}")
         try:
-            values = _values(content)
-        except (ValueError, RecursionError) as error:
+            values = json_or_lines(content)
+        except (ValueError, DataError, RecursionError) as error:
             start = one_line(content[:200].decode("utf-8", "replace"))
             problem = f"the command must write nothing but JSON to stdout ({error}); it wrote {start!r}"
             raise TargetError(problem + said) from None
@@ -286,24 +287,6 @@ def _end_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_running.clear)
-
-
-def _values(content: bytes) -> Any:
-    """The JSON value in a text, or the list of those in its lines. Raises ValueError."""
-    text = content.decode("utf-8-sig")
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        lines = [line for line in text.split("\n") if line.strip()]  # splitlines also splits inside of JSON texts
-        if len(lines) < 2:
-            raise
-        values: list[Any] = []
-        for line in lines:
-            try:
-                values.append(json.loads(line))
-            except ValueError:
-                raise error from None
-        return values
 
 
 def _tail(text: str) -> str:

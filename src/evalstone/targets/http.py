@@ -16,15 +16,16 @@ from evalstone._core.display import shortlist
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import header_secrets, is_credential, masked_url, register, register_url
 from evalstone.agents.formats.messages import read_messages
+from evalstone.agents.formats.values import read_usage
 from evalstone.datasets.columns import value_at
 from evalstone.datasets.rows import read_passages, scalar_text
 from evalstone.errors import ConfigError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
 from evalstone.judges.providers.base import PROVIDERS, cost_of
 from evalstone.judges.providers.limits import NO_LIMITS, shared
-from evalstone.judges.providers.replies import as_count, as_list, as_object, error_message, is_count, parsed_json, shown
+from evalstone.judges.providers.replies import as_list, as_object, error_message, parsed_json, shown
 from evalstone.judges.settings import Range
-from evalstone.targets.base import INPUTS, PARAMETERS, Answer, Target, answer_of, conversation, given
+from evalstone.targets.base import INPUTS, PARAMETERS, Answer, Target, answer_of, conversation, parameter_values
 from evalstone.targets.retries import with_retries
 from evalstone.targets.templates import (
     chat_messages,
@@ -169,7 +170,7 @@ class HTTPTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
         """Send the request, and read the reply."""
-        values = {**given(sample, trial=trial, thread=thread), "messages": conversation(sample)}
+        values = {**parameter_values(sample, trial=trial, thread=thread), "messages": conversation(sample)}
         data = json.dumps(self._request(values)).encode()
         async with self._endpoint() as endpoint:
             send = partial(self._send, endpoint, data)
@@ -218,14 +219,9 @@ class HTTPTarget(Target):
             fields = {name: self._field(name, path, data) for name in PATHS if (path := getattr(self, name))}
             whole = fields.keys().isdisjoint(("output", "messages", "state"))
             answer = replace(self._of_reply(data) if whole else Answer(), **fields)
-            if answer.cost is None or answer.usage == NO_USAGE:
-                usage, cost = self._paid(reply)
-                answer = replace(
-                    answer,
-                    usage=usage if answer.usage == NO_USAGE else answer.usage,
-                    cost=cost if answer.cost is None else answer.cost,
-                )
-            return answer
+            if answer.usage == NO_USAGE and (usage := read_usage(reply.get("usage"))) is not None:
+                answer = replace(answer, usage=replace(usage, requests=usage.requests or 1))
+            return answer if answer.cost is not None else replace(answer, cost=self._cost(answer.usage))
         except ConfigError as error:
             raise TargetError(f"{host} sent what is no answer: {error}") from None
 
@@ -261,25 +257,17 @@ class HTTPTarget(Target):
             raise ConfigError(f"a response has an output with items, not {shown(data)}")
         return answer_of(data) if self.api else Answer.of(data)
 
-    def _paid(self, reply: Mapping[str, Any]) -> tuple[Usage, float | None]:
-        """The tokens that a reply reports as OpenAI's APIs do, and their cost."""
-        reported = as_object(reply.get("usage"))
-        tokens = [reported.get(new, reported.get(old)) for new, old in _COUNTS]
-        if not all(map(is_count, tokens)):
-            return NO_USAGE, None
-        details = reported.get("input_tokens_details", reported.get("prompt_tokens_details"))
-        cached = min(as_count(tokens[0]), as_count(as_object(details).get("cached_tokens")))
-        usage = Usage(as_count(tokens[0]), as_count(tokens[1]), cached, requests=1)
+    def _cost(self, usage: Usage) -> float | None:
+        """What tokens cost; None where the prices are unknown, or the tokens of one side."""
+        if not usage.input or not usage.output:
+            return None
         if self.prices is not None:
-            return usage, (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
+            return (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
         provider = next((n for n, info in PROVIDERS.items() if info.key and self._is_at(info.base_url)), "")
-        return usage, cost_of(usage, provider, self.model) if provider and self.model else None
+        return cost_of(usage, provider, self.model) if provider and self.model else None
 
     def _is_at(self, base_url: str) -> bool:
         return bool(base_url) and urlsplit(base_url).netloc == urlsplit(self.url).netloc
-
-
-_COUNTS = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))
 
 
 def _check_url(url: str) -> None:

@@ -18,7 +18,7 @@ from evalstone.judges.model import HEADERS, PRICES, ModelJudge
 from evalstone.judges.providers.base import PROVIDERS, ChatMessage, Completion, ModelSettings, split_model
 from evalstone.judges.settings import Range
 from evalstone.questions.base import Question
-from evalstone.targets.base import INPUTS, Answer, Target, conversation, given
+from evalstone.targets.base import INPUTS, Answer, Target, conversation, parameter_values
 from evalstone.targets.retries import with_retries
 from evalstone.targets.templates import check_placeholders, filled_text, lacking, placeholders
 from evalstone.types import Sample
@@ -147,9 +147,9 @@ class ModelTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
         """Send the prompt, and return the reply with its tokens and its cost."""
-        messages, settings = self._messages(given(sample, trial=trial, thread=thread), sample), self._settings(trial)
+        messages = self._messages(parameter_values(sample, trial=trial, thread=thread), sample)
         async with self._judge.opened() as provider:
-            ask = partial(provider.complete, messages, _FreeText(), settings)
+            ask = partial(provider.complete, messages, _FreeText(), self._settings(trial))
             try:
                 reply: Completion = await with_retries(ask, total_timeout=self.timeout, retries=self.retries)
             except JudgeDeclined as declined:

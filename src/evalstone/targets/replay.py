@@ -11,14 +11,10 @@ from typing import Any
 
 from evalstone._core.files import file_text, file_values, row_limit
 from evalstone._core.json import to_jsonable
-from evalstone.datasets.stored import sample_of
+from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_of
 from evalstone.errors import ConfigError, DataError, TargetError
-from evalstone.targets.base import Answer, Target
+from evalstone.targets.base import FAILED, Answer, Target
 from evalstone.types import Failed, Record, Sample
-
-SAMPLES, RECORDS, SUMMARY = "samples.jsonl", "records.jsonl", "summary.json"
-FAILED = "the target failed: "
-"""How the errors of records begin whose target gave no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +26,8 @@ class ReplayTarget(Target):
     hash of what was recorded.
 
     Raises:
-        ConfigError: There is no such folder, or no answers in it.
+        ConfigError: There is no such folder, it has no answers, or a version was set.
+        DataError: A file in it is damaged, or has a sample and trial twice.
     """
 
     folder: str

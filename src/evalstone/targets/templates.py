@@ -33,13 +33,16 @@ def check_placeholders(template: Any, known: Iterable[str], what: str) -> None:
 
 def lacking(template: Any, sample: Sample) -> list[str]:
     """The names in a template that a sample has no value for."""
-    values = {"messages": sample.messages or sample.input, "trial": 1, "thread": ""}
-    return [name for name in placeholders(template) if (values.get(name) or _value(sample, name)) is None]
+    return [name for name in placeholders(template) if _value(sample, name) is None]
 
 
 def _value(sample: Sample, name: str) -> Any:
+    if name in ("trial", "thread"):
+        return name  # a call always has them
+    if name == "messages":
+        return sample.messages or sample.input
     first, _, path = name.partition(".")
-    return value_at(sample.metadata, path)[1] if path else getattr(sample, first, "")
+    return value_at(sample.metadata, path)[1] if path else getattr(sample, first)
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:

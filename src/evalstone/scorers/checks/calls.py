@@ -18,7 +18,7 @@ class CallCheck(Check, ABC):
     """A check of the target's call, which `metadata["target"]` describes. Skipped where it does not."""
 
     reported: ClassVar[str]
-    """What must be told of the call."""
+    """What the description of the call must have."""
     limit: float
 
     def __post_init__(self) -> None:

@@ -1,0 +1,79 @@
+"""`evalstone run --gate`: the gate that watches a run, its place among later looks, and what it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import evalstone
+from evalstone._core.display import count, safe
+from evalstone.cli import options
+from evalstone.cli.options import ExitCode
+from evalstone.cli.output import console, to_stderr
+
+if TYPE_CHECKING:
+    from evalstone.cli.config_file import RunConfig
+    from evalstone.results.gate import Missing
+    from evalstone.results.summary import ScorerInfo
+    from evalstone.run.plan import Plan
+    from evalstone.run.sequential import RunGate
+
+ALPHA = 0.05
+"""The error rate of a gate that watches a run, together with all later gates on the run."""
+Threshold = tuple["ScorerInfo", float]
+
+
+def watching(plan: Plan, thresholds: Sequence[Threshold], stop: evalstone.StopSignal, config: RunConfig) -> RunGate:
+    """The gate that watches a run, and stops it once its thresholds are decided."""
+    from evalstone.run.sequential import RunGate  # imports numpy
+
+    bounds = {info.signature: bound for info, bound in thresholds}
+    return RunGate(plan, bounds, stop, alpha=ALPHA, missing=cast("Missing", config.missing or "worst"))
+
+
+def remember_first_look(gate: RunGate, result: evalstone.Run, thresholds: Sequence[Threshold], folder: str) -> None:
+    """Keep the gate as the first look at the run, so that later gates on the folder know of it."""
+    from evalstone.results.looks import remember
+
+    minimum, maximum = (
+        {info.signature: bound for info, bound in thresholds if info.lower_is_better is lower}
+        for lower in (False, True)
+    )
+    criteria = evalstone.GateCriteria(minimum=minimum, maximum=maximum)
+    warning = remember(folder, result, criteria, gate.verdict, look=1, alpha=ALPHA, missing=gate.missing, watched=True)
+    if warning:
+        to_stderr(f"Warning: {warning}")
+
+
+def exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
+    """Show the decisions of a gate that watched a run; the exit code."""
+    from evalstone.report.gate_view import decisions_view, rate
+    from evalstone.report.terminal import show
+    from evalstone.run.budget import DECIDED
+
+    screen = console(stderr=not to_stdout)
+    screen.print()
+    show(decisions_view(gate.decisions()), screen)
+    if gate.waiting:
+        screen.print(
+            f"Not tested: {count(gate.waiting, 'score')} of the table above. The run ended before a sample that comes "
+            "earlier in the random order was scored.",
+            style="dim",
+        )
+    if missing := ", ".join(f"{one.name} {one.missing:,}" for one in gate.decisions() if one.missing):
+        counted = (
+            "count as the worst in tests for a pass and as the best in tests for a fail; --missing leaves them out"
+        )
+        screen.print(safe(f"Samples without a score ({missing}) {counted}.", 2000), style="dim")
+    screen.print(
+        "Tested after every sample (confidence sequences, wider than intervals for a fixed number of samples): the "
+        f"chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in total, and {rate(ALPHA)} with "
+        "all later gates on the run.",
+        style="dim",
+    )
+    if gate.verdict == "inconclusive":
+        return ExitCode.INCONCLUSIVE
+    if gate.verdict == "fail":
+        return ExitCode.FAILED_THRESHOLD
+    ended = result.complete or result.stop_reason == DECIDED
+    return ExitCode.OK if ended and options.answered(result) else ExitCode.FAILURES
