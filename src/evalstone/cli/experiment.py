@@ -31,7 +31,7 @@ from evalstone._core.display import digits_for, excerpt, limits, money, number, 
 from evalstone._core.json import content_hash
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode
-from evalstone.cli.output import console, deliver, json_lines, table
+from evalstone.cli.output import console, deliver, json_lines, prints_to_stderr, table
 from evalstone.cli.run import checked_plan, how_stopped, interruptible, rescue
 from evalstone.errors import ConfigError, StorageError, unknown
 from evalstone.targets import FunctionTarget, Target, parse_target
@@ -174,6 +174,7 @@ def _text(value: object) -> str:
         raise ConfigError(f"[experiment] a parameter must be JSON data, not {excerpt(value)}") from None
 
 
+@prints_to_stderr()
 def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path) -> tuple[str, Target | None]:
     """A target of the experiment with some of its parameters, and what it is called without them."""
     if spec is None:
