@@ -328,3 +328,48 @@ def test_tokens_are_whole_numbers(tokens: Any) -> None:
         Answer(output="1815", usage=Usage(input=tokens))
     with pytest.raises(ConfigError, match="input"):
         Answer(output="1815", usage={"input": tokens})  # pyright: ignore[reportArgumentType]
+
+
+CHANGING = """
+WORD = "{word}"
+stop, calls = {{"after": {after}}}, []
+
+def logged(function):
+    def call(*, input):
+        calls.append(input)
+        return function(input)
+    return call
+
+def written(input, mark="{mark}"):
+    return f"1815 {{WORD}} {{mark}}"
+
+@logged
+def agent(input):
+    return written(input) + "{own}"
+
+def stops(record):
+    if len(calls) >= stop["after"]:
+        raise RuntimeError("enough")
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "resumed"),
+    [({"after": 99}, True), ({"word": "b"}, False), ({"mark": "b"}, False), ({"own": "b"}, False)],
+)
+def test_an_interrupted_run_is_not_resumed_by_a_function_that_was_changed(
+    tmp_path: Path, changed: dict[str, Any], resumed: bool
+) -> None:
+    def code(**values: Any) -> dict[str, Any]:
+        module: dict[str, Any] = {"__name__": "changing"}
+        exec(CHANGING.format(**{"word": "a", "mark": "a", "own": "a", "after": 2, **values}), module)
+        return module
+
+    first, second = code(), code(**{"after": 99, **changed})
+    plan: Any = {"ledger": tmp_path / "l.db", "concurrency": 1}
+    with pytest.raises(RuntimeError, match="enough"):
+        evaluate(CASES, BORN, target=first["agent"], on_record=first["stops"], **plan)
+    run = evaluate(CASES, BORN, target=second["agent"], on_record=second["stops"], **plan)
+    assert bool(run.resumed) is resumed
+    assert len(second["calls"]) == 6 - (len(first["calls"]) if resumed else 0)
+    assert len({sample.output for sample in run.dataset or ()}) == 1

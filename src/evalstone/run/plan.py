@@ -18,7 +18,8 @@ from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, Scorer
-from evalstone.targets import Target, absent
+from evalstone.scorers.code_identity import program_hash
+from evalstone.targets import FunctionTarget, Target, absent
 from evalstone.types import RunKind, Sample
 
 WAITING = "waiting for "
@@ -81,7 +82,15 @@ class Plan:
             for s in self.scorers
         ]
         content = [self.dataset.version, scorers, self.judge.identity, self.kind]
-        return content_hash(content if self.target is None else [*content, self.target.identity, self.trials])
+        if self.target is not None:
+            content += [self.target.identity, self.trials, *self._code(self.target)]
+        return content_hash(content)
+
+    def _code(self, target: Target) -> Iterator[str]:
+        """The code of a target without a version, as far as it can be seen: answers of a function that was changed
+        meanwhile don't belong to the run that was interrupted."""
+        if isinstance(target, FunctionTarget) and not target.version:
+            yield program_hash(target.function, target.prepare, target.finish)
 
     @property
     def size(self) -> int:
