@@ -373,3 +373,9 @@ def test_an_interrupted_run_is_not_resumed_by_a_function_that_was_changed(
     assert bool(run.resumed) is resumed
     assert len(second["calls"]) == 6 - (len(first["calls"]) if resumed else 0)
     assert len({sample.output for sample in run.dataset or ()}) == 1
+
+
+def test_metadata_that_the_results_would_overwrite_is_refused() -> None:
+    cases = [{"id": "q", "input": "?", "metadata": {"target": "mine"}}]
+    with pytest.raises(ConfigError, match="sample 'q' has a target in its metadata"):
+        evaluate(cases, BORN, target="cmd:true", ledger=None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-from evalstone._core.display import joined
+from evalstone._core.display import excerpt, joined
 from evalstone._core.json import content_hash
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import claims
@@ -120,6 +120,14 @@ class Plan:
             judge.check()
         if self.target is not None:
             self.target.check(self.trials)
+            for sample in self.dataset:
+                # A mapping is what an earlier run kept there.
+                if not isinstance(sample.metadata.get("target", {}), Mapping):
+                    where = f"{self.dataset.name}: sample {excerpt(sample.id)}"
+                    raise ConfigError(
+                        f"{where} has a target in its metadata, where a run keeps what the call of its target took; "
+                        "give it another name"
+                    )
             problems = [absent(self.target, sample) for sample in self.dataset]
             if all(problems):
                 raise ConfigError(f"no sample of {self.dataset.name} can be answered: {problems[0]}{self._columns()}")

@@ -109,7 +109,7 @@ class Answer:
             case _:
                 answer = answer_of(value)
         if answer.state is None and is_blank(answer.output or "") and not any(map(_says_something, answer.messages)):
-            raise DataError("the target's answer is blank")
+            raise BlankAnswer("the target's answer is blank", answer)
         return answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,6 +148,14 @@ class Answer:
             trajectory=None,
             metadata={**sample.metadata, "target": call},
         )
+
+
+class BlankAnswer(DataError):
+    """An answer with nothing to score, which may have cost something."""
+
+    def __init__(self, text: str, answer: Answer) -> None:
+        super().__init__(text)
+        self.answer = answer
 
 
 _FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
