@@ -229,4 +229,8 @@ def described(error: BaseException) -> str:
         if not (path := frame.f_code.co_filename).startswith(libraries) and "site-packages" not in path
     ]
     where = f" ({Path(places[-1][0]).name}, line {places[-1][1]})" if places else ""
-    return masked(f"{type(error).__name__}: {error}{where}")
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - its own code may raise anything
+        text = "its text can't be read"
+    return masked(f"{type(error).__name__}: {text}{where}")

@@ -180,3 +180,33 @@ def test_a_wrong_table_is_refused_before_anything_is_called(
     assert done.returncode == 2
     assert problem in done.stderr
     assert calls(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["..", ".", "../../x", "é" * 300])
+def test_no_cell_is_written_beside_the_folder_of_the_results(
+    evalstone: Evalstone, app: str, tmp_path: Path, name: str
+) -> None:
+    targets = f'[{{ name = "{name}", address = "{app}:agent" }}, {{ name = "b", address = "{app}:agent" }}]'
+    before = {path.name for path in tmp_path.iterdir()}
+    written(tmp_path, f'data = "easy.jsonl"\ntargets = {targets}')
+    done = evalstone("run", "e.toml", "-q")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} - before <= {
+        "e.toml",
+        "out",
+        "calls",
+        ".evalstone",
+        "__pycache__",
+    }
+    cells = [path for path in (tmp_path / "out").iterdir() if path.is_dir()]
+    assert len(cells) == len(list((tmp_path / "out").iterdir())) == 2
+    assert all((cell / "records.jsonl").is_file() for cell in cells)
+
+
+def test_cells_whose_long_parameters_begin_alike_have_folders_of_their_own(
+    evalstone: Evalstone, app: str, tmp_path: Path
+) -> None:
+    styles = json.dumps(["word " * 100 + end for end in "ab"])
+    written(tmp_path, f'data = "easy.jsonl"\ntargets = ["{app}:agent"]\nparameters.style = {styles}')
+    assert evalstone("run", "e.toml", "-q").returncode == 0
+    assert len(list((tmp_path / "out").iterdir())) == 2

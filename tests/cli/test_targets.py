@@ -199,3 +199,45 @@ def test_ctrl_c_ends_the_calls_in_flight_and_the_run_goes_on_later(
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["resumed"] > 0
     twice = calls(tmp_path) - 120
     assert twice == 0 if times == 1 else twice <= 8
+
+
+@pytest.mark.parametrize("json_out", [True, False])
+def test_what_a_target_prints_is_not_in_the_results(evalstone: Evalstone, tmp_path: Path, json_out: bool) -> None:
+    (tmp_path / f"loud_{json_out}.py").write_text(
+        "print('imported')\ndef agent(*, input):\n    print('called')\n    return input\n"
+        "def loud(*, output):\n    print('scored')\n    return 1.0\n"
+    )
+    (tmp_path / "loud.jsonl").write_text('{"input": "a"}\n')
+    option = ["--json"] if json_out else ["--html", "-"]
+    done = evalstone(
+        "run", "loud.jsonl", "--target", f"loud_{json_out}:agent", "--scorer", f"loud_{json_out}:loud", "-q", *option
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("{" if json_out else "<!")
+    for word in ("called", "scored"):
+        assert word in done.stderr.splitlines()
+        assert word not in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("end_1", ["--target", "end_1:f"]), ("end_2", ["--target", "end_2.py:f"]), ("end_3", ["--scorer", "end_3:f"])],
+)
+def test_code_that_ends_the_process_does_not_look_like_success(
+    evalstone: Evalstone, tmp_path: Path, name: str, option: list[str]
+) -> None:
+    (tmp_path / f"{name}.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "one.jsonl").write_text('{"input": "a", "output": "b"}\n')
+    done = evalstone("run", "one.jsonl", "-q", *option)
+    assert done.returncode == 2
+    assert f"imported: SystemExit: 0 ({name}.py, line 2)" in done.stderr
+
+
+def test_a_call_that_ends_the_process_is_a_failure(evalstone: Evalstone, tmp_path: Path) -> None:
+    (tmp_path / "quitter.py").write_text(
+        "import sys\ndef agent(*, input):\n    return input if input != 'b' else sys.exit(0)\n"
+    )
+    (tmp_path / "two.jsonl").write_text('{"input": "a"}\n{"input": "b"}\n')
+    done = evalstone("run", "two.jsonl", "--target", "quitter:agent", "--scorer", "contains(expected=a)", "-q")
+    assert done.returncode == 3
+    assert "raised SystemExit: 0 (quitter.py, line 3)" in done.stdout

@@ -20,6 +20,7 @@ import pytest
 from evalstone import Failed, evaluate
 from evalstone.errors import ConfigError, TargetUnavailable
 from evalstone.targets import parse_target
+from evalstone.targets.command import CommandTarget
 from evalstone.types import Message, Sample
 
 BORN = "contains(expected='1815')"
@@ -284,3 +285,10 @@ def test_a_long_command_has_a_short_name_of_its_own() -> None:
     names = {parse_target(f"cmd:agent {'x' * 200} {more}").name for more in ("a", "b", "'\n'")}
     assert len(names) == 3
     assert all(len(name) < 140 and "\n" not in name for name in names)
+
+
+@pytest.mark.parametrize("option", ["--token", "--openai-key", "--secret"])
+def test_the_value_of_an_option_for_a_secret_is_not_shown(option: str) -> None:
+    secret = f"value4{option.strip('-')}-5678"
+    target = CommandTarget(command=f"agent {option} {secret} --fast")
+    assert target.name == f"cmd:agent {option} *** --fast"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +110,19 @@ def test_a_run_makes_no_more_calls_than_max_requests(concurrency: int) -> None:
     assert run.stop_reason == "max_requests=5 of agent is reached"
     assert agent.calls == 5
     assert len(run) == 5
+
+
+@pytest.mark.parametrize("command", [False, True])
+def test_a_blank_answer_is_paid_for(tmp_path: Path, command: bool) -> None:
+    def agent(*, input: str) -> Answer:
+        return Answer(output="", cost=0.5) if input == "1" else Answer(output="1815", cost=0.25)
+
+    code = "import json, sys; blank = json.load(sys.stdin)['input'] == '1'"
+    code += "; print(json.dumps({'output': '' if blank else '1815', 'cost': 0.5 if blank else 0.25}))"
+    target = f"cmd:{sys.executable} -c {shlex.quote(code)}" if command else FunctionTarget(function=agent, version="1")
+    cases = [{"id": str(n), "input": str(n)} for n in range(3)]
+    run = evaluate(cases, "contains(expected='1815')", target=target, ledger=tmp_path / "l.db", budget=9.0)
+    assert run.target is not None
+    assert (run.target.failed, run.target.cost, run.cost) == (1, 1.0, 1.0)
+    dear = evaluate(cases, "contains(expected='1815')", target=agent, ledger=None, budget=0.8)
+    assert not dear.complete

@@ -12,7 +12,7 @@ import pytest
 from evalstone import Failed, Limits, Sample, Score, Scorer, Skipped, evaluate
 from evalstone.errors import ConfigError, TargetUnavailable
 from evalstone.targets import Answer, FunctionTarget, parse_target
-from evalstone.types import Message
+from evalstone.types import Message, Usage
 
 BORN = "contains(expected='1815')"
 CASES = [{"id": f"q{n}", "input": f"When was Ada born? ({n})", "context": ["Ada was born in 1815."]} for n in range(6)]
@@ -276,3 +276,141 @@ def test_a_version_lets_later_runs_use_the_answers(tmp_path: Path) -> None:
         target = FunctionTarget(function=agent, version=version)
         evaluate(CASES, BORN, target=target, ledger=tmp_path / "l.db")
         assert len(calls) == expected
+
+
+class Odd(BaseException):
+    """No Exception."""
+
+
+class Mute(Exception):
+    """Its text can't be read."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), Odd("odd"), BaseExceptionGroup("several", [SystemExit(0)]), Mute()])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_no_error_of_a_function_ends_more_than_its_trial(error: BaseException, asynchronous: bool) -> None:
+    def agent(*, input: str) -> str:
+        if "(3)" in input:
+            raise error
+        return "1815"
+
+    async def async_agent(*, input: str) -> str:
+        return agent(input=input)
+
+    run = evaluate(CASES, BORN, target=async_agent if asynchronous else agent, ledger=None)
+    assert [record.value for record in run] == [1, 1, 1, None, 1, 1]
+    outcome = run.records[3].outcome
+    assert isinstance(outcome, Failed)
+    assert type(error).__name__ in outcome.error
+    assert "test_targets.py, line" in outcome.error
+
+
+def test_functions_that_never_return_keep_no_other_from_starting() -> None:
+    cases = [{"id": f"q{n}", "input": str(n)} for n in range(60)]
+    never, started = threading.Event(), set[str]()
+
+    def agent(*, input: str) -> str:
+        started.add(input)
+        if int(input) % 3:
+            never.wait(60)
+        return "1815"
+
+    try:
+        run = evaluate(cases, BORN, target=FunctionTarget(function=agent, timeout=0.5), ledger=None)
+    finally:
+        never.set()
+    assert len(started) == 60
+    assert [record.value for record in run] == [None if n % 3 else 1 for n in range(60)]
+
+
+def test_what_a_function_does_to_its_arguments_stays_in_its_trial() -> None:
+    seen = list[Any]()
+
+    def agent(*, metadata: dict[str, Any]) -> str:
+        seen.append(metadata.pop("rows").pop())
+        metadata["new"] = 1
+        return "1815"
+
+    case: dict[str, Any] = {"id": "q", "input": "?", "metadata": {"rows": [1, 2]}}
+    run = evaluate([case], BORN, target=agent, trials=3, ledger=None)
+    assert seen == [2, 2, 2]
+    assert [sample.metadata.keys() for sample in run.dataset or ()] == [{"rows", "target"}] * 3
+    assert case["metadata"] == {"rows": [1, 2]}
+
+
+def test_what_a_scorer_does_to_the_state_is_not_seen_by_others() -> None:
+    def empties(*, state: dict[str, Any], metadata: dict[str, Any]) -> float:
+        metadata.clear()
+        return float(len([state["rows"].pop() for _ in tuple(state["rows"])]))
+
+    def counts(*, state: dict[str, Any], metadata: dict[str, Any]) -> float:
+        return float(len(state["rows"]) == 1 and "target" in metadata)
+
+    def agent() -> Answer:
+        return Answer(state={"rows": [1]})
+
+    run = evaluate(CASES, [empties, counts], target=agent, ledger=None)
+    assert (run["empties"].mean, run["counts"].mean) == (1, 1)
+    assert [sample.state for sample in run.dataset or ()] == [{"rows": [1]}] * 6
+
+
+@pytest.mark.parametrize("tokens", [-5, 1.5, True, None])
+def test_tokens_are_whole_numbers(tokens: Any) -> None:
+    with pytest.raises(ConfigError, match="input"):
+        Answer(output="1815", usage=Usage(input=tokens))
+    with pytest.raises(ConfigError, match="input"):
+        Answer(output="1815", usage={"input": tokens})  # pyright: ignore[reportArgumentType]
+
+
+CHANGING = """
+WORD = "{word}"
+stop, calls = {{"after": {after}}}, []
+
+def logged(function):
+    def call(*, input):
+        calls.append(input)
+        return function(input)
+    return call
+
+def written(input, mark="{mark}"):
+    return f"1815 {{WORD}} {{mark}}"
+
+@logged
+def agent(input):
+    return written(input) + "{own}"
+
+def stops(record):
+    if len(calls) >= stop["after"]:
+        raise RuntimeError("enough")
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "resumed"),
+    [({"after": 99}, True), ({"word": "b"}, False), ({"mark": "b"}, False), ({"own": "b"}, False)],
+)
+def test_an_interrupted_run_is_not_resumed_by_a_function_that_was_changed(
+    tmp_path: Path, changed: dict[str, Any], resumed: bool
+) -> None:
+    def code(**values: Any) -> dict[str, Any]:
+        module: dict[str, Any] = {"__name__": "changing"}
+        exec(CHANGING.format(**{"word": "a", "mark": "a", "own": "a", "after": 2, **values}), module)
+        return module
+
+    first, second = code(), code(**{"after": 99, **changed})
+    plan: Any = {"ledger": tmp_path / "l.db", "concurrency": 1}
+    with pytest.raises(RuntimeError, match="enough"):
+        evaluate(CASES, BORN, target=first["agent"], on_record=first["stops"], **plan)
+    run = evaluate(CASES, BORN, target=second["agent"], on_record=second["stops"], **plan)
+    assert bool(run.resumed) is resumed
+    assert len(second["calls"]) == 6 - (len(first["calls"]) if resumed else 0)
+    assert len({sample.output for sample in run.dataset or ()}) == 1
+
+
+def test_metadata_that_the_results_would_overwrite_is_refused() -> None:
+    cases = [{"id": "q", "input": "?", "metadata": {"target": "mine"}}]
+    with pytest.raises(ConfigError, match="sample 'q' has a target in its metadata"):
+        evaluate(cases, BORN, target="cmd:true", ledger=None)

@@ -29,30 +29,35 @@ P = ParamSpec("P")
 
 
 class Worker:
-    """Daemon threads that run functions, one by default, which runs them in order.
+    """Daemon threads that run functions: one by default, which runs them in order; None for as many as there are
+    functions at a time, so that each starts at once.
 
     A ThreadPoolExecutor refuses work once the main thread has ended, while a run on another thread may still be under
     way and would wait forever for its answers to be stored. A Worker lives as long as its owner.
     """
 
-    def __init__(self, name: str, threads: int = 1) -> None:
+    def __init__(self, name: str, threads: int | None = 1) -> None:
         self._queue: SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._name, self._to_start = name, threads
+        self._idle = threading.Semaphore(0)
         self.close = weakref.finalize(self, self._queue.put, None)
         """Ends the threads once all submitted work is done; doesn't wait for that. Runs when the worker is dropped."""
         self.close.atexit = False
 
     def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
         """Run a function after those submitted before. A future that is cancelled before its turn is skipped."""
-        if self._to_start > 0:
-            self._to_start -= 1
-            threading.Thread(target=_work_off, args=(self._queue,), name=self._name, daemon=True).start()
+        if not self._idle.acquire(blocking=False) if self._to_start is None else self._to_start > 0:
+            if self._to_start is not None:
+                self._to_start -= 1
+            threading.Thread(target=_work_off, args=(self._queue, self._idle), name=self._name, daemon=True).start()
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         self._queue.put((future, functools.partial(work, *args, **kwargs)))
         return future
 
 
-def _work_off(queue: SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None]) -> None:
+def _work_off(
+    queue: SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None], idle: threading.Semaphore
+) -> None:
     while (item := queue.get()) is not None:
         future, work = item
         if future.set_running_or_notify_cancel():
@@ -60,6 +65,7 @@ def _work_off(queue: SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[
                 future.set_result(work())
             except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
                 future.set_exception(error)
+        idle.release()
         del item, future, work  # don't keep its arguments alive until the next function arrives
     queue.put(None)  # for the other threads
 
@@ -84,7 +90,8 @@ class _Loop:
 THREADS = 32
 _lock = threading.Lock()
 _current: list[_Loop] = []
-_threads: list[Worker] = []
+_threads: dict[int | None, Worker] = {}
+"""By how many threads they have."""
 
 
 def _reset_after_fork() -> None:
@@ -154,27 +161,60 @@ def is_async(function: object) -> bool:
 async def call(function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: Any) -> T:
     """The result of a user's function: an async one is awaited, a plain one runs in one of 32 threads.
 
-    The context variables follow. Raises what the function raises; StopIteration, which no future can carry, as
-    RuntimeError.
+    The context variables follow. Raises what the function raises; what is no Exception and would end the process, such
+    as SystemExit, as RuntimeError, and so is StopIteration, which no future can carry.
     """
     if is_async(function):
-        return await cast("Awaitable[T]", function(*args, **kwargs))
+        return await _awaited(function, cast("Awaitable[T]", function(*args, **kwargs)))
+    return await _called(THREADS, function, *args, **kwargs)
+
+
+async def call_at_once(function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+    """`call`, where a plain function never waits for a thread: others that are slow, or never return, don't keep it
+    from starting."""
+    if is_async(function):
+        return await call(function, *args, **kwargs)
+    return await _called(None, function, *args, **kwargs)
+
+
+async def _called(threads: int | None, function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: Any) -> T:
     with _lock:
-        if not _threads:
-            _threads.append(Worker("evalstone", THREADS))
+        if threads not in _threads:
+            _threads[threads] = Worker("evalstone", threads)
     context = contextvars.copy_context()
 
     def work() -> T | Awaitable[T]:
         try:
             return context.run(function, *args, **kwargs)
-        except StopIteration as error:
-            raise RuntimeError(f"{getattr(function, '__qualname__', function)} raised StopIteration") from error
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, StopIteration):
+                raise
+            raise _ordinary(function, error) from error
 
-    future = _threads[0].submit(work)
+    future = _threads[threads].submit(work)
     with contextlib.suppress(TimeoutError):  # a copy of the function's own, without its traceback
         await asyncio.wrap_future(future)
     result = future.result()
-    return await cast("Awaitable[T]", result) if inspect.isawaitable(result) else cast("T", result)
+    return await _awaited(function, cast("Awaitable[T]", result)) if inspect.isawaitable(result) else cast("T", result)
+
+
+async def _awaited(function: object, result: Awaitable[T]) -> T:
+    try:
+        return await result
+    except (Exception, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:
+        if threading.current_thread() is threading.main_thread():
+            raise  # it may be a signal's
+        raise _ordinary(function, error) from error
+
+
+def _ordinary(function: object, error: BaseException) -> RuntimeError:
+    """What is raised in place of an error that would end more than the call."""
+    text = f"{getattr(function, '__qualname__', function)} raised {type(error).__name__}"
+    return RuntimeError(f"{text}: {error}" if str(error) else text).with_traceback(error.__traceback__)
 
 
 def blocking(asynchronous: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import evalstone
 from evalstone._core.display import digits_for, excerpt, limits, money, number, safe
+from evalstone._core.json import content_hash
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode
-from evalstone.cli.output import console, deliver, json_lines, table
+from evalstone.cli.output import console, deliver, json_lines, prints_to_stderr, table
 from evalstone.cli.run import checked_plan, evaluated, how_stopped, interruptible
 from evalstone.errors import ConfigError, unknown
 from evalstone.targets import FunctionTarget, Target, parse_target
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.run.plan import Plan
 
+_LONGEST_NAME = 120
+"""Bytes of a cell's name; file systems take 255."""
 KEYS = ("data", "targets", "parameters")
 REFUSED = ("fail_under", "fail_over", "gate", "batch", "html", "markdown")
 
@@ -117,12 +120,20 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
         label, made = _target(target, chosen, folder)
         varied = [label] * (len(targets) > 1) + [f"{key}={_text(value)}" for key, value in chosen.items()]
         varied += [Path(file).stem] * (len(data) > 1)
-        name = ",".join(re.sub(r"[^\w.=+-]+", "-", part) for part in varied or [label or Path(file).stem])
+        name = _folder_name(",".join(varied or [label or Path(file).stem]))
         if name in names:
             raise ConfigError(f'two cells of the experiment are called {name}; name its targets: {{ name = "…", … }}')
         names.add(name)
         out = None if config.out is None else str(Path(config.out) / name)
         yield name, replace(config, data=file, target=made, out=out, name=f"{config.name} {name}".strip())
+
+
+def _folder_name(text: str) -> str:
+    """A text as the name of a folder: a long one is cut, with a hash of all of it; `.` and `..` are other folders."""
+    name = re.sub(r"[^\w.=+,-]+", "-", text)
+    if len(name.encode()) > _LONGEST_NAME:
+        name = f"{name.encode()[:_LONGEST_NAME].decode(errors='ignore')}-{content_hash(text)[:8]}"
+    return name if name.strip(".") else "-"
 
 
 def _listed(value: Any, what: str, *kinds: type) -> list[Any]:
@@ -140,6 +151,7 @@ def _text(value: object) -> str:
         raise ConfigError(f"[experiment] a parameter must be JSON data, not {excerpt(value)}") from None
 
 
+@prints_to_stderr()
 def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path) -> tuple[str, Target | None]:
     """A target of the experiment with some of its parameters, and what it is called without them."""
     if spec is None:

@@ -213,10 +213,11 @@ def audit(
             "config": config,
             "options": _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop),
         }
-        if dry_run:
-            _show_estimates(sync.run(estimate_audit(**audited)))
-            return ExitCode.OK
-        made = evalstone.audit(**audited)
+        estimates = sync.run(estimate_audit(**audited)) if dry_run else None
+        made = None if dry_run else evalstone.audit(**audited)
+    if made is None:
+        _show_estimates(estimates or ())
+        return ExitCode.OK
     if made.stop_reason == INTERRUPTION:
         to_stderr(f"Interrupted; {RESUME}.")
         return ExitCode.INTERRUPTED

@@ -8,7 +8,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 import typer
 
 from evalstone._core.display import joined
-from evalstone.cli.output import to_stderr
-from evalstone.errors import ConfigError
+from evalstone.cli.output import prints_to_stderr, to_stderr
+from evalstone.errors import ConfigError, EvalstoneError, described
 
 if TYPE_CHECKING:
     from evalstone.results import run as results
@@ -233,6 +232,7 @@ def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option
     return values_by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
 
 
+@prints_to_stderr()
 def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
     """Scorers as they were named, those named `module:name` imported: their files are said, for they were run.
 
@@ -279,6 +279,7 @@ def target_settings(
     return {name: value for name, value in given.items() if value is not None}
 
 
+@prints_to_stderr()
 def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -> Any:
     """A target as it was named; the module of `module:function` is imported from the folder, where it isn't installed.
 
@@ -297,8 +298,14 @@ def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -
     if any(Path(folder, place).exists() for place in (f"{module}.py", module)) and re.fullmatch(_FUNCTION, address):
         from evalstone.scorers.registry import import_from
 
-        with suppress(ImportError):  # parse_target says what is wrong
+        try:
             import_from(Path(folder), address.partition(":")[0])
+        except ImportError:  # parse_target says what is wrong
+            pass
+        except EvalstoneError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ConfigError(f"the target {address} can't be imported: {described(error)}") from error
     return table
 
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -74,6 +74,13 @@ def to_stderr(text: str) -> None:
     """Print one line on standard error, with control characters made visible."""
     with contextlib.suppress(OSError):  # nobody reads it, and there is nowhere else to say so
         sys.stderr.write(f"{safe(text, 2000)}\n")
+
+
+@contextlib.contextmanager
+def prints_to_stderr() -> Generator[None]:
+    """What the user's code prints goes to standard error, for standard output is for results."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
 
 
 def guard() -> None:

@@ -28,6 +28,7 @@ from evalstone.cli.output import (
     deliver,
     documents,
     json_lines,
+    prints_to_stderr,
     to_stderr,
 )
 from evalstone.cli.watched_gate import Threshold
@@ -309,6 +310,7 @@ def evaluated(
         raise
 
 
+@prints_to_stderr()
 def checked_plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False) -> tuple[Plan, list[Threshold]]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
@@ -382,7 +384,7 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
             signal.default_int_handler(number, frame)
 
     try:
-        with handled(on_signal):
+        with handled(on_signal), prints_to_stderr():
             yield stop
     except RunAborted:
         if stop.reason != INTERRUPTION:

@@ -32,7 +32,7 @@ from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target, absent
-from evalstone.targets.base import FAILED
+from evalstone.targets.base import FAILED, BlankAnswer
 from evalstone.types import NO_USAGE, Failed, Sample, Skipped, StoredTarget
 
 RESTORED_AT_A_TIME = 500
@@ -245,6 +245,8 @@ class Answers:
             except Exception as error:  # noqa: BLE001 - a target's own code may raise anything
                 if isinstance(error, TargetRefused) and not self._breaker.has_answered:
                     raise TargetUnavailable(f"{target.identity} can't be used: {error}") from None
+                if isinstance(error, BlankAnswer):
+                    paid, usage = error.answer.cost or 0.0, error.answer.usage
                 timed_out = isinstance(error, TimeoutError) and clock.expired()
                 line = self._failure(TargetError(f"no answer within {target.timeout:g} s") if timed_out else error)
             except asyncio.CancelledError as error:
@@ -291,6 +293,9 @@ class Answers:
         self._usage += stored.usage if paid else NO_USAGE
         if answered.problem is not None:
             self._failed += 1
+            if stored.cost:  # a blank answer is paid for too
+                self._dearest = max(self._dearest or 0.0, stored.cost)
+                self._cost = (self._cost or 0.0) + (stored.cost if paid else 0.0)
             return answered
         self._known_working.add(self.target.identity)
         self._seconds.append(stored.seconds)

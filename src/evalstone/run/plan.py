@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-from evalstone._core.display import joined
+from evalstone._core.display import excerpt, joined
 from evalstone._core.json import content_hash
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import claims
@@ -18,7 +18,8 @@ from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, Scorer
-from evalstone.targets import Target, absent
+from evalstone.scorers.code_identity import program_hash
+from evalstone.targets import FunctionTarget, Target, absent
 from evalstone.types import RunKind, Sample
 
 WAITING = "waiting for "
@@ -81,7 +82,15 @@ class Plan:
             for s in self.scorers
         ]
         content = [self.dataset.version, scorers, self.judge.identity, self.kind]
-        return content_hash(content if self.target is None else [*content, self.target.identity, self.trials])
+        if self.target is not None:
+            content += [self.target.identity, self.trials, *self._code(self.target)]
+        return content_hash(content)
+
+    def _code(self, target: Target) -> Iterator[str]:
+        """The code of a target without a version, as far as it can be seen: answers of a function that was changed
+        meanwhile don't belong to the run that was interrupted."""
+        if isinstance(target, FunctionTarget) and not target.version:
+            yield program_hash(target.function, target.prepare, target.finish)
 
     @property
     def size(self) -> int:
@@ -111,6 +120,14 @@ class Plan:
             judge.check()
         if self.target is not None:
             self.target.check(self.trials)
+            for sample in self.dataset:
+                # A mapping is what an earlier run kept there.
+                if not isinstance(sample.metadata.get("target", {}), Mapping):
+                    where = f"{self.dataset.name}: sample {excerpt(sample.id)}"
+                    raise ConfigError(
+                        f"{where} has a target in its metadata, where a run keeps what the call of its target took; "
+                        "give it another name"
+                    )
             problems = [absent(self.target, sample) for sample in self.dataset]
             if all(problems):
                 raise ConfigError(f"no sample of {self.dataset.name} can be answered: {problems[0]}{self._columns()}")

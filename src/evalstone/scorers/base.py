@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dis
 import functools
 import inspect
@@ -215,6 +216,8 @@ class Scorer(ABC):
             return present
         arguments = (ask,) if self._takes_ask else ()
         if self._runs_user_code:
+            # It may change what it is given, which other scorers and trials are given too.
+            present |= {name: copy.deepcopy(present[name]) for name in ("metadata", "state") if name in present}
             outcome = await sync.call(self.score, *arguments, **present)
         else:
             outcome = self.score(*arguments, **present)

@@ -37,6 +37,48 @@ def code_hash(function: Any) -> str:
     return content_hash(_described(function, set()))
 
 
+def program_hash(*functions: Any) -> str:
+    """The hash of what functions are written as, which calls don't change: their byte code and defaults, the constants
+    of the module that they read, and the same for the functions of the module that they call and those they wrap. The
+    state of objects and of closures is left out."""
+    return content_hash([_program(each, set()) for each in functions])
+
+
+def _program(function: Any, seen: set[int]) -> Any:
+    while isinstance(function, functools.partial):
+        function = cast("functools.partial[Any]", function).func
+    if isinstance(function, MethodType):
+        return [_program(function.__func__, seen), _class(type(function.__self__), seen)]
+    if not isinstance(function, FunctionType):
+        return _class(cast("type[Any]", type(function)), seen)
+    if id(function) in seen or not is_own_code(function):
+        return _name(function)
+    seen.add(id(function))
+    values = [function.__globals__.get(name) for name in _names(function.__code__)]
+    return [
+        _bytecode(function.__code__, function.__doc__),
+        [_described(value, seen) for value in _values(function) if isinstance(value, (*_CONSTANTS, tuple))],
+        [_described(value, seen) for value in values if value is not None and isinstance(value, (*_CONSTANTS, tuple))],
+        [
+            _program(value, seen)
+            for value in values
+            if getattr(value, "__module__", "") == function.__module__ and isinstance(value, FunctionType)
+        ],
+        [_program(cell.cell_contents, seen) for cell in function.__closure__ or () if _is_function(cell)],
+    ]
+
+
+def _values(function: FunctionType) -> list[Any]:
+    return [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+
+def _is_function(cell: Any) -> bool:
+    try:
+        return isinstance(cell.cell_contents, FunctionType)
+    except ValueError:  # empty: the variable has no value yet
+        return False
+
+
 def _class(kind: type[Any], seen: set[int]) -> list[Any]:
     return [
         [base.__qualname__, name, _described(member, seen)]

@@ -172,7 +172,7 @@ def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
         scorer = _instance(value, path) if inspect.isclass(value) and issubclass(value, Scorer) else value
     except EvalstoneError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         problem = f"the scorer {path} cannot be imported: {described(error)}"
         beside = None if folder is None or module is None else folder.resolve() / f"{name}.py"
         if beside is not None and beside.is_file() and not beside.samefile(file := _file(module) or os.devnull):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -75,6 +76,9 @@ class Answer:
             object.__setattr__(self, "usage", read_data(Usage, cast(object, usage)))
         elif not isinstance(usage, Usage):
             raise ConfigError(f"usage must be a Usage, not {type(usage).__name__}: {excerpt(usage)}")
+        for name, tokens in dataclasses.asdict(self.usage).items():
+            if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+                raise ConfigError(f"{name} of usage must be a whole number, 0 or more, not {excerpt(tokens)}")
         cost = cast(object, self.cost)
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1e9):
             raise ConfigError(f"cost must be US dollars, 0 or more, not {excerpt(cost)}")
@@ -107,7 +111,7 @@ class Answer:
             case _:
                 answer = answer_of(value)
         if answer.state is None and is_blank(answer.output or "") and not any(map(_says_something, answer.messages)):
-            raise DataError("the target's answer is blank")
+            raise BlankAnswer("the target's answer is blank", answer)
         return answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,6 +150,14 @@ class Answer:
             trajectory=None,
             metadata={**sample.metadata, "target": call},
         )
+
+
+class BlankAnswer(DataError):
+    """An answer with nothing to score, which may have cost something."""
+
+    def __init__(self, text: str, answer: Answer) -> None:
+        super().__init__(text)
+        self.answer = answer
 
 
 _FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
@@ -348,14 +360,15 @@ class FunctionTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
         """Call the function."""
+        sample = replace(sample, metadata=copy.deepcopy(sample.metadata))  # it may be changed by the function
         values = parameter_values(sample, trial=trial, thread=thread)
         arguments = {name: values[name] for name in self._accepted if name in self.required or values[name] is not None}
         try:
             if self.prepare is not None:
-                await sync.call(self.prepare, sample)
-            result: object = await sync.call(self.function, **arguments)
+                await sync.call_at_once(self.prepare, sample)
+            result: object = await sync.call_at_once(self.function, **arguments)
         finally:
-            state: object = None if self.finish is None else await sync.call(self.finish, sample)
+            state: object = None if self.finish is None else await sync.call_at_once(self.finish, sample)
         return result if state is None else replace(Answer.of(result), state=state)
 
 

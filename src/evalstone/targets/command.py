@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import contextlib
 import errno
+import itertools
 import json
 import os
 import selectors
@@ -25,13 +26,13 @@ from typing import IO, Annotated, NamedTuple
 
 from evalstone._core.files import json_or_lines
 from evalstone._core.json import content_hash, to_jsonable
-from evalstone._core.redaction import masked
+from evalstone._core.redaction import is_credential, masked, register
 from evalstone._core.sync import Worker
 from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused, TargetUnreachable
 from evalstone.judges.providers.limits import received
 from evalstone.judges.providers.replies import one_line
 from evalstone.judges.settings import Range
-from evalstone.targets.base import Answer, Target, parameter_values
+from evalstone.targets.base import Answer, BlankAnswer, Target, parameter_values
 from evalstone.targets.templates import chat_messages
 from evalstone.types import Sample
 
@@ -76,6 +77,8 @@ class CommandTarget(Target):
             raise ConfigError("cmd: needs a command, such as cmd:python agent.py")
         if "\0" in self.command:
             raise ConfigError("the command has a NUL character")
+        options = itertools.pairwise(words)
+        register(*(text for name, text in options if name.startswith("-") and is_credential(name)))
 
     @property
     def words(self) -> list[str]:
@@ -144,6 +147,8 @@ class CommandTarget(Target):
             raise TargetError(problem + said) from None
         try:
             return Answer.of(values)
+        except BlankAnswer as error:
+            raise BlankAnswer(f"{error}{said}", error.answer) from None
         except ConfigError as error:
             raise TargetError(f"{error}{said}") from None
 

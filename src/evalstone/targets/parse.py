@@ -152,7 +152,7 @@ def _imported(module: str, address: str) -> ModuleType:
         raise ConfigError(f"the target {address} can't be imported: {error}") from None
     except EvalstoneError:
         raise
-    except Exception as error:  # whatever the module's own code raises
+    except (Exception, SystemExit) as error:  # whatever the module's own code raises
         raise ConfigError(f"the target {address} can't be imported: {described(error)}") from error
 
 
@@ -176,7 +176,7 @@ def _loaded(file: Path, address: str) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if isinstance(error, EvalstoneError) or not isinstance(error, Exception):
+        if isinstance(error, EvalstoneError) or not isinstance(error, Exception | SystemExit):
             raise
         raise ConfigError(f"the target {address} can't be imported: {described(error)}") from error
     return module
