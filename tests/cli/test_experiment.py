@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,8 @@ def test_every_combination_is_a_run_with_a_folder_and_a_row(evalstone: Evalstone
 
 def test_a_dry_run_and_json_name_the_cells(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
     written(tmp_path, f'data = ["easy.jsonl", "hard.jsonl"]\ntargets = ["{app}:agent"]')
+    done = evalstone("run", "e.toml", "--dry-run", "--trials", "2", "--scorer", "latency(limit=1)")
+    assert re.findall(r"^latency .* (\d+)$", done.stdout, re.MULTILINE) == ["0", "0"]
     done = evalstone("run", "e.toml", "--dry-run", "--trials", "2")
     assert done.returncode == 0, done.stderr
     assert "Target calls: 6" in done.stdout
