@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate
+from evalstone.report.comparison_view import comparison_view, gate_view
 from evalstone.report.run_view import run_view
 from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
@@ -148,6 +149,38 @@ def test_gates_count_a_sample_s_trials_as_a_cluster() -> None:
             GateCriteria(max_regression={"check": 0.1}),
             baseline=run_of({f"s{n}": [1, 1] for n in range(20)}, id="b"),
         )
+
+
+def test_a_gate_says_how_many_more_samples_it_needs_not_trials() -> None:
+    once = gate(run_of({f"s{n}": [int(n % 4 > 0)] for n in range(40)}), GateCriteria(minimum={"check": 0.65}))
+    alike = gate(run_of({f"s{n}": [int(n % 4 > 0)] * 5 for n in range(40)}), GateCriteria(minimum={"check": 0.65}))
+    (one,), (many,) = once.decisions, alike.decisions
+    assert one.verdict == many.verdict == "inconclusive"
+    assert one.more_samples is not None
+    assert many.more_samples == pytest.approx(one.more_samples, rel=0.1)
+    assert "with about 40 samples" in str(gate_view(alike).sections[0].notes)
+
+
+def test_a_report_shows_the_worst_trial_of_a_sample_and_says_what_counts_as_one() -> None:
+    run = run_of({"a": [0, 0, 0], "b": [1, 0.5, 0.75], "c": [1, 1]})
+    view = run_view(run)
+    assert [one.id for one in view.examples[0].samples] == ["a #1", "b #2"]
+    assert any("trials of a sample are not independent" in note for note in view.sections[0].notes)
+    section = next(section for section in view.details if section.title == "Trials")
+    assert "check: k = 3 is over 2 of 3 samples; the rest have fewer trials" in section.notes
+
+
+def test_a_report_without_a_score_has_no_trials() -> None:
+    run = run_of({"a": [Skipped("-")] * 2, "b": [Skipped("-")] * 2})
+    assert "Trials" not in [section.title for section in run_view(run).details]
+
+
+def test_a_comparison_of_trials_pairs_and_counts_trials() -> None:
+    a = run_of({f"s{n}": [n % 2, Skipped("-")] for n in range(8)}, id="a")
+    b = run_of({f"s{n}": [1, 1] for n in range(8)}, id="b")
+    notes = " ".join(comparison_view(compare(a, b)).sections[0].notes)
+    assert "paired by sample and trial" in notes
+    assert "8 trials with a score in only one run are left out" in notes
 
 
 def test_a_report_names_trials_and_flaky_samples() -> None:

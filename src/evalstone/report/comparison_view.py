@@ -213,6 +213,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     """How p-values are computed, what other tests say, what is missing or small."""
     paired = [(line, line.result) for line in comparison.scorers if isinstance(line.result, PairedComparison)]
     changed = [(line, result) for line, result in paired if result.ties < result.n]
+    noun = "trial" if {run.trials for run in comparison.runs.values()}.isdisjoint((1,)) else "sample"
     tests: dict[str, dict[str, None]] = {}
     for line in [line for line, _ in changed] or comparison.scorers:
         tests.setdefault(line.result.test.name, {})[line.title] = None
@@ -222,7 +223,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     )
     p = f"{used}; {corrected}"
     if paired or not comparison.scorers:
-        yield f"Differences are paired by sample: each run minus A. p: {p}."
+        pairs = "sample" if noun == "sample" else "sample and trial"
+        yield f"Differences are paired by {pairs}: each run minus A. p: {p}."
     else:
         yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
     if comparison.corrected:
@@ -261,7 +263,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         if (effective := line.result.difference.effective) is not None:
             yield f"{line.title}, {line.a} and {line.b}: {weighted_note(effective, line.result.difference.n)}."
         if line.unpaired:
-            yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.unpaired, 'sample')}"
+            yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.unpaired, noun)}"
         if line.result.caution:
             yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
 
@@ -426,7 +428,7 @@ def _simulated(gate: Gate) -> str:
     sizes = [decision.n for decision in plain if decision.n]
     if not sizes or gate.run.drawn is not None:
         return ""
-    n = min(sizes)
+    n = math.ceil(min(sizes) / gate.run.trials)
     return (
         f" In simulations with about {count(n, 'sample')} and the truth at the threshold, a check tested at 5% passed "
         f"wrongly in at most {percent(simulated_error(n))}."
