@@ -84,6 +84,10 @@ def test_an_unknown_name_near_nothing_is_told_with_all_known_ones_sorted():
     assert unknown("judge", "zzz", ["b", "a"]) == "unknown judge 'zzz'; known: a, b"
 
 
+def test_an_unknown_name_where_none_is_known_is_told_so():
+    assert unknown("parameter", "heat", []) == "unknown parameter 'heat'; known: none"
+
+
 def test_an_unknown_name_near_several_is_told_with_at_most_three():
     told = unknown("field", "context_", ["context_a", "context_b", "context_c", "context_d"])
     assert told.count(" or ") == 2

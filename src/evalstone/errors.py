@@ -217,7 +217,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if guesses := near(name, names):
         return f"unknown {what} {name!r}; did you mean {' or '.join(guesses)}?"
-    return f"unknown {what} {name!r}; known: {', '.join(names)}"
+    return f"unknown {what} {name!r}; known: {', '.join(names) or 'none'}"
 
 
 def described(error: BaseException) -> str:

@@ -96,3 +96,10 @@ def test_two_runs_at_once_of_a_target_with_a_version_share_its_answers(tmp_path:
         thread.join()
     assert sorted(calls) == [case["input"] for case in CASES]
     assert sorted(one["contains"].mean or 0 for one in runs) == [0, 0, 1]
+
+
+def test_an_answer_with_a_field_too_many_is_told_that_field_first() -> None:
+    with pytest.raises(
+        DataError, match=r"what is no answer: retrieved: no field of an Answer, which has context, cost"
+    ):
+        Answer.of({"output": "x", "retrieved": ["d1"]})

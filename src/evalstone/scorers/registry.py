@@ -165,6 +165,9 @@ def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
     Raises ConfigError for what can't be imported, and for what isn't a scorer.
     """
     name, _, attribute = path.strip().partition(":")
+    if name.endswith(".py"):
+        module_name = name.removesuffix(".py").replace("/", ".").lstrip(".")
+        raise ConfigError(f"the scorer {path} names a file; name its module: {module_name}:{attribute}")
     module: ModuleType | None = None
     try:
         module = importlib.import_module(name) if folder is None else import_from(folder, name)

@@ -169,18 +169,20 @@ def answer_of(value: object) -> Answer:
         found = read_transcript(value)
     except DataError as error:
         entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-        raise DataError(f"the target returned what is no answer: {error}; {_expected(entries)}") from None
+        expected = _expected(entries)
+        problem = f"{expected}; {error}" if expected else f"{error}; return text, an Answer or its fields"
+        raise DataError(f"the target returned what is no answer: {problem}") from None
     return Answer(
         output=found.output, messages=found.messages, context=found.context, usage=found.usage, cost=found.cost
     )
 
 
 def _expected(entries: Mapping[str, Any]) -> str:
-    """What a target is to return; for an object with fields of an answer, which of its fields are none."""
+    """Of an object with fields of an answer, which of its fields are none; "" for any other."""
     others = [name for name in entries if name not in _FIELDS]
     if others and len(others) < len(entries):
-        return f"{shortlist(others)} is no field of an Answer, which has {', '.join(sorted(_FIELDS))}"
-    return "return text, an Answer or its fields"
+        return f"{shortlist(others)}: no field of an Answer, which has {', '.join(sorted(_FIELDS))}"
+    return ""
 
 
 def conversation(sample: Sample) -> tuple[Message, ...]:

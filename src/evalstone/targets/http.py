@@ -227,7 +227,7 @@ class HTTPTarget(Target):
                 )
             return answer
         except ConfigError as error:
-            raise TargetError(f"{host} sent what is no answer: {error}") from None
+            raise TargetError(f"{host} sent a reply without an answer: {error}") from None
 
     def _field(self, name: str, path: str, data: Any) -> Any:
         """What stands at the path of a field."""
