@@ -187,7 +187,7 @@ def test_a_report_names_trials_and_flaky_samples() -> None:
     run = run_of({f"s{n}": [1, n % 2, 1, 0] for n in range(10)})
     section = next(section for section in run_view(run).details if section.title == "Trials")
     assert section.lead == ("check: 0 of 10 samples passed in every trial, 0 in none, 10 in some.",)
-    assert any(note.startswith("check: flakiest are s0 (2 of 4 passed)") for note in section.notes)
+    assert any(note.startswith("check: flakiest: s0 (2 of 4 passed)") for note in section.notes)
     texts = [cell.text for row in section.tables[0].rows for cell in row]
     assert "pass^k" in [column.title for column in section.tables[0].columns]
     assert f"{math.fsum([0.5, 0.75]) / 2:.3f}" in texts

@@ -98,6 +98,14 @@ def test_two_runs_at_once_of_a_target_with_a_version_share_its_answers(tmp_path:
     assert sorted(one["contains"].mean or 0 for one in runs) == [0, 0, 1]
 
 
+@pytest.mark.parametrize("field", [{"output": "It's in Norway."}, {"cost": 0.5}])
+def test_fields_beside_messages_are_never_lost_to_a_field_too_many(field: dict[str, object]) -> None:
+    messages = [{"role": "assistant", "content": "Let me think."}]
+    assert Answer.of({"messages": messages, "plan": ["look up"]}).output == "Let me think."
+    with pytest.raises(DataError, match="what is no answer: plan: no field of an Answer"):
+        Answer.of({"messages": messages, "plan": ["look up"], **field})
+
+
 def test_an_answer_with_a_field_too_many_is_told_that_field_first() -> None:
     with pytest.raises(
         DataError, match=r"what is no answer: retrieved: no field of an Answer, which has context, cost"

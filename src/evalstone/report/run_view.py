@@ -456,7 +456,7 @@ def _trials(run: Run) -> Iterator[Section]:
         for result in results
     ]
     flaky = [
-        f"{result.title}: flakiest are "
+        f"{result.title}: flakiest: "
         + listed(f"{one.sample} ({one.passed} of {one.trials} passed)" for one in result.flaky[:FLAKIEST])
         for result in results
         if result.flaky
@@ -468,9 +468,10 @@ def _trials(run: Run) -> Iterator[Section]:
         for one in others
         if one.all.n < first.all.n
     ]
+    judged = run.judge != "none" and any(result.variance is not None for result in results)
     notes = (
-        "pass@k: at least one of k trials passes; pass^k: all of k do. A trial that failed counts as not passed. "
-        "The SD between trials includes the judge's own.",
+        "pass@k: at least one of k trials passes; pass^k: all of k do. A trial that failed counts as not passed."
+        + " The SD between trials includes the judge's own." * judged,
     )
     yield Section(
         "Trials", tuple(lead), (table("Trials of each scorer", columns, rows),), notes=(*flaky, *fewer, *notes)

@@ -172,6 +172,12 @@ def answer_of(value: object) -> Answer:
         expected = _expected(entries)
         problem = f"{expected}; {error}" if expected else f"{error}; return text, an Answer or its fields"
         raise DataError(f"the target returned what is no answer: {problem}") from None
+    fields = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    said, cost = fields.get("output"), fields.get("cost")
+    if "messages" in fields and (
+        (isinstance(said, str) and said != found.output) or (cost is not None and found.cost is None)
+    ):
+        raise DataError(f"the target returned what is no answer: {_expected(fields)}")
     return Answer(
         output=found.output, messages=found.messages, context=found.context, usage=found.usage, cost=found.cost
     )
