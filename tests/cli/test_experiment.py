@@ -93,6 +93,15 @@ def test_a_dry_run_and_json_name_the_cells(evalstone: Evalstone, app: str, tmp_p
     assert {name: run["dataset"]["samples"] for name, run in json.loads(done.stdout).items()} == {"easy": 3, "hard": 4}
 
 
+@pytest.mark.parametrize(("name", "folder"), [("./x.sh", "x.sh"), ("..", "target"), (".hidden", "hidden")])
+def test_a_cell_is_a_visible_folder_of_its_own(
+    evalstone: Evalstone, app: str, tmp_path: Path, name: str, folder: str
+) -> None:
+    written(tmp_path, f'data = "easy.jsonl"\ntargets = [{{ name = "{name}", address = "{app}:agent" }}]')
+    assert evalstone("run", "e.toml", "-q").returncode == 0
+    assert set(cells(tmp_path)) == {folder}
+
+
 def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
     evalstone: Evalstone, app: str, tmp_path: Path
 ) -> None:
@@ -141,6 +150,11 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
         ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'html = "x.html"', "--html can't be used with an experiment"),
         ('data = "easy.jsonl"\ntargets = ["APP:agent", "APP:none"]', "", "has no none"),
         ('targets = ["APP:agent"]', "", "the key data is missing"),
+        (
+            'data = "easy.jsonl"\ntargets = ["APP:agent", "cmd:echo"]\nparameters.style = ["a"]',
+            "",
+            "[experiment] echo: the target has an unknown setting 'style'",
+        ),
     ],
 )
 def test_a_wrong_table_is_refused_before_anything_is_called(

@@ -141,6 +141,7 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
         varied = [label] * (len(targets) > 1) + [f"{key}={_text(value)}" for key, value in chosen.items()]
         varied += [Path(file).stem] * (len(data) > 1)
         name = ",".join(re.sub(r"[^\w.=+-]+", "-", part) for part in varied or [label or Path(file).stem])
+        name = name.lstrip(".-") or "target"  # no hidden folder, and none outside of out
         if name in names:
             raise ConfigError(f'two cells of the experiment are called {name}; name its targets: {{ name = "…", … }}')
         names.add(name)
@@ -183,7 +184,10 @@ def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path) -> tup
         return label, target
     if isinstance(target, FunctionTarget):
         return label, with_parameters(target, parameters)
-    return label, parse_target({**settings, **parameters})
+    try:
+        return label, parse_target({**settings, **parameters})
+    except ConfigError as error:
+        raise ConfigError(f"[experiment] {label}: {error}") from None
 
 
 def with_parameters(target: FunctionTarget, parameters: Mapping[str, Any]) -> FunctionTarget:
