@@ -17,6 +17,7 @@ import importlib
 import importlib.util
 import inspect
 import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -105,7 +106,7 @@ def _is_command(address: str) -> bool:
     """Whether this is the command line of a program, or the path of one that isn't Python."""
     first, *more = address.split() or [""]
     path = first.startswith((".", "/", "~")) and not first.endswith(".py") and ".py:" not in address
-    return path or (bool(more) and ":" not in first and "/" not in first)
+    return path or (bool(more) and shutil.which(first) is not None)
 
 
 def _of_value(value: Any, settings: dict[str, Any], address: str = "") -> Target:
