@@ -165,19 +165,17 @@ def answer_of(value: object) -> Answer:
     Raises:
         DataError: It is nothing that is known.
     """
+    entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
     try:
         found = read_transcript(value)
     except DataError as error:
-        entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
         expected = _expected(entries)
         problem = f"{expected}; {error}" if expected else f"{error}; return text, an Answer or its fields"
         raise DataError(f"the target returned what is no answer: {problem}") from None
-    fields = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-    said, cost = fields.get("output"), fields.get("cost")
-    if "messages" in fields and (
-        (isinstance(said, str) and said != found.output) or (cost is not None and found.cost is None)
-    ):
-        raise DataError(f"the target returned what is no answer: {_expected(fields)}")
+    said, cost = entries.get("output"), entries.get("cost")
+    lost = (isinstance(said, str) and said != found.output) or (cost is not None and found.cost is None)
+    if lost and "messages" in entries:  # read as a graph's state, which has neither
+        raise DataError(f"the target returned what is no answer: {_expected(entries) or 'output must be text'}")
     return Answer(
         output=found.output, messages=found.messages, context=found.context, usage=found.usage, cost=found.cost
     )
