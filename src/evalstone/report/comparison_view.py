@@ -283,7 +283,7 @@ def _left_out(unpaired: int, noun: str) -> str:
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     """The samples that changed most, with the answers and reasons of both runs."""
     wanted = {change.sample for line in comparison.scorers for change in line.changes[:most]}
-    texts = {name: {s.id: s for s in run.dataset or () if s.id in wanted} for name, run in comparison.runs.items()}
+    texts = {name: {s.key: s for s in run.dataset or () if s.key in wanted} for name, run in comparison.runs.items()}
     records = {
         name: {(r.key, r.scorer): r for r in run.records if r.key in wanted} for name, run in comparison.runs.items()
     }

@@ -167,7 +167,7 @@ def answer_of(value: object) -> Answer:
     """
     entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
     try:
-        found = read_transcript(value)
+        found = read_transcript(cast(object, value))
     except DataError as error:
         expected = _expected(entries)
         problem = f"{expected}; {error}" if expected else f"{error}; return text, an Answer or its fields"
