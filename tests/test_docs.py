@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from evalstone.cli.app import COMMANDS
+from evalstone.scorers.registry import SCORERS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -63,6 +64,11 @@ def test_the_commands_in_the_readme_exist() -> None:
     }
     assert shown <= set(COMMANDS)
     assert shown
+
+
+def test_the_readme_says_how_many_scorers_there_are() -> None:
+    (number,) = re.findall(r"It has (\d+) scorers", (ROOT / "README.md").read_text("utf-8"))
+    assert int(number) == len(list(SCORERS))
 
 
 def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:

@@ -80,8 +80,18 @@ def test_an_unknown_name_in_capitals_is_told_with_the_nearest_one():
     assert "did you mean faithfulness?" in unknown("scorer", "FAITHFULNESS", ["faithfulness"])
 
 
+def test_an_unknown_name_that_is_a_word_of_known_ones_is_told_with_them():
+    names = ["f1_tokens", "tool_called", "tool_order", "no_tool_calls", "no_tool_errors"]
+    assert unknown("scorer", "f1", names) == "unknown scorer 'f1'; did you mean f1_tokens?"
+    assert "known: f1_tokens, no_tool_calls" in unknown("scorer", "tool", names)
+
+
 def test_an_unknown_name_near_nothing_is_told_with_all_known_ones_sorted():
     assert unknown("judge", "zzz", ["b", "a"]) == "unknown judge 'zzz'; known: a, b"
+
+
+def test_an_unknown_name_where_none_is_known_is_told_so():
+    assert unknown("parameter", "heat", []) == "unknown parameter 'heat'; known: none"
 
 
 def test_an_unknown_name_near_several_is_told_with_at_most_three():

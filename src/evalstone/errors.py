@@ -207,6 +207,10 @@ class ReplyError(JudgeError):
     """The judge replied, but the reply is not an answer to the question."""
 
 
+MOST_GUESSES = 3
+"""Where more names are like the unknown one, all known ones are told."""
+
+
 def near(name: str, known: Iterable[str]) -> list[str]:
     """The known names that a name may be a misspelling of, the nearest first."""
     return difflib.get_close_matches(name.lower(), sorted(known), cutoff=0.7)
@@ -215,9 +219,10 @@ def near(name: str, known: Iterable[str]) -> list[str]:
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """The text for an unknown name: `unknown scorer 'fathfulness'; did you mean faithfulness?`"""
     names = sorted(known)
-    if guesses := near(name, names):
+    guesses = near(name, names) or [each for each in names if name.lower() in each.split("_")]
+    if 0 < len(guesses) <= MOST_GUESSES:
         return f"unknown {what} {name!r}; did you mean {' or '.join(guesses)}?"
-    return f"unknown {what} {name!r}; known: {', '.join(names)}"
+    return f"unknown {what} {name!r}; known: {', '.join(names) or 'none'}"
 
 
 def described(error: BaseException) -> str:

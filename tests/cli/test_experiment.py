@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,8 @@ def test_every_combination_is_a_run_with_a_folder_and_a_row(evalstone: Evalstone
 
 def test_a_dry_run_and_json_name_the_cells(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
     written(tmp_path, f'data = ["easy.jsonl", "hard.jsonl"]\ntargets = ["{app}:agent"]')
+    done = evalstone("run", "e.toml", "--dry-run", "--trials", "2", "--scorer", "latency(limit=1)")
+    assert re.findall(r"^latency .* (\d+)$", done.stdout, re.MULTILINE) == ["0", "0"]
     done = evalstone("run", "e.toml", "--dry-run", "--trials", "2")
     assert done.returncode == 0, done.stderr
     assert "Target calls: 6" in done.stdout
@@ -115,6 +118,15 @@ def test_parameters_are_settings_of_targets_that_are_no_functions(
     done = evalstone("run", "e.toml", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert all(identity in done.stdout for identity in identities)
+
+
+@pytest.mark.parametrize(("name", "folder"), [("./x.sh", "x.sh"), ("..", "target"), (".hidden", "hidden")])
+def test_a_cell_is_a_visible_folder_of_its_own(
+    evalstone: Evalstone, app: str, tmp_path: Path, name: str, folder: str
+) -> None:
+    written(tmp_path, f'data = "easy.jsonl"\ntargets = [{{ name = "{name}", address = "{app}:agent" }}]')
+    assert evalstone("run", "e.toml", "-q").returncode == 0
+    assert set(cells(tmp_path)) == {folder}
 
 
 def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
@@ -170,6 +182,11 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
         ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'html = "x.html"', "--html can't be used with an experiment"),
         ('data = "easy.jsonl"\ntargets = ["APP:agent", "APP:none"]', "", "has no none"),
         ('targets = ["APP:agent"]', "", "the key data is missing"),
+        (
+            'data = "easy.jsonl"\ntargets = ["APP:agent", "cmd:echo"]\nparameters.style = ["a"]',
+            "",
+            "[experiment] echo: the target has an unknown setting 'style'",
+        ),
     ],
 )
 def test_a_wrong_table_is_refused_before_anything_is_called(

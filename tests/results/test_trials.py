@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate, sample_size
+from evalstone.report.comparison_view import comparison_view
+from evalstone.report.gate_view import gate_view
 from evalstone.report.run_view import run_view
 from evalstone.results.scores import Scores, check_same_weights, refuse_weights, weight_column
 from evalstone.results.summary import ScorerInfo, summarize
@@ -193,11 +195,43 @@ def test_gates_count_a_sample_s_trials_as_a_cluster() -> None:
         )
 
 
+def test_a_gate_says_how_many_more_samples_it_needs_not_trials() -> None:
+    once = gate(run_of({f"s{n}": [int(n % 4 > 0)] for n in range(40)}), GateCriteria(minimum={"check": 0.65}))
+    alike = gate(run_of({f"s{n}": [int(n % 4 > 0)] * 5 for n in range(40)}), GateCriteria(minimum={"check": 0.65}))
+    (one,), (many,) = once.decisions, alike.decisions
+    assert one.verdict == many.verdict == "inconclusive"
+    assert one.more_samples is not None
+    assert many.more_samples == pytest.approx(one.more_samples, rel=0.1)
+    assert "In simulations" not in str(gate_view(alike).sections[0].notes)  # they are of independent samples
+
+
+def test_a_report_shows_the_worst_trial_of_a_sample_and_says_what_counts_as_one() -> None:
+    run = run_of({"a": [0, 0, 0], "b": [1, 0.5, 0.75], "c": [1, 1]})
+    view = run_view(run)
+    assert [one.id for one in view.examples[0].samples] == ["a #1", "b #2"]
+    assert any("trials of a sample are not independent" in note for note in view.sections[0].notes)
+    section = next(section for section in view.details if section.title == "Trials")
+    assert "check: k = 3 is over 2 of 3 samples; the rest have fewer trials" in section.notes
+
+
+def test_a_report_without_a_score_has_no_trials() -> None:
+    run = run_of({"a": [Skipped("-")] * 2, "b": [Skipped("-")] * 2})
+    assert "Trials" not in [section.title for section in run_view(run).details]
+
+
+def test_a_comparison_of_trials_pairs_and_counts_samples() -> None:
+    a = run_of({f"s{n}": [n % 2, Skipped("-")] for n in range(8)}, id="a")
+    b = run_of({f"s{n}": [1, 1] for n in range(8)}, id="b")
+    notes = " ".join(comparison_view(compare(a, b)).sections[0].notes)
+    assert "paired by sample: " in notes
+    assert "left out" not in notes
+
+
 def test_a_report_names_trials_and_flaky_samples() -> None:
     run = run_of({f"s{n}": [1, n % 2, 1, 0] for n in range(10)})
     section = next(section for section in run_view(run).details if section.title == "Trials")
     assert section.lead == ("check: 0 of 10 samples passed in every trial, 0 in none, 10 in some.",)
-    assert any(note.startswith("check: flakiest are s0 (2 of 4 passed)") for note in section.notes)
+    assert any(note.startswith("check: flakiest: s0 (2 of 4 passed)") for note in section.notes)
     texts = [cell.text for row in section.tables[0].rows for cell in row]
     assert "pass^k" in [column.title for column in section.tables[0].columns]
     assert f"{math.fsum([0.5, 0.75]) / 2:.3f}" in texts

@@ -93,7 +93,7 @@ def test_every_scorer_can_be_named(name: str):
         ("zzz", "unknown scorer 'zzz'; known: answer_correctness, "),
         ("faithfulness(scal=10)", r"faithfulness: unknown parameter 'scal'; did you mean scale\?"),
         ("faithfulness(signature='x')", "unknown parameter 'signature'"),
-        ("faithfulness(10)", "cannot be read as a scorer"),
+        ("faithfulness(10)", "cannot be read as a scorer; expected .*, with the names of parameters"),
         ("faithfulness(", "cannot be read as a scorer"),
         ("faithfulness(scale=10", "cannot be read as a scorer"),
         ("faithfulness(scale=10))", "cannot be read as a scorer"),

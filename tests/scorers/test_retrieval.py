@@ -141,6 +141,22 @@ def test_without_ids_and_judgments_there_is_no_score(kind: type[RetrievalScorer]
     assert outcome(kind(), None, ["a"]) == Skipped(f"{kind.name} needs retrieved in metadata")
 
 
+@every
+def test_what_a_target_retrieved_is_in_its_state_and_never_that_of_the_dataset(kind: type[RetrievalScorer]):
+    rows = [{"input": "Where is Oslo?", "retrieved": ["a"], "relevant": ["a"]}]
+
+    def found(*, input: str) -> dict[str, object]:
+        return {"output": input, "state": {"retrieved": ["b"]}}
+
+    def silent(*, input: str) -> str:
+        return input
+
+    (record,) = evaluate(rows, kind(), target=found, ledger=None)
+    assert record.value == 0
+    (record,) = evaluate(rows, kind(), target=silent, ledger=None)
+    assert record.outcome == Skipped(f"{kind.name} needs retrieved in the state of the target's answer")
+
+
 @pytest.mark.parametrize(
     ("retrieved", "relevant", "told"),
     [

@@ -28,7 +28,7 @@ def test_a_comparison_worked_by_hand() -> None:
 def test_no_changed_sample_is_called_none() -> None:
     found = compare_pairs([0.5] * 40, [0.5] * 40)
     assert found is not None
-    assert found.caution == "none of 40 samples changed: too few for a significant difference"
+    assert found.caution == "none of 40 pairs changed: too few for a significant difference"
 
 
 def passes(gained: int, lost: int, n: int) -> tuple[list[float], list[float]]:
@@ -75,7 +75,7 @@ def test_only_few_passes_that_changed_are_called_too_few() -> None:
     few, enough = compare_pairs(*passes(4, 0, 40)), compare_pairs(*passes(5, 0, 40))
     assert few is not None
     assert enough is not None
-    assert few.caution == "only 4 of 40 samples changed: too few for a significant difference"
+    assert few.caution == "only 4 of 40 pairs changed: too few for a significant difference"
     assert few.p_value > 0.05
     assert enough.caution == ""
     assert enough.p_value <= 0.05

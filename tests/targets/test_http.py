@@ -233,7 +233,10 @@ def test_nobody_there_ends_the_run_and_says_so() -> None:
         (http(b"[" * 100_000), "sent no JSON"),
         (http(b'{"error": {"message": "over quota"}}'), "sent an error: over quota"),
         (http(b'{"error": "over quota"}'), "sent an error: over quota"),
-        (http(b'{"choices": []}'), r"sent what is no answer: a chat completion has choices with a message, not"),
+        (
+            http(b'{"choices": []}'),
+            r"sent a reply without an answer: a chat completion has choices with a message, not",
+        ),
         (http(b'"text"'), "a chat completion has choices with a message, not text"),
         (http(b'{"choices": [{"message": {"role": "assistant", "content": null}}]}'), "the target's answer is blank"),
         (http(b'{"choices": [{"message": {"role": "assistant", "content": 3}}]}'), "content must be text or a list"),

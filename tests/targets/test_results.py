@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import Run, evaluate, load, read_run, write_run
+from evalstone import Run, compare, evaluate, load, read_run, write_run
 from evalstone.errors import DataError
+from evalstone.report.comparison_view import comparison_view
 from evalstone.report.csv import run_csv
 from evalstone.targets import Answer, FunctionTarget
 
@@ -96,3 +97,28 @@ def test_two_runs_at_once_of_a_target_with_a_version_share_its_answers(tmp_path:
         thread.join()
     assert sorted(calls) == [case["input"] for case in CASES]
     assert sorted(one["contains"].mean or 0 for one in runs) == [0, 0, 1]
+
+
+def test_a_comparison_shows_the_answers_of_the_trials_that_changed(run: Run) -> None:
+    def worse(*, input: str, trial: int) -> str:
+        return "none"
+
+    other = evaluate(CASES, "contains(expected='answer 1')", target=worse, trials=2, ledger=None)
+    (examples,) = comparison_view(compare(run, other)).examples
+    assert "question 0, answer 1" in repr(examples)
+    assert "not at hand" not in repr(examples)
+
+
+@pytest.mark.parametrize("field", [{"output": "It's in Norway."}, {"cost": 0.5}])
+def test_fields_beside_messages_are_never_lost_to_a_field_too_many(field: dict[str, object]) -> None:
+    messages = [{"role": "assistant", "content": "Let me think."}]
+    assert Answer.of({"messages": messages, "plan": ["look up"]}).output == "Let me think."
+    with pytest.raises(DataError, match="what is no answer: plan: no field of an Answer"):
+        Answer.of({"messages": messages, "plan": ["look up"], **field})
+
+
+def test_an_answer_with_a_field_too_many_is_told_that_field_first() -> None:
+    with pytest.raises(
+        DataError, match=r"what is no answer: retrieved: no field of an Answer, which has context, cost"
+    ):
+        Answer.of({"output": "x", "retrieved": ["d1"]})

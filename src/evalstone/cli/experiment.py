@@ -129,11 +129,11 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
 
 
 def _folder_name(text: str) -> str:
-    """A text as the name of a folder: a long one is cut, with a hash of all of it; `.` and `..` are other folders."""
-    name = re.sub(r"[^\w.=+,-]+", "-", text)
+    """A text as the name of a visible folder: a long one is cut, with a hash of all of it."""
+    name = re.sub(r"[^\w.=+,-]+", "-", text).lstrip(".-") or "target"
     if len(name.encode()) > _LONGEST_NAME:
         name = f"{name.encode()[:_LONGEST_NAME].decode(errors='ignore')}-{content_hash(text)[:8]}"
-    return name if name.strip(".") else "-"
+    return name
 
 
 def _listed(value: Any, what: str, *kinds: type) -> list[Any]:
@@ -172,7 +172,10 @@ def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path) -> tup
         return label, target
     if isinstance(target, FunctionTarget):
         return label, with_parameters(target, parameters)
-    return label, parse_target({**settings, **parameters})
+    try:
+        return label, parse_target({**settings, **parameters})
+    except ConfigError as error:
+        raise ConfigError(f"[experiment] {label}: {error}") from None
 
 
 def with_parameters(target: FunctionTarget, parameters: Mapping[str, Any]) -> FunctionTarget:

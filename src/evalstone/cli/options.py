@@ -93,7 +93,12 @@ Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
 
 # Target
 Target = Annotated[
-    Value, option("--target ADDRESS", "What answers the samples before they are scored, such as my_app:agent.")
+    Value,
+    option(
+        "--target ADDRESS",
+        "What answers the samples before they are scored: my_app:agent, path/agent.py:agent, cmd:COMMAND, a URL, "
+        "a model such as openai/gpt-5.1, or replay:FOLDER.",
+    ),
 ]
 Trials = Annotated[int | None, option("--trials N", "How often the target answers each sample. Default: 1.", min=1)]
 TargetVersion = Annotated[

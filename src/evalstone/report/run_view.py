@@ -93,7 +93,13 @@ def run_view(
     # Failed samples come first in the list of all samples; the worst samples are those with scores.
     ranked = {name: mean_goodness(name) for name in by_sample}
     imperfect = {name: value for name, value in ranked.items() if value is not None and value < 1}
-    lowest = heapq.nsmallest(worst, imperfect, key=lambda name: imperfect[name])
+    # Of several trials of a sample the worst one is shown, so that one sample doesn't take every place.
+    worst_trials: dict[str, str] = {}
+    for name, value in imperfect.items():
+        shown = worst_trials.setdefault(records[by_sample[name][0]].sample, name)
+        if value < imperfect[shown]:
+            worst_trials[records[by_sample[name][0]].sample] = name
+    lowest = heapq.nsmallest(worst, worst_trials.values(), key=lambda name: imperfect[name])
     listed_names = heapq.nsmallest(MOST_SAMPLES, ranked, key=lambda name: -1.0 if (v := ranked[name]) is None else v)
     chosen = frozenset(listed_names) if len(ranked) > MOST_SAMPLES else ranked.keys()
 
@@ -108,7 +114,7 @@ def run_view(
     examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest else []
     return View(
         name=run.dataset_name,
-        lead=f"{len(by_sample):,} of {run.samples_and_judge}" if run.stop_reason else run.samples_and_judge,
+        lead=f"{_done(run, len(by_sample))}{run.samples_and_judge}",
         notice=run.judge_note,
         warnings=tuple(_warnings(run)),
         sections=(_scores(run, records, calibrations or {}),),
@@ -123,6 +129,15 @@ def run_view(
         facts=tuple(_facts(run)),
         footer=tuple(filter(None, (detectable_note(run), f"Made by evalstone from run {run.id}."))),
     )
+
+
+def _done(run: Run, answered: int) -> str:
+    """How much of a run that ended early was done; "" for any other."""
+    if not run.stop_reason:
+        return ""
+    if run.trials == 1:
+        return f"{answered:,} of "
+    return f"{answered:,} of {run.samples * run.trials:,} trials · "
 
 
 class _Lazy:
@@ -250,7 +265,7 @@ def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence
 
 def run_notes(run: Run) -> list[str]:
     """What a reader must know of the numbers: what is missing, small or clustered samples, how composite judges did."""
-    cautions = [(line, text) for line in run.summary for text in _cautions(line)]
+    cautions = [(line, text) for line in run.summary for text in _cautions(line, run.trials)]
     return [*_by_scorer(run, cautions), *filter(None, (run.corrections,)), *judge_notes(run.judge_stats)]
 
 
@@ -259,25 +274,27 @@ def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str
     return by_text(((run.titles[line.info.signature], text) for line, text in texts), len(run.scorers), "all scorers")
 
 
-def _cautions(line: ScorerSummary) -> Iterator[str]:
+def _cautions(line: ScorerSummary, trials: int) -> Iterator[str]:
     if line.bounds is not None:
         missing, digits = line.skipped + line.failed, digits_for(line.info.scale)
         low, high = (number(bound, digits) for bound in line.bounds)
+        noun = "sample" if trials == 1 else "trial"
         yield (
-            f"{missing:,} of {count(line.scored + missing, 'sample')} {'has' if missing == 1 else 'have'} no score; "
+            f"{missing:,} of {count(line.scored + missing, noun)} {'has' if missing == 1 else 'have'} no score; "
             f"with {'it' if missing == 1 else 'them'} the mean would lie between {low} and {high}"
         )
     interval = line.interval
     if interval is not None:
-        yield from sample_notes(interval)
+        yield from sample_notes(interval, trials)
     if interval is not None and interval.caution:
         yield interval.caution
 
 
-def sample_notes(interval: Interval) -> Iterator[str]:
-    """That samples are clustered, or weighted."""
+def sample_notes(interval: Interval, trials: int = 1) -> Iterator[str]:
+    """That samples are clustered, or weighted. trials: of each sample."""
     if interval.groups is not None:
-        yield f"clustered samples: cluster-robust interval ({count(interval.groups, 'cluster')})"
+        why = "clustered samples" if trials == 1 else "trials of a sample are not independent"
+        yield f"{why}: cluster-robust interval ({count(interval.groups, 'cluster')})"
     if interval.effective is not None:
         yield weighted_note(interval.effective, interval.n)
 
@@ -424,7 +441,9 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
 def _trials(run: Run) -> Iterator[Section]:
     if run.trials < 2 or not run.records:
         return
-    results = run.reliability()
+    results = [result for result in run.reliability() if result.passes]
+    if not results:
+        return
     columns = (
         words("scorer"),
         Column("a trial passes at"),
@@ -443,16 +462,26 @@ def _trials(run: Run) -> Iterator[Section]:
         for result in results
     ]
     flaky = [
-        f"{result.title}: flakiest are "
+        f"{result.title}: flakiest: "
         + listed(f"{one.sample} ({one.passed} of {one.trials} passed)" for one in result.flaky[:FLAKIEST])
         for result in results
         if result.flaky
     ]
+    fewer = [
+        f"{result.title}: k = {one.k} is over {one.all.n:,} of {first.all.n:,} samples; the rest have fewer trials"
+        for result in results
+        for first, *others in [result.passes]
+        for one in others
+        if one.all.n < first.all.n
+    ]
+    judged = run.judge != "none" and any(result.variance is not None for result in results)
     notes = (
-        "pass@k: at least one of k trials passes; pass^k: all of k do. A trial that failed counts as not passed. "
-        "The SD between trials includes the judge's own.",
+        "pass@k: at least one of k trials passes; pass^k: all of k do. A trial that failed counts as not passed."
+        + " The SD between trials includes the judge's own." * judged,
     )
-    yield Section("Trials", tuple(lead), (table("Trials of each scorer", columns, rows),), notes=(*flaky, *notes))
+    yield Section(
+        "Trials", tuple(lead), (table("Trials of each scorer", columns, rows),), notes=(*flaky, *fewer, *notes)
+    )
 
 
 def _trial_rows(result: Reliability) -> Iterator[Sequence[Cell | str]]:

@@ -200,8 +200,14 @@ def gate(
     elif baseline is not None:
         notes["the baseline is not used: no largest regression (--max-regression) was set"] = None
     now, later = alpha_at_look(alpha, look), alpha_at_look(alpha, look + 1)
-    decisions = decide(checks, alpha=now, next_alpha=later)
+    decisions = tuple(_in_samples(one, run.trials) for one in decide(checks, alpha=now, next_alpha=later))
     return Gate(run, baseline, decisions, alpha, look, now, missing, tuple(notes))
+
+
+def _in_samples(decision: Decision, trials: int) -> Decision:
+    """A decision whose `more_samples` counts samples, each with its trials."""
+    more = decision.more_samples
+    return decision if more is None else replace(decision, more_samples=math.ceil(more / trials))
 
 
 def _by_signature(run: Run, labels: Mapping[str, Labels] | None) -> Mapping[str, Labels]:

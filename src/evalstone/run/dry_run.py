@@ -37,6 +37,8 @@ A = TypeVar("A")
 
 SECONDS_PER_CALL = 2.0
 KEYS_PER_READ = 1000
+_CALL = {"seconds": 0.0, "cost": 0.0, "usage": {"input": 0, "output": 0}}
+"""What stands in for what a target's call takes."""
 
 
 def _repeated(usage: Usage, times: int) -> Usage:
@@ -151,7 +153,11 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
                 if sample.output is None and sample.reference is None:
                     unknown += 1
                     continue
-                sample = replace(sample, output=sample.reference if sample.output is None else sample.output)
+                sample = replace(
+                    sample,
+                    output=sample.reference if sample.output is None else sample.output,
+                    metadata={**sample.metadata, "target": _CALL},
+                )
             for scorer, line in zip(plan.scorers, lines, strict=True):
                 await session.score(scorer, sample, line)
             await asyncio.sleep(0)

@@ -165,6 +165,9 @@ def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
     Raises ConfigError for what can't be imported, and for what isn't a scorer.
     """
     name, _, attribute = path.strip().partition(":")
+    if name.endswith(".py"):
+        module_name = name.removesuffix(".py").replace("/", ".").lstrip(".")
+        raise ConfigError(f"the scorer {path} names a file; name its module: {module_name}:{attribute}")
     module: ModuleType | None = None
     try:
         module = importlib.import_module(name) if folder is None else import_from(folder, name)
@@ -290,7 +293,9 @@ def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
     message = f"{spec!r} cannot be read as a scorer; expected a form such as context_relevance(scale=10)"
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+        if isinstance(call, ast.Call) and call.args and isinstance(call.func, ast.Name):
+            raise ConfigError(f"{message}, with the names of parameters")
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ConfigError(message)
         parameters = {k.arg: ast.literal_eval(_BareWords().visit(k.value)) for k in call.keywords if k.arg is not None}
     except (SyntaxError, ValueError, TypeError):

@@ -1,7 +1,8 @@
 """Retrieval against relevance judgments (qrels): how many of the relevant documents were found, and how early.
 
 The sample's metadata has `retrieved`, the ids in rank order, and `relevant`, the ids that are relevant or a grade for
-each. No judge is asked; `context_precision` and `context_recall` ask one where there are no such judgments.
+each. If a target answers, `retrieved` is in its state. No judge is asked; `context_precision` and `context_recall` ask
+one where there are no such judgments.
 """
 
 from __future__ import annotations
@@ -115,8 +116,9 @@ class RetrievalScorer(CodeScorer, ABC):
     """A measure of a ranked list against relevance judgments.
 
     The sample's metadata has `retrieved`, a list of ids from rank 1 on, or a score for each id; and `relevant`, a list
-    of ids, or a grade for each; either may be written as JSON, in a CSV file. Of equal scores the greater id comes
-    first, as in trec_eval. A document that is retrieved twice keeps both ranks, and counts at the first. Ids are
+    of ids, or a grade for each; either may be written as JSON, in a CSV file. If a target answered, `retrieved` is that
+    of its state: what the dataset holds is another system's. Of equal scores the greater id comes first, as in
+    trec_eval. A document that is retrieved twice keeps both ranks, and counts at the first. Ids are
     compared as text.
 
     Attributes:
@@ -135,11 +137,16 @@ class RetrievalScorer(CodeScorer, ABC):
     def measure(self, ranking: Ranking) -> float:
         """Return the measure in [0, 1], for at least one relevant document."""
 
-    def score(self, *, metadata: Mapping[str, Any]) -> Score | Skipped:
-        if absent := [name for name in ("retrieved", "relevant") if metadata.get(name) is None]:
+    def score(self, *, metadata: Mapping[str, Any], state: Any = None) -> Score | Skipped:
+        answered = "target" in metadata
+        source = cast("Mapping[str, Any]", state if isinstance(state, Mapping) else {}) if answered else metadata
+        retrieved, relevant = source.get("retrieved"), metadata.get("relevant")
+        if answered and retrieved is None:
+            return Skipped(f"{self.name} needs retrieved in the state of the target's answer")
+        if absent := [name for name, value in (("retrieved", retrieved), ("relevant", relevant)) if value is None]:
             return Skipped(f"{self.name} needs {joined(absent)} in metadata")
         try:
-            result = ranking(metadata["retrieved"], metadata["relevant"], self.min_grade)
+            result = ranking(retrieved, relevant, self.min_grade)
         except OutcomeError as error:
             raise OutcomeError(f"{self.name}: {error}") from None
         if not result.grades:

@@ -305,9 +305,9 @@ def _cluster_changes(d: Floats, groups: Positions) -> Floats:
 def _caution(d: Floats, passes: McNemar | None) -> str:
     changed = int(np.sum(d != 0))
     if d.size > MOST_INSIGNIFICANT and not changed:
-        return f"none of {d.size} samples changed: too few for a significant difference"
+        return f"none of {d.size} pairs changed: too few for a significant difference"
     if d.size > MOST_INSIGNIFICANT >= changed and passes is not None:
-        return f"only {changed} of {d.size} samples changed: too few for a significant difference"
+        return f"only {changed} of {d.size} pairs changed: too few for a significant difference"
     return ""
 
 

@@ -179,22 +179,28 @@ def answer_of(value: object) -> Answer:
     Raises:
         DataError: It is nothing that is known.
     """
+    entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
     try:
-        found = read_transcript(value)
+        found = read_transcript(cast(object, value))
     except DataError as error:
-        entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-        raise DataError(f"the target returned what is no answer: {error}; {_expected(entries)}") from None
+        expected = _expected(entries)
+        problem = f"{expected}; {error}" if expected else f"{error}; return text, an Answer or its fields"
+        raise DataError(f"the target returned what is no answer: {problem}") from None
+    said, cost = entries.get("output"), entries.get("cost")
+    lost = (isinstance(said, str) and said != found.output) or (cost is not None and found.cost is None)
+    if lost and "messages" in entries:  # read as a graph's state, which has neither
+        raise DataError(f"the target returned what is no answer: {_expected(entries) or 'output must be text'}")
     return Answer(
         output=found.output, messages=found.messages, context=found.context, usage=found.usage, cost=found.cost
     )
 
 
 def _expected(entries: Mapping[str, Any]) -> str:
-    """What a target is to return; for an object with fields of an answer, which of its fields are none."""
+    """Of an object with fields of an answer, which of its fields are none; "" for any other."""
     others = [name for name in entries if name not in _FIELDS]
     if others and len(others) < len(entries):
-        return f"{shortlist(others)} is no field of an Answer, which has {', '.join(sorted(_FIELDS))}"
-    return "return text, an Answer or its fields"
+        return f"{shortlist(others)}: no field of an Answer, which has {', '.join(sorted(_FIELDS))}"
+    return ""
 
 
 def conversation(sample: Sample) -> tuple[Message, ...]:

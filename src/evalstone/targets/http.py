@@ -223,7 +223,7 @@ class HTTPTarget(Target):
                 answer = replace(answer, usage=replace(usage, requests=usage.requests or 1))
             return answer if answer.cost is not None else replace(answer, cost=self._cost(answer.usage))
         except ConfigError as error:
-            raise TargetError(f"{host} sent what is no answer: {error}") from None
+            raise TargetError(f"{host} sent a reply without an answer: {error}") from None
 
     def _field(self, name: str, path: str, data: Any) -> Any:
         """What stands at the path of a field."""

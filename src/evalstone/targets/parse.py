@@ -16,6 +16,8 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
+import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -32,6 +34,9 @@ from evalstone.targets.base import CONCURRENCY, FunctionTarget, Target
 
 FORMS = "module:function, file.py:function, cmd:COMMAND, https://…, provider/model or replay:FOLDER"
 WRAP = "wrap it in a function, such as def agent(*, input): return graph.invoke(…)"
+
+_HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+):\d+(/|$)")
+"""A host with a port, where a module with a function is expected."""
 
 _LIMITS = ("max_concurrency", "requests_per_minute", "max_requests")
 
@@ -79,8 +84,14 @@ def _target(address: object, settings: dict[str, Any]) -> Target:
     file, is_file, name = address.rpartition(".py:")
     if is_file:
         return _of_value(_attribute(_loaded(Path(f"{file}.py"), address), name, address), settings, address)
+    if _is_command(address):
+        raise ConfigError(
+            f"{excerpt(masked(address))} looks like a command; a command is written cmd:{masked(address)}"
+        )
     if address.endswith(".py"):
         raise ConfigError(f"name the function of the file: {address}:NAME")
+    if _HOST.match(address):
+        raise ConfigError(f"the URL {masked(address)} needs its scheme: http://{masked(address)}, or https://…")
     if "/" in scheme:
         split_model(address)
         from evalstone.targets.model import ModelTarget  # noqa: PLC0415
@@ -89,6 +100,13 @@ def _target(address: object, settings: dict[str, Any]) -> Target:
     if scheme and rest and not rest.startswith("/"):
         return _of_value(_attribute(_imported(scheme, address), rest, address), settings, address)
     raise ConfigError(f"a target is a function or an address ({FORMS}), not {excerpt(masked(address))}")
+
+
+def _is_command(address: str) -> bool:
+    """Whether this is the command line of a program, or the path of one that isn't Python."""
+    first, *more = address.split() or [""]
+    path = first.startswith((".", "/", "~")) and not first.endswith(".py") and ".py:" not in address
+    return path or (bool(more) and shutil.which(first) is not None)
 
 
 def _of_value(value: Any, settings: dict[str, Any], address: str = "") -> Target:

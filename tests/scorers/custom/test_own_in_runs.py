@@ -94,6 +94,11 @@ def test_a_module_that_raises_is_refused_with_the_line(
         parse_scorer(f"{name}:x")
 
 
+def test_the_path_of_a_file_is_refused_with_the_name_of_its_module() -> None:
+    with pytest.raises(ConfigError, match=r"the scorer my/own\.py:x names a file; name its module: my\.own:x"):
+        parse_scorer("my/own.py:x")
+
+
 def test_they_run_beside_others_against_a_model() -> None:
     with serving() as server:
         judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k")
