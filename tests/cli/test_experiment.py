@@ -161,7 +161,11 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
         ('targets = [3]\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more values, not"),
         ('targets = ["APP:agent"]\ndata = [1]', "", "[experiment] data must be a list"),
         ('data = "easy.jsonl"\nparameters.x = [1]', "", "parameters are those of a target; name one with target"),
-        ('data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.heat = [1]', "", "unknown parameter 'heat'"),
+        (
+            'data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.style = ["a"]\nparameters.heat = [1]',
+            "",
+            "unknown parameter 'heat'",
+        ),
         ('data = "easy.jsonl"\ntargets = ["APP:rigid"]\nparameters.heat = [1]', "", "unknown parameter 'heat'"),
         ('data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.input = ["x"]', "", "the parameter input is set by"),
         (
