@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import dataclasses
 import datetime
@@ -9,7 +10,7 @@ import enum
 import json
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,6 +41,16 @@ def library_class(module: str, name: str, **fields: Any) -> Any:
 
 
 # pydantic-ai
+
+
+@pytest.fixture(autouse=True)
+def _loop_of_run_sync() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """The event loop that pydantic-ai's run_sync uses; one of its own would never be closed."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
 
 
 def test_a_run_of_pydantic_ai_is_read() -> None:
