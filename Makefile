@@ -36,11 +36,12 @@ attack: .venv/all
 
 # The oldest dependencies that pyproject.toml allows, and a newer Python where there is one.
 test-lowest: .tools/lowest/ready
-	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK)
+	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) \
+		--ignore tests/environments
 
 test-newer: $(if $(NEWER),.tools/newer/ready)
 ifdef NEWER
-	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK)
+	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) --ignore tests/stats
 else
 	@echo "there is no Python 3.13 here; the tests were not run on it"
 endif
