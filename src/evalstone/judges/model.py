@@ -32,6 +32,7 @@ from evalstone.judges.providers.base import (
     context_window,
     cost_of,
     split_model,
+    url_parts,
 )
 from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limiter, Limits, TransientError, shared_limiter
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
@@ -302,10 +303,7 @@ class ModelJudge(Judge):
 def _readable(url: str) -> str:
     """The URL. Raises ConfigError where its host or port can't be read."""
     try:
-        parts = urlsplit(url)
-        (parts.hostname or "").encode("idna")
-        if parts.port == 0 or any(map(str.isspace, url)):
-            raise ValueError("it has a blank, or the port 0")
+        url_parts(url)
     except ValueError as error:
         without_user = re.sub("//[^/]*@", "//", url)
         raise ConfigError(f"the base_url {without_user!r} can't be read: {error}") from None

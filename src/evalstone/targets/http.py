@@ -21,7 +21,7 @@ from evalstone.datasets.columns import value_at
 from evalstone.datasets.rows import read_passages, scalar_text
 from evalstone.errors import ConfigError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
-from evalstone.judges.providers.base import PROVIDERS, cost_of
+from evalstone.judges.providers.base import PROVIDERS, cost_of, url_parts
 from evalstone.judges.providers.limits import NO_LIMITS, shared
 from evalstone.judges.providers.replies import as_list, as_object, error_message, parsed_json, shown
 from evalstone.judges.settings import Range
@@ -273,10 +273,7 @@ class HTTPTarget(Target):
 def _check_url(url: str) -> None:
     """Raise ConfigError for a URL that can't be asked. What may be a key in it is not shown."""
     try:
-        parts = urlsplit(url)
-        (parts.hostname or "").encode("idna")
-        if parts.port == 0 or any(map(str.isspace, url)):
-            raise ValueError("it has a blank, or the port 0")
+        parts = url_parts(url)
     except ValueError as error:
         raise ConfigError(f"the URL {masked_url(url)!r} can't be read: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:

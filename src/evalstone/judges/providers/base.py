@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import SplitResult, urlsplit
 
 from evalstone.errors import ConfigError, ProviderError, ProviderTimeout, unknown
 from evalstone.questions.base import Question
@@ -89,6 +90,15 @@ def split_model(name: str) -> tuple[str, str]:
         message = unknown("provider", provider, PROVIDERS)
         raise ConfigError(f"{message} (for any OpenAI-compatible server: vllm/{model} with a base_url)")
     return provider, model
+
+
+def url_parts(url: str) -> SplitResult:
+    """The parts of a URL. Raises ValueError where its host or port can't be read."""
+    parts = urlsplit(url)
+    (parts.hostname or "").encode("idna")
+    if parts.port == 0 or any(map(str.isspace, url)):
+        raise ValueError("it has a blank, or the port 0")
+    return parts
 
 
 @dataclass(frozen=True)
