@@ -49,6 +49,7 @@ OTHER: dict[str, Any] = {
     "trajectory": [{"step_type": "tool_call", "name": "search"}],
     "expected_trajectory": [{"name": "search"}],
     "state": {"rows": [1]},
+    "turns": ["Hi"],
 }
 STEP = JudgeCall(question="list_claims", fingerprint="f", judge="j", answer=["a"], usage=Usage(1, 2, 3, 4), cost=0.25)
 
@@ -254,3 +255,31 @@ def test_two_digests_are_equal_exactly_when_the_json_is(one: Any, other: Any):
 def test_any_text_has_a_digest(text: str):
     assert len(content_hash(text)) == 32
     int(content_hash(text), 16)
+
+
+def test_a_turn_is_a_sample_of_which_a_text_is_the_input():
+    sample = Sample(turns=["Hi", {"input": "Bye", "reference": "Goodbye"}, Sample(id="last", input="?")])
+    assert [(turn.id, turn.input, turn.reference) for turn in sample.turns] == [
+        ("1", "Hi", None),
+        ("2", "Bye", "Goodbye"),
+        ("last", "?", None),
+    ]
+    assert sample.input == "Hi"
+    assert Sample(input="first", turns=["Hi"]).input == "first"
+
+
+@pytest.mark.parametrize(
+    ("turns", "message"),
+    [
+        ("Hi", "turns must be a list, not str: 'Hi'"),
+        (["Hi", " "], "turn 2 must have an input: what the user says"),
+        ([{"output": "Hi"}], "turn 1 must have an input: what the user says"),
+        ([7], "turn 1: a turn must be an object, not int: 7"),
+        ([{"input": "Hi", "refrence": "x"}], "turn 1: unknown sample field 'refrence'; did you mean reference?"),
+        ([Sample(turns=["Hi"])], "turn 1 must not have turns of its own"),
+    ],
+)
+def test_turns_that_are_none_are_refused(turns: Any, message: str):
+    with pytest.raises(ConfigError) as caught:
+        Sample(turns=turns)
+    assert str(caught.value).startswith(message)

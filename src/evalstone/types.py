@@ -388,8 +388,11 @@ SAMPLE_FIELDS = (
     "trajectory",
     "expected_trajectory",
     "state",
+    "turns",
 )
-_HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state")
+LISTS = ("messages", "turns")
+"""The sample fields that are empty rather than None where they are absent."""
+_HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state", "turns")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -422,6 +425,10 @@ class Sample:
     """What is expected of the trajectory; plain data is accepted too."""
     state: Any = None
     """What a target left behind, as JSON data: files, rows of a database, a basket."""
+    turns: Sequence[Sample] = ()
+    """The turns of a conversation. Each is a sample: what the user says (`input`), what is expected of the answer, and,
+    once a target has answered, its answer, with the messages of this turn alone. A text stands for its input; plain
+    data is accepted too. The ids are by default "1", "2", …, and the input of the conversation is that of the first."""
     trial: int | None = None
     """Which of several trials of a target this is, from 1; None where there is one."""
 
@@ -431,6 +438,10 @@ class Sample:
             if value is not None and not isinstance(value, str):
                 raise ConfigError(f"{name} must be text, not {type(value).__name__}: {_short(value)}")
         object.__setattr__(self, "context", passages(self.context))
+        if self.turns != ():
+            object.__setattr__(self, "turns", _turns(self.turns))
+            if self.input is None and self.turns:
+                object.__setattr__(self, "input", self.turns[0].input)
         if self.trajectory is not None:
             object.__setattr__(self, "trajectory", Trajectory.read(self.trajectory))
         if self.expected_trajectory is not None:
@@ -475,6 +486,7 @@ class Sample:
     def content_hash(self) -> str:
         """A hash of all fields but the id. Raises DataError for a field without a form as JSON, such as NaN."""
         content = {name: getattr(self, name) for name in SAMPLE_FIELDS}
+        content["turns"] = [(turn.id, turn.content_hash) for turn in self.turns] or None
         hashed = {name: v for name, v in content.items() if v is not None or name not in _HASHED_IF_PRESENT}
         try:
             return content_hash(hashed, strict=True)
@@ -494,6 +506,32 @@ class Sample:
 
     def __hash__(self) -> int:
         return hash((self.id, self.content_hash))
+
+
+def _turns(value: object) -> tuple[Sample, ...]:
+    """Turns from samples, texts or plain data. Raises ConfigError that names the turn."""
+    turns: list[Sample] = []
+    for number, item in enumerate(_items(value, "turns"), start=1):
+        try:
+            turn = item if isinstance(item, Sample) else _turn(item, str(number))
+        except ConfigError as error:
+            raise ConfigError(f"turn {number}: {error}") from None
+        if turn.input is None or not turn.input.strip():
+            raise ConfigError(f"turn {number} must have an input: what the user says")
+        if turn.turns:
+            raise ConfigError(f"turn {number} must not have turns of its own")
+        turns.append(turn)
+    return tuple(turns)
+
+
+def _turn(item: object, id: str) -> Sample:
+    if isinstance(item, str):
+        return Sample(id=id, input=item)
+    entries = _entries(item, "a turn", snake=False)
+    for name in entries:
+        if name not in ("id", *SAMPLE_FIELDS):
+            raise ConfigError(unknown("sample field", name, ("id", *SAMPLE_FIELDS)))
+    return Sample(**{"id": id, **entries})
 
 
 LARGEST = sys.float_info.max

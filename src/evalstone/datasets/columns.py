@@ -58,7 +58,7 @@ FIELD_NAMES: Mapping[str, Ranks] = {
     ),
     "messages": (
         ("messages",),
-        ("conversation", "conversations", "turns"),
+        ("conversation", "conversations"),
         ("tools_called", "tool_calls"),
     ),
     "instructions": (
@@ -79,6 +79,7 @@ FIELD_NAMES: Mapping[str, Ranks] = {
         ("reference_trajectory",),
     ),
     "state": (("state",),),
+    "turns": (("turns",),),
 }
 """The column names of each sample field, in ranks: an earlier rank wins, names of one rank are equal.
 
@@ -86,7 +87,7 @@ Case, `-`, `_` and spaces don't count. `retrieval_context` comes before `context
 means the ideal context by the latter.
 """
 
-CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory"))
+CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory", "turns"))
 """The fields of which a row must have one."""
 UNRECOGNIZED = "no column is recognized"
 MEANINGFUL = frozenset(("group", "weight"))

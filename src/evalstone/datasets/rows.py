@@ -104,6 +104,13 @@ class RowReader:
         chosen = self.columns.choose(cells)
         if "state" in chosen and "state" not in self.columns.mapping and not self._is_state(chosen["state"].value):
             self.columns.became.pop(chosen.pop("state").column, None)  # a part of a country, or of an order
+        if "turns" in chosen and _is_recorded(unpacked(chosen["turns"].value)):
+            cell = chosen.pop("turns")  # of a recorded conversation, by whose messages they are
+            if "messages" not in chosen:
+                chosen["messages"] = cell
+                self.columns.became[cell.column] = "messages"
+            else:
+                self.columns.became.pop(cell.column, None)
         texts = {
             field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
             for field in _TEXT_FIELDS
@@ -136,6 +143,7 @@ class RowReader:
             expected_trajectory=self._value(
                 "expected_trajectory", chosen, lambda cell: _trajectory(TrajectoryExpectation.read, cell.value)
             ),
+            turns=self._value("turns", chosen, lambda cell: _turns(cell.value)) or (),
             state=self._value("state", chosen, lambda cell: storable(unpacked(cell.value))),
         )
         return _of_trial(sample, cells)
@@ -250,6 +258,25 @@ def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> tuple[Message
         *_turn(texts["input"], "user"),
         Message(role="assistant", content=answer, tool_calls=[*map(read_call, items)]),
     )
+
+
+def _is_recorded(value: Any) -> bool:
+    """Whether turns are messages with roles, rather than what a user is to say."""
+    return isinstance(value, list) and is_conversation(cast("list[Any]", value))
+
+
+def _turns(value: Any) -> list[Sample]:
+    """Turns from a list of texts or rows."""
+    items = unpacked(value)
+    if not isinstance(items, list):
+        raise DataError(f"must be a list of turns, not {type(items).__name__}: {excerpt(items)}")
+    turns: list[Sample] = []
+    for number, item in enumerate(cast("list[Any]", items), start=1):
+        row: Any = {"input": item} if isinstance(item, str) else item
+        if not isinstance(row, dict):
+            raise DataError(f"item {number} must be a text or an object with an input, not {excerpt(item)}")
+        turns.append(RowReader().read({"id": number, **row}, f"item {number}"))
+    return turns
 
 
 def _trajectory(read: Callable[[Any], T], value: Any) -> T:

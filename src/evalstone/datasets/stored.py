@@ -14,7 +14,7 @@ from evalstone._core.files import file_values
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError
-from evalstone.types import SAMPLE_FIELDS, Message, Sample, ToolCall, Usage
+from evalstone.types import LISTS, SAMPLE_FIELDS, Message, Sample, ToolCall, Usage
 
 RECORDS, SUMMARY, SAMPLES = "records.jsonl", "summary.json", "samples.jsonl"
 """The files of a results folder."""
@@ -25,8 +25,8 @@ def sample_row(sample: Sample) -> dict[str, Any]:
     row: dict[str, Any] = {"id": sample.id}
     for name in SAMPLE_FIELDS:
         value = getattr(sample, name)
-        if value is not None and (value or name not in ("messages", "metadata")):
-            row[name] = to_jsonable(value)
+        if value is not None and (value or name not in (*LISTS, "metadata")):
+            row[name] = [*map(sample_row, sample.turns)] if name == "turns" else to_jsonable(value)
     if sample.trial is not None:
         row["trial"] = sample.trial
     return row
@@ -39,6 +39,7 @@ def sample_of(row: object) -> Sample:
     fields = dict(cast("dict[str, Any]", row))
     try:
         fields["messages"] = [message_of(message) for message in fields.get("messages", ())]
+        fields["turns"] = [*map(sample_of, fields.get("turns", ()))]
         return Sample(**fields)
     except TypeError as error:
         raise DataError(f"not a sample ({error})") from None

@@ -27,7 +27,7 @@ from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.scorers.code_identity import class_hash, code_hash, is_own_code
-from evalstone.types import FIELD_ROLES, SAMPLE_FIELDS, Sample, Score, Skipped, passages
+from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Sample, Score, Skipped, passages
 
 if TYPE_CHECKING:
     from evalstone.judges.base import Judge
@@ -236,7 +236,7 @@ class Scorer(ABC):
 
     def absent(self, values: Mapping[str, Any]) -> list[str]:
         """The required fields that have no value."""
-        return [n for n in self.required_fields if values[n] is None or (n == "messages" and not values[n])]
+        return [n for n in self.required_fields if values[n] is None or (n in LISTS and not values[n])]
 
     def present(self, values: Mapping[str, Any]) -> dict[str, Any] | Score | Skipped:
         """Return the fields that have a value, or the outcome of a sample that lacks a required one.
@@ -244,7 +244,7 @@ class Scorer(ABC):
         Blank text is no value, nor are passages that are all blank; an empty list of passages is one.
         """
         present = {n: v for n, v in values.items() if not (v is None if n in self.reads_blank else is_absent(v))}
-        if len(present) == len(values) and "messages" not in present:
+        if len(present) == len(values) and not any(name in present for name in LISTS):
             return present
         absent = self.absent(values)
         blank = [name for name in self.required_fields if name not in absent and name not in present]
