@@ -258,14 +258,15 @@ def test_any_text_has_a_digest(text: str):
 
 
 def test_a_turn_is_a_sample_of_which_a_text_is_the_input():
-    sample = Sample(turns=["Hi", {"input": "Bye", "reference": "Goodbye"}, Sample(id="last", input="?")])
+    turns: Any = ["Hi", {"input": "Bye", "reference": "Goodbye"}, Sample(id="last", input="?")]
+    sample = Sample(turns=turns)
     assert [(turn.id, turn.input, turn.reference) for turn in sample.turns] == [
         ("1", "Hi", None),
         ("2", "Bye", "Goodbye"),
         ("last", "?", None),
     ]
     assert sample.input == "Hi"
-    assert Sample(input="first", turns=["Hi"]).input == "first"
+    assert Sample(input="first", turns=turns).input == "first"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +277,7 @@ def test_a_turn_is_a_sample_of_which_a_text_is_the_input():
         ([{"output": "Hi"}], "turn 1 must have an input: what the user says"),
         ([7], "turn 1: a turn must be an object, not int: 7"),
         ([{"input": "Hi", "refrence": "x"}], "turn 1: unknown sample field 'refrence'; did you mean reference?"),
-        ([Sample(turns=["Hi"])], "turn 1 must not have turns of its own"),
+        ([Sample(turns=[Sample(input="Hi")])], "turn 1 must not have turns of its own"),
     ],
 )
 def test_turns_that_are_none_are_refused(turns: Any, message: str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -23,7 +23,7 @@ from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
-from evalstone.targets import Target, parse_target
+from evalstone.targets import Target, User, parse_target, parse_user
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | Calla
 function of sample fields."""
 TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | Target"
 """A function, an address such as "my_app:agent", a table of settings, or a Target."""
+UserSpec: TypeAlias = "str | Mapping[str, Any] | Sequence[str] | Callable[..., Any] | Judge | User"
+"""A list of messages, a function or its address, a judge or its name, a table of settings, or a User."""
 JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
 """A name such as "lexical" or "openai/gpt-5.1", a table of settings, or a Judge."""
 
@@ -58,12 +60,14 @@ def plan_for(
     judge: JudgeSpec = "lexical",
     target: TargetSpec | None = None,
     trials: int = 1,
+    user: UserSpec | None = None,
     mapping: ColumnMapping | None = None,
 ) -> Plan:
     """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
     dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
     answering = None if target is None else parse_target(target)
-    return Plan(dataset, parse_scorers(scorers), parse_judge(judge), target=answering, trials=trials)
+    talking = None if user is None else parse_user(user)
+    return Plan(dataset, parse_scorers(scorers), parse_judge(judge), target=answering, trials=trials, user=talking)
 
 
 async def aevaluate(
@@ -73,6 +77,7 @@ async def aevaluate(
     judge: JudgeSpec = "lexical",
     target: TargetSpec | None = None,
     trials: int = 1,
+    user: UserSpec | None = None,
     concurrency: int = 32,
     ledger: str | Path | None = DEFAULT_LEDGER,
     progress: bool | None = None,
@@ -95,6 +100,9 @@ async def aevaluate(
             messages, context, instructions, metadata, trial, thread) and which returns text or an `Answer`; an address;
             or a Target. Scorers then see its answer in place of what the samples hold.
         trials: How often the target answers each sample. Every trial is scored; means and intervals are over samples.
+        user: Who talks to the target in turns where a sample has no `turns` of its own: a list of messages, a function
+            whose parameters name what it gets (messages, turn, trial, input, metadata), or who plays a person with the
+            `goal`, `persona` and `facts` in the sample's metadata: a judge or a `SimulatedUser`.
         concurrency: The most judge calls in flight at a time.
         ledger: Where answers and records are kept, so that no call is paid for twice and an interrupted run resumes;
             None keeps nothing.
@@ -118,7 +126,7 @@ async def aevaluate(
         RunAborted: When the judge or the target no longer answers; finished records stay in the ledger.
         LedgerError: When the ledger cannot be written.
     """
-    plan = plan_for(samples, scorers, judge=judge, target=target, trials=trials, mapping=mapping)
+    plan = plan_for(samples, scorers, judge=judge, target=target, trials=trials, user=user, mapping=mapping)
     with contextlib.ExitStack() as stack:
         bar = None
         if progress is None:  # a terminal or a notebook

@@ -846,6 +846,8 @@ class StoredTarget:
 
     identity: str
     trials: int
+    user: str = ""
+    """The identity of who talked to it in turns; "" where nobody did but the turns of the samples."""
     scope: str = ""
     """What its answers have in the ledger in place of a judge."""
     inputs: tuple[str, ...] = ()

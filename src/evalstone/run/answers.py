@@ -8,10 +8,11 @@ import math
 import secrets
 import time
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
-from evalstone._core.display import count
+from evalstone._core.display import count, money
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import (
@@ -30,12 +31,17 @@ from evalstone.ledger.base import TARGET, chunks, target_scope
 from evalstone.results.run import SpillingList
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
+from evalstone.run.conversations import Conversation, UserEndsRun, UserProblem, is_conversation, unanswerable
+from evalstone.run.session import Session
 from evalstone.run.user_code import failed
-from evalstone.targets import Answer, Target, absent
+from evalstone.targets import Answer, Target
 from evalstone.targets.base import FAILED, BlankAnswer
-from evalstone.types import NO_USAGE, Failed, Sample, Skipped, StoredTarget
+from evalstone.targets.users import User
+from evalstone.types import NO_USAGE, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
 
 RESTORED_AT_A_TIME = 500
+Call: TypeAlias = Callable[..., Awaitable[object]]
+"""`Target.call`."""
 
 
 class Answered(NamedTuple):
@@ -44,21 +50,56 @@ class Answered(NamedTuple):
     sample: Sample
     """With the answer; without one, as it was asked."""
     problem: Failed | Skipped | None = None
-    """Why there is no answer."""
+    """Why there is no answer, or none that can be scored."""
+    cost: float | None = None
+    """US dollars of the target; None if unknown."""
+    usage: Usage = NO_USAGE
+    user_cost: float | None = 0.0
+    """US dollars of a simulated user; None if unknown."""
 
 
-def answer_key(sample: Sample, inputs: Sequence[str], scope: str) -> Key:
-    """The key of the answer to a sample and trial: its id and what the target is given of it."""
-    return Key(content_hash([sample.id, {name: getattr(sample, name) for name in inputs}]), scope, sample.trial or 1)
+class Found(NamedTuple):
+    """The answer to a call, or to a conversation."""
+
+    answered: Answered
+    stored: StoredAnswer | None
+    """As the ledger has it; None if it is not kept there, so that a resumed run tries again."""
+    restored: bool
+    """Whether it comes from the ledger."""
+
+
+class _BeginAgain(Exception):
+    """A target that keeps threads does not know what it had answered before a crash."""
+
+
+def answer_key(sample: Sample, inputs: Sequence[str], scope: str, user: str = "") -> Key:
+    """The key of the answer to a sample and trial: its id and what the target is given of it. user: the identity of who
+    talks to the target in turns."""
+    given: list[Any] = [sample.id, {name: getattr(sample, name) for name in inputs}]
+    if sample.turns:
+        given.append([turn.content_hash for turn in sample.turns])
+    elif user:
+        # The simulated user reads the metadata, whether the target does or not.
+        given += [user, sample.input, sample.messages, sample.metadata]
+    return Key(content_hash(given), scope, sample.trial or 1)
 
 
 def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
-    """What the ledger has of a call of a target; None for what can't be read, so that it is asked again."""
+    """What the ledger has of a call of a target, or of a conversation with it; None for what can't be read, so that it
+    is asked again."""
     try:
         line = json.loads(stored.reply)
+        # What a conversation cost stands beside its answer, for its calls are in the ledger by themselves.
+        paid: dict[str, Any] = {"cost": line.get("cost"), "user_cost": line.get("user_cost")}
+        if "user_cost" in line:
+            paid["usage"] = Usage(**line["usage"])
+        else:
+            paid = {"cost": stored.cost, "usage": stored.usage}
         if (problem := line.get("failed")) is not None:
-            return Answered(sample, Failed(**problem))
-        return Answered(Answer.from_dict(line["answer"]).fill(sample, seconds=stored.seconds))
+            return Answered(sample, Failed(**problem), **paid)
+        filled = Answer.from_dict(line["answer"]).fill(sample, seconds=stored.seconds)
+        skipped = line.get("skipped")
+        return Answered(filled, None if skipped is None else Skipped(skipped), **paid)
     except (ValueError, KeyError, TypeError, AttributeError, EvalstoneError):
         return None
 
@@ -80,6 +121,8 @@ class Answers:
         use_cache: Whether answers in the ledger are used.
         budget: What the calls may cost, together with those of the judges.
         stop: Ends the calls before the next one.
+        user: Who talks to the target in turns.
+        session: Where a simulated user asks its judge.
     """
 
     def __init__(
@@ -87,6 +130,8 @@ class Answers:
         target: Target,
         run: str,
         *,
+        user: User | None = None,
+        session: Session,
         since: float = math.inf,
         trials: int,
         size: int,
@@ -95,7 +140,8 @@ class Answers:
         budget: Budget | None,
         stop: StopSignal,
     ) -> None:
-        self.target, self.trials = target, trials
+        self.target, self.trials, self.user = target, trials, user
+        self._session = session
         self.samples = SpillingList(size, write=_written, read=_read)
         """The samples with their answers, in the order of the plan."""
         self._scope = target_scope(target.identity, "" if target.version else run)
@@ -106,11 +152,12 @@ class Answers:
         self._known_working = set[str]()
         self._breaker = CircuitBreaker(target.identity, self._known_working, calls="samples", error=TargetUnavailable)
         self._dearest: float | None = None
-        """What the dearest answer so far has cost; None before the first."""
+        """What the dearest call so far has cost; None before the first."""
         self._first = asyncio.Lock()
         self._seconds = array("d")
         self._failed = self._cached = self._unpriced = 0
         self._cost: float | None = None
+        self._user_cost: float | None = 0.0
         self._usage = NO_USAGE
 
     async def get(self, place: int, sample: Sample, uses: int) -> Answered:
@@ -145,10 +192,13 @@ class Answers:
         for some in chunks(cases, RESTORED_AT_A_TIME):
             found = await asyncio.gather(*(ledger.answer(*self._key(sample)) for _, sample, _ in some))
             for (place, sample, whole), stored in zip(some, found, strict=True):
-                if stored is not None and self._budget is not None:
-                    self._budget.restore_answer(stored)
-                if whole and (stored is None or self._take(place, sample, stored, restored=True) is None):
+                answered = None if stored is None else read_answer(sample, stored)
+                if stored is not None:
+                    self._count_paid(stored, answered)
+                if whole and answered is None:
                     self.samples.put(place, sample)
+                elif whole and answered is not None:
+                    self._take(place, Found(answered, stored, restored=True))
 
     async def close(self) -> None:
         """Cancel the calls in flight, and wait until they have ended."""
@@ -162,6 +212,7 @@ class Answers:
         seconds = sorted(self._seconds)
         return StoredTarget(
             identity=self.target.identity,
+            user="" if self.user is None else self.user.identity,
             trials=self.trials,
             scope=self._scope,
             inputs=self.target.inputs,
@@ -182,45 +233,166 @@ class Answers:
 
     def _note(self) -> str:
         """What a reader of the costs has to know."""
+        notes: list[str] = []
         if self._unpriced and self._cost is not None:
-            return f"the target reports no cost of {count(self._unpriced, 'answer')}"
-        if self._unpriced and self._budget is not None:
-            return "the target reports no cost; the budget covers the judge calls alone"
-        return ""
+            notes.append(f"the target reports no cost of {count(self._unpriced, 'answer')}")
+        elif self._unpriced and self._budget is not None:
+            notes.append("the target reports no cost; the budget covers the judge calls alone")
+        if self._user_cost is None:
+            notes.append("what the simulated user cost is not known")
+        elif self._user_cost:
+            notes.append(f"{money(self._user_cost)} more for the simulated user")
+        return "; ".join(notes)
 
     def _key(self, sample: Sample) -> Key:
-        return answer_key(sample, self.target.inputs, self._scope)
+        return answer_key(sample, self.target.inputs, self._scope, "" if self.user is None else self.user.identity)
 
     async def _obtain(self, place: int, sample: Sample) -> Answered:
-        if lacking := absent(self.target, sample):
+        if lacking := unanswerable(self.target, self.user, sample):
             self.samples.put(place, sample)
             return Answered(sample, Skipped(lacking))
-        key, ledger = self._key(sample), self._ledger
-        if ledger is not None and self._use_cache:
-            found = await ledger.answer_or_claim(*key)
-            if isinstance(found, StoredAnswer):
-                if self._budget is not None:
-                    self._budget.restore_answer(found)
-                if (answered := self._take(place, sample, found, restored=True)) is not None:
-                    return answered
-        try:
-            stored = await self._priced(key, sample)
-        finally:
-            if ledger is not None:
-                ledger.release(*key)
-        answered = self._take(place, sample, stored)
-        assert answered is not None  # noqa: S101 - it was just written
-        return answered
+        if self.target.holds_conversations or not is_conversation(sample, self.user):
+            found = await self._answer(self._key(sample), sample, self.target.call, secrets.token_hex(8))
+        else:
+            found = await self._talk(sample)
+        return self._take(place, found)
 
-    async def _priced(self, key: Key, sample: Sample) -> StoredAnswer:
+    async def _lookup(self, key: Key, sample: Sample) -> Found | None:
+        """What the ledger has. Where it has nothing the key is claimed, and to be released."""
+        if self._ledger is None or not self._use_cache:
+            return None
+        stored = await self._ledger.answer_or_claim(*key)
+        if not isinstance(stored, StoredAnswer):
+            return None
+        answered = read_answer(sample, stored)
+        self._count_paid(stored, answered)
+        if answered is None:
+            return None
+        self._learn_price(stored.cost, isinstance(answered.problem, Failed))
+        return Found(answered, stored, restored=True)
+
+    def _count_paid(self, stored: StoredAnswer, answered: Answered | None) -> None:
+        """Count what a stored answer cost against the budget, if this run paid for it."""
+        if self._budget is not None:
+            costs = (stored.cost,) if answered is None else (answered.cost, answered.user_cost)
+            self._budget.restore_answer(replace(stored, cost=sum(cost or 0.0 for cost in costs)))
+
+    async def _answer(
+        self, key: Key, sample: Sample, call: Call, thread: str, *, fresh: bool = False, begun: bool = False
+    ) -> Found:
+        """The answer to one call, from the ledger or from the target.
+
+        Args:
+            key: Its key.
+            sample: What the target is given.
+            call: Calls the target.
+            thread: The id of the conversation.
+            fresh: Call the target, whatever is in the ledger.
+            begun: The turn before came from the ledger, so that a target that keeps threads can't be called.
+        """
+        try:
+            if not fresh and (found := await self._lookup(key, sample)) is not None:
+                return found
+            if begun and self.target.keeps_threads:
+                raise _BeginAgain
+            stored = await self._priced(key, sample, call, thread)
+        finally:
+            if self._ledger is not None and not fresh:
+                self._ledger.release(*key)
+        return self._read(sample, stored)
+
+    def _read(self, sample: Sample, stored: StoredAnswer) -> Found:
+        answered = read_answer(sample, stored)
+        assert answered is not None  # noqa: S101 - it was just written
+        return Found(answered, stored, restored=False)
+
+    async def _talk(self, sample: Sample) -> Found:
+        """A conversation, from the ledger or turn by turn."""
+        key = self._key(sample)
+        try:
+            if (found := await self._lookup(key, sample)) is not None:
+                return found
+            try:
+                return await self._hold(key, sample)
+            except _BeginAgain:
+                return await self._hold(key, sample, fresh=True)
+        finally:
+            if self._ledger is not None:
+                self._ledger.release(*key)
+
+    async def _hold(self, key: Key, sample: Sample, *, fresh: bool = False) -> Found:
+        """Hold a conversation, and keep what was said. fresh: ask for each turn anew, whatever is in the ledger."""
+        talk = Conversation(sample, self.user, self._session)
+        line: dict[str, Any] = {}
+        try:
+            line |= await self._held(talk, fresh)
+            if "answer" in line and (left := await talk.problem()) is not None:
+                line["skipped"] = left.reason
+        except UserProblem as error:
+            cost = talk.paid, talk.usage, talk.user_cost
+            return Found(Answered(sample, error.outcome, *cost), None, restored=False)
+        except UserEndsRun as error:
+            raise error.error from None
+        finally:
+            await talk.close()
+        line |= {"cost": talk.paid, "usage": to_jsonable(talk.usage), "user_cost": talk.user_cost}
+        stored = StoredAnswer(
+            question=key.question,
+            judge=key.judge,
+            repeat_index=key.repeat_index,
+            kind=TARGET,
+            reply=json.dumps(line),
+            usage=NO_USAGE,
+            cost=0.0,
+            seconds=talk.seconds,
+            confidence=None,
+        )
+        if self._ledger is not None and "unreachable" not in line:
+            await self._ledger.keep_answer(stored)
+        return self._read(sample, stored)
+
+    async def _held(self, talk: Conversation, fresh: bool) -> dict[str, Any]:
+        """Talk until the end or a failure; the answer as the ledger keeps it."""
+        target, thread, begun = self.target, secrets.token_hex(8), False
+        clock = asyncio.timeout(target.timeout)  # of setting up and cleaning up; a turn has a time of its own
+        try:
+            async with clock, target.conversation(talk.sample) as held:
+                clock.reschedule(None)
+                while (turn := await talk.next_turn()) is not None:
+                    key = talk.key(talk.asked(talk.sample, turn), target.inputs, self._scope)
+                    given = talk.asked(held.sample, turn)
+                    found = await self._answer(key, given, held.call, thread, fresh=fresh, begun=begun)
+                    begun, fresh = found.restored, fresh or (target.keeps_threads and not found.restored)
+                    talk.count(found.stored, paid=self._paid(found))
+                    if isinstance(problem := found.answered.problem, Failed):
+                        unreachable = json.loads(found.stored.reply).get("unreachable") if found.stored else None
+                        return self._failed_turn(problem, talk) | ({"unreachable": True} if unreachable else {})
+                    talk.add(turn, found.answered.sample)
+                clock.reschedule(asyncio.get_running_loop().time() + target.timeout)
+            return {"answer": talk.answer(held.state).to_dict()}
+        except (RunAborted, StorageError, UserProblem, UserEndsRun, _BeginAgain):
+            raise
+        except Exception as error:  # noqa: BLE001 - setting up and cleaning up is the user's own code
+            timed_out = isinstance(error, TimeoutError) and clock.expired()
+            return self._failure(TargetError(f"not ready within {target.timeout:g} s") if timed_out else error)
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            return self._failure(error)
+
+    def _failed_turn(self, problem: Failed, talk: Conversation) -> dict[str, Any]:
+        text = f"{FAILED}turn {len(talk.turns) + 1}: {problem.error.removeprefix(FAILED)}"
+        return {"failed": to_jsonable(replace(problem, error=text))}
+
+    async def _priced(self, key: Key, sample: Sample, call: Call, thread: str) -> StoredAnswer:
         """Ask the target. Under a budget the first call goes alone: what it costs is what the others reserve."""
         if self._budget is not None and self._dearest is None:
             async with self._first:
                 if self._dearest is None:
-                    return await self._call(key, sample)
-        return await self._call(key, sample)
+                    return await self._call(key, sample, call, thread)
+        return await self._call(key, sample, call, thread)
 
-    async def _call(self, key: Key, sample: Sample) -> StoredAnswer:
+    async def _call(self, key: Key, sample: Sample, call: Call, thread: str) -> StoredAnswer:
         """Ask the target, and keep what it answered."""
         target, ledger = self.target, self._ledger
         # Hold the place until the answer is committed, so that a crash loses at most the calls in flight.
@@ -234,9 +406,8 @@ class Answers:
             paid: float | None = 0.0
             usage, started, clock = NO_USAGE, time.perf_counter(), asyncio.timeout(target.timeout)
             try:
-                trial, thread = sample.trial or 1, secrets.token_hex(8)
                 async with clock:
-                    answer = Answer.of(await target.call(sample, trial=trial, thread=thread))
+                    answer = Answer.of(await call(sample, trial=sample.trial or 1, thread=thread))
                 paid, usage = answer.cost, answer.usage
                 line: dict[str, Any] = {"answer": answer.to_dict()}
                 self._breaker.answered()
@@ -256,6 +427,7 @@ class Answers:
             finally:
                 if self._budget is not None:
                     self._budget.settle(reserved, paid or 0.0)
+            self._learn_price(paid, "failed" in line)
             stored = StoredAnswer(
                 question=key.question,
                 judge=key.judge,
@@ -282,28 +454,33 @@ class Answers:
             line["unreachable"] = True
         return line
 
-    def _take(self, place: int, sample: Sample, stored: StoredAnswer, *, restored: bool = False) -> Answered | None:
-        """Count an answer; None for one that can't be read. restored: it comes from the ledger."""
-        answered = read_answer(sample, stored)
-        if answered is None:
-            return None
+    def _learn_price(self, cost: float | None, failed: bool) -> None:
+        """Take over what a call cost, which is what the next ones reserve. One that failed for nothing says nothing."""
+        if cost or not failed:
+            self._dearest = max(self._dearest or 0.0, cost or 0.0)
+
+    def _paid(self, found: Found) -> bool:
+        """Whether this run paid for an answer."""
+        return not found.restored or (found.stored is not None and found.stored.written >= self._since)
+
+    def _take(self, place: int, found: Found) -> Answered:
+        """Count the answer to a sample and trial."""
+        answered, stored, _ = found
         self.samples.put(place, answered.sample)
-        paid = not restored or stored.written >= self._since
+        paid = self._paid(found)
         self._cached += not paid
-        self._usage += stored.usage if paid else NO_USAGE
-        if answered.problem is not None:
+        if paid:
+            self._usage += answered.usage
+            self._user_cost = total_cost((self._user_cost, answered.user_cost))
+        failed = isinstance(answered.problem, Failed)
+        if answered.cost or (answered.cost is not None and not failed):  # a blank answer is paid for too
+            self._cost = (self._cost or 0.0) + (answered.cost if paid else 0.0)
+        if failed:
             self._failed += 1
-            if stored.cost:  # a blank answer is paid for too
-                self._dearest = max(self._dearest or 0.0, stored.cost)
-                self._cost = (self._cost or 0.0) + (stored.cost if paid else 0.0)
-            return answered
-        self._known_working.add(self.target.identity)
-        self._seconds.append(stored.seconds)
-        self._dearest = max(self._dearest or 0.0, stored.cost or 0.0)
-        if stored.cost is None:
-            self._unpriced += 1
-        else:
-            self._cost = (self._cost or 0.0) + (stored.cost if paid else 0.0)
+        elif stored is not None:
+            self._known_working.add(self.target.identity)
+            self._seconds.append(stored.seconds)
+            self._unpriced += answered.cost is None
         return answered
 
 

@@ -24,10 +24,10 @@ from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.summary import scorer_titles
 from evalstone.run.answers import answer_key
 from evalstone.run.budget import estimated_usage
+from evalstone.run.conversations import unanswerable
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session, read_stored
-from evalstone.targets import absent
 from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
                 await session.score(scorer, sample, line)
             await asyncio.sleep(0)
         answers = 0 if store is None else _stored_answers(plan, store)
-        askable = 0 if plan.target is None else sum(not absent(plan.target, sample) for sample in plan.dataset)
+        askable = sum(_turns(plan, sample) for sample in plan.dataset)
     finally:
         if store is not None:
             store.close()
@@ -175,6 +175,15 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     return Estimate(", ".join(named), len(plan.dataset), lines, judges, kinds, calls, answers, unknown)
 
 
+def _turns(plan: Plan, sample: Sample) -> int:
+    """How often a trial of a sample would call the target, at most."""
+    if plan.target is None or unanswerable(plan.target, plan.user, sample):
+        return 0
+    if plan.target.holds_conversations or not (sample.turns or plan.user):
+        return 1
+    return len(sample.turns) or (1 if plan.user is None else plan.user.max_turns)
+
+
 def _stored_answers(plan: Plan, store: Ledger) -> int:
     """How many answers of a plan's target the ledger has that the run would use."""
     target = plan.target
@@ -183,7 +192,8 @@ def _stored_answers(plan: Plan, store: Ledger) -> int:
     run = "" if target.version else store.unfinished(plan.fingerprint)
     if run is None:
         return 0
-    keys = (answer_key(sample, target.inputs, target_scope(target.identity, run)) for sample in plan.cases())
+    scope, user = target_scope(target.identity, run), "" if plan.user is None else plan.user.identity
+    keys = (answer_key(sample, target.inputs, scope, user) for sample in plan.cases())
     return sum(len(store.answers_to(some)) for some in chunks(keys, KEYS_PER_READ))
 
 

@@ -17,16 +17,18 @@ from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo
+from evalstone.run.conversations import unanswerable
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.scorers.code_identity import program_hash
-from evalstone.targets import FunctionTarget, Target, absent
+from evalstone.targets import FunctionTarget, Target
+from evalstone.targets.users import FunctionUser, User
 from evalstone.types import RunKind, Sample
 
 WAITING = "waiting for "
 """How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""
 
 
-FILLED = ("output", "messages", "context", "metadata", "trajectory", "state")
+FILLED = ("output", "messages", "context", "metadata", "trajectory", "state", "turns")
 """The sample fields that an answer of a target may fill."""
 
 
@@ -54,12 +56,16 @@ class Plan:
     """Answers the samples before they are scored."""
     trials: int = 1
     """How often the target answers each sample."""
+    user: User | None = None
+    """Who talks to the target where a sample has no turns of its own."""
 
     def __post_init__(self) -> None:
         if isinstance(self.trials, bool) or not isinstance(cast(object, self.trials), int) or self.trials < 1:
             raise ConfigError(f"trials must be a whole number, 1 or more, not {self.trials!r}")
         if self.trials > 1 and self.target is None:
             raise ConfigError("trials repeat a target; name one: target=…, --target …")
+        if self.user is not None and self.target is None:
+            raise ConfigError("a user talks to a target; name one: target=…, --target …")
 
     @functools.cached_property
     def judges(self) -> tuple[Judge, ...]:
@@ -74,6 +80,11 @@ class Plan:
         return self.judges if shared else tuple(judge for judge in self.judges if judge is not self.judge)
 
     @functools.cached_property
+    def priced_judges(self) -> tuple[Judge, ...]:
+        """All that are known to be asked: those of the scorers, and the one that plays the user."""
+        return (*self.asked_judges, *(() if self.user is None else self.user.judges))
+
+    @functools.cached_property
     def fingerprint(self) -> str:
         """The plan's identity: dataset version, scorers with their prompts and judges, judge. Equal commands give equal
         plans."""
@@ -84,6 +95,10 @@ class Plan:
         content = [self.dataset.version, scorers, self.judge.identity, self.kind]
         if self.target is not None:
             content += [self.target.identity, self.trials, *self._code(self.target)]
+        if self.user is not None:
+            content.append(self.user.identity)
+            if isinstance(self.user, FunctionUser):
+                content.append(program_hash(self.user.function))
         return content_hash(content)
 
     def _code(self, target: Target) -> Iterator[str]:
@@ -116,7 +131,7 @@ class Plan:
         counts = Counter(scorer.signature for scorer in self.scorers)
         if twice := [signature for signature, count in counts.items() if count > 1]:
             raise ConfigError(f"the scorer {twice[0]} is named twice")
-        for judge in self.asked_judges if asking else ():
+        for judge in self.priced_judges if asking else ():
             judge.check()
         if self.target is not None:
             self.target.check(self.trials)
@@ -128,13 +143,27 @@ class Plan:
                         f"{where} has a target in its metadata, where a run keeps what the call of its target took; "
                         "give it another name"
                     )
-            problems = [absent(self.target, sample) for sample in self.dataset]
+            self._check_conversations(self.target)
+            problems = [unanswerable(self.target, self.user, sample) for sample in self.dataset]
             if all(problems):
                 raise ConfigError(f"no sample of {self.dataset.name} can be answered: {problems[0]}{self._columns()}")
         absent_fields = [self._absent(scorer) for scorer in self.scorers]
         if all(absent_fields):
             of = "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
             raise ConfigError(f"no sample{of} can be scored: {'. '.join(filter(None, absent_fields))}{self._columns()}")
+
+    def _check_conversations(self, target: Target) -> None:
+        """Raise ConfigError for a target that can't talk in turns though it is to."""
+        if target.holds_conversations:
+            if self.user is not None:
+                raise ConfigError(f"{target.name} has its conversations already; leave the user out")
+        elif not target.follows_conversations and (
+            self.user is not None or any(len(sample.turns) > 1 for sample in self.dataset)
+        ):
+            raise ConfigError(
+                f"the target {target.name} can't follow a conversation: it is given neither messages nor thread; "
+                "add one of them to what it takes"
+            )
 
     def _absent(self, scorer: Scorer) -> str:
         """What no sample has and the scorer needs; empty when some sample has everything."""

@@ -81,9 +81,9 @@ async def execute(
         stop = stop or StopSignal()
         stack.enter_context(stopping(lambda: stop.requested))
         store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
-        for judge in plan.judges:
+        for judge in (*plan.judges, *(() if plan.user is None else plan.user.judges)):
             await stack.enter_async_context(judge.opened())
-        limit = None if budget is None else Budget(budget, *plan.asked_judges)
+        limit = None if budget is None else Budget(budget, *plan.priced_judges)
         if batches is not None and store is not None:
             await batches.open(stack, store)
             session: Session = batches.session
@@ -238,6 +238,8 @@ class _Runner:
         return Answers(
             self.plan.target,
             self.id,
+            user=self.plan.user,
+            session=self.session,
             since=since,
             trials=self.plan.trials,
             size=len(self.plan.dataset) * self.plan.trials,
@@ -338,9 +340,9 @@ class _Runner:
         if self.answers is None:
             return await score_sample(scorer, sample, self.session)
         place = index // len(self.scorers)
-        answered, problem = await self.answers.get(place, sample, self._open_in(place))
-        if problem is None:
-            return await score_sample(scorer, answered, self.session)
+        answered = await self.answers.get(place, sample, self._open_in(place))
+        if (problem := answered.problem) is None:
+            return await score_sample(scorer, answered.sample, self.session)
         return Record(
             sample=sample.id,
             scorer=scorer.signature,

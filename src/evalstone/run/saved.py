@@ -75,7 +75,7 @@ class _Answered(Iterable[Sample]):
             return
         with Ledger(self._samples.url) as ledger:
             for some in chunks(cases(self._samples, target.trials), SAMPLES_PER_READ):
-                keys = [answer_key(sample, target.inputs, target.scope) for sample in some]
+                keys = [answer_key(sample, target.inputs, target.scope, target.user) for sample in some]
                 found = ledger.answers_to(keys)
                 for sample, key in zip(some, keys, strict=True):
                     answered = read_answer(sample, found[key]) if key in found else None

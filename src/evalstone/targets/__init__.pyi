@@ -9,5 +9,10 @@ from evalstone.targets.http import HTTPTarget as HTTPTarget
 from evalstone.targets.model import ModelTarget as ModelTarget
 from evalstone.targets.parse import parse_target as parse_target
 from evalstone.targets.replay import ReplayTarget as ReplayTarget
+from evalstone.targets.users import FunctionUser as FunctionUser
+from evalstone.targets.users import ScriptedUser as ScriptedUser
+from evalstone.targets.users import SimulatedUser as SimulatedUser
+from evalstone.targets.users import User as User
+from evalstone.targets.users import parse_user as parse_user
 
 __all__: list[str]

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
@@ -20,7 +20,7 @@ from evalstone._core.validation import read_data
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.messages import answer_text
 from evalstone.agents.transcripts import read_transcript
-from evalstone.datasets.stored import message_of
+from evalstone.datasets.stored import message_of, sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.judges.providers.limits import Limits
 from evalstone.judges.settings import Range, check_settings
@@ -57,6 +57,8 @@ class Answer:
     """US dollars; None if unknown."""
     trace: Any = None
     """Anything to keep with the answer, such as the id of its trace: JSON data."""
+    turns: Sequence[Sample] = ()
+    """The turns of a conversation that the target held by itself, with their answers."""
 
     def __post_init__(self) -> None:
         if self.output is not None and not isinstance(cast(object, self.output), str):
@@ -87,6 +89,8 @@ class Answer:
                 object.__setattr__(self, name, strict_jsonable(getattr(self, name)))
             except ValueError as error:
                 raise ConfigError(f"{name} cannot be written as JSON: {error}") from None
+        if self.turns != ():
+            object.__setattr__(self, "turns", Sample(turns=self.turns).turns)
         if self.output is None:
             object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
 
@@ -118,12 +122,17 @@ class Answer:
         """The answer as JSON data; fields without a value are left out."""
         fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         default = Answer()
+        fields["turns"] = tuple(map(sample_row, self.turns))
         return {name: to_jsonable(value) for name, value in fields.items() if value != getattr(default, name)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Answer:
         """An answer from `to_dict`."""
-        fields: dict[str, Any] = {**data, "messages": tuple(map(message_of, data.get("messages", ())))}
+        fields: dict[str, Any] = {
+            **data,
+            "messages": tuple(map(message_of, data.get("messages", ()))),
+            "turns": tuple(map(sample_of, data.get("turns", ()))),
+        }
         return cls(**fields)
 
     def fill(self, sample: Sample, *, seconds: float) -> Sample:
@@ -148,8 +157,21 @@ class Answer:
             context=sample.context if self.context is None else self.context,
             state=self.state,
             trajectory=None,
+            turns=self.turns or sample.turns,
             metadata={**sample.metadata, "target": call},
         )
+
+
+@dataclass
+class Held:
+    """A target within one trial or conversation."""
+
+    call: Callable[..., Awaitable[object]]
+    """`Target.call`, once everything is set up."""
+    sample: Sample
+    """The sample as the target is given it."""
+    state: Any = None
+    """What the conversation has left behind, once it has ended."""
 
 
 class BlankAnswer(DataError):
@@ -216,9 +238,7 @@ def conversation(sample: Sample) -> tuple[Message, ...]:
 def parameter_values(sample: Sample, *, trial: int, thread: str) -> dict[str, Any]:
     """The value of each parameter of a target."""
     values = {name: getattr(sample, name) for name in INPUTS}
-    if sample.messages:
-        values["messages"] = conversation(sample)
-    return {**values, "trial": trial, "thread": thread}
+    return {**values, "messages": conversation(sample), "trial": trial, "thread": thread}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,8 +282,9 @@ class Target(ABC):
 
     def lacking(self, sample: Sample) -> list[str]:
         """What the target needs and the sample lacks."""
-        values = {name: getattr(sample, name) for name in self.required}
-        return [name for name, value in values.items() if value is None or (name == "messages" and not value)]
+        values = {name: getattr(sample, name) for name in self.required if name != "messages"}
+        absent = [name for name, value in values.items() if value is None]
+        return [*absent, "messages"] if "messages" in self.required and not conversation(sample) else absent
 
     def check(self, trials: int = 1) -> None:  # noqa: B027 - most targets have nothing to check
         """Raise ConfigError for what would make every call fail, before any is made. trials: how many there are to
@@ -273,6 +294,27 @@ class Target(ABC):
     async def opened(self) -> AsyncGenerator[None]:
         """Keep connections open for a run."""
         yield
+
+    @property
+    def holds_conversations(self) -> bool:
+        """Whether one call gives a whole conversation, however many turns it has."""
+        return False
+
+    @property
+    def follows_conversations(self) -> bool:
+        """Whether it can know what was said before: it is given the messages or a thread."""
+        return True
+
+    @property
+    def keeps_threads(self) -> bool:
+        """Whether it may know by itself what was said before. A conversation with it can't go on after a crash, but
+        begins again."""
+        return True
+
+    @asynccontextmanager
+    async def conversation(self, sample: Sample) -> AsyncGenerator[Held]:
+        """Around the calls for the turns of a conversation."""
+        yield Held(self.call, sample)
 
     @abstractmethod
     async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
@@ -355,8 +397,9 @@ class FunctionTarget(Target):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The sample fields among the function's parameters."""
-        return tuple(name for name in self._accepted if name in INPUTS)
+        """The sample fields among the function's parameters; with the messages the input, which may stand for them."""
+        accepted = {*self._accepted, "input"} if "messages" in self._accepted else self._accepted
+        return tuple(name for name in INPUTS if name in accepted)
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -364,18 +407,39 @@ class FunctionTarget(Target):
         parameters = self._parameters
         return tuple(n for n in self.inputs if n in parameters and parameters[n].default is inspect.Parameter.empty)
 
+    @property
+    def follows_conversations(self) -> bool:
+        """Whether it takes the messages or the thread."""
+        return any(name in self._accepted for name in ("messages", "thread"))
+
+    @property
+    def keeps_threads(self) -> bool:
+        """Whether it takes the thread, or something is set up for it."""
+        return "thread" in self._accepted or self.prepare is not None or self.finish is not None
+
     async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
-        """Call the function."""
+        """Set up, call the function, and clean up."""
+        async with self.conversation(sample) as held:
+            result = await held.call(held.sample, trial=trial, thread=thread)
+        return result if held.state is None else replace(Answer.of(result), state=held.state)
+
+    @asynccontextmanager
+    async def conversation(self, sample: Sample) -> AsyncGenerator[Held]:
+        """Set up before the first turn, and clean up after the last."""
         sample = replace(sample, metadata=copy.deepcopy(sample.metadata))  # it may be changed by the function
-        values = parameter_values(sample, trial=trial, thread=thread)
-        arguments = {name: values[name] for name in self._accepted if name in self.required or values[name] is not None}
+        held = Held(self._invoke, sample)
         try:
             if self.prepare is not None:
                 await sync.call_at_once(self.prepare, sample)
-            result: object = await sync.call_at_once(self.function, **arguments)
+            yield held
         finally:
-            state: object = None if self.finish is None else await sync.call_at_once(self.finish, sample)
-        return result if state is None else replace(Answer.of(result), state=state)
+            held.state = None if self.finish is None else await sync.call_at_once(self.finish, sample)
+
+    async def _invoke(self, sample: Sample, *, trial: int, thread: str) -> object:
+        """Call the function alone."""
+        values = parameter_values(sample, trial=trial, thread=thread)
+        arguments = {name: values[name] for name in self._accepted if name in self.required or values[name] is not None}
+        return await sync.call_at_once(self.function, **arguments)
 
 
 def absent(target: Target, sample: Sample) -> str:

@@ -130,6 +130,16 @@ class HTTPTarget(Target):
         names |= {"input", "messages", "instructions"} if self.api else set()
         return tuple(name for name in INPUTS if name in names or (name == "input" and "messages" in names))
 
+    @property
+    def follows_conversations(self) -> bool:
+        """Whether the request has the messages or the thread."""
+        return bool(self.api) or not {"messages", "thread"}.isdisjoint(placeholders(self.body))
+
+    @property
+    def keeps_threads(self) -> bool:
+        """Whether the request has the thread."""
+        return "thread" in placeholders(self.body)
+
     def lacking(self, sample: Sample) -> list[str]:
         """The placeholders without a value; with an API, the input where there are no messages."""
         absent = lacking(self.body, sample)
@@ -170,7 +180,7 @@ class HTTPTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
         """Send the request, and read the reply."""
-        values = {**parameter_values(sample, trial=trial, thread=thread), "messages": conversation(sample)}
+        values = parameter_values(sample, trial=trial, thread=thread)
         data = json.dumps(self._request(values)).encode()
         async with self._endpoint() as endpoint:
             send = partial(self._send, endpoint, data)

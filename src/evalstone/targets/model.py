@@ -131,6 +131,11 @@ class ModelTarget(Target):
         names |= set() if self.system else {"instructions"}
         return tuple(name for name in INPUTS if name in names)
 
+    @property
+    def keeps_threads(self) -> bool:
+        """False: every call has the whole conversation."""
+        return False
+
     def lacking(self, sample: Sample) -> list[str]:
         """The placeholders without a value; without a prompt, the input where there are no messages."""
         absent = lacking([self.prompt, self.system], sample)

@@ -81,9 +81,8 @@ def _target(address: object, settings: dict[str, Any]) -> Target:
         from evalstone.targets.replay import ReplayTarget  # noqa: PLC0415
 
         return _built(ReplayTarget, "folder", rest.strip(), settings)
-    file, is_file, name = address.rpartition(".py:")
-    if is_file:
-        return _of_value(_attribute(_loaded(Path(f"{file}.py"), address), name, address), settings, address)
+    if ".py:" in address:
+        return _of_value(function_at(address), settings, address)
     if _is_command(address):
         raise ConfigError(
             f"{excerpt(masked(address))} looks like a command; a command is written cmd:{masked(address)}"
@@ -98,8 +97,21 @@ def _target(address: object, settings: dict[str, Any]) -> Target:
 
         return _built(ModelTarget, "model", address, settings)
     if scheme and rest and not rest.startswith("/"):
-        return _of_value(_attribute(_imported(scheme, address), rest, address), settings, address)
+        return _of_value(function_at(address), settings, address)
     raise ConfigError(f"a target is a function or an address ({FORMS}), not {excerpt(masked(address))}")
+
+
+def function_at(address: str, what: str = "the target") -> Any:
+    """What `module:function` or `file.py:function` names. what: names it in errors.
+
+    Raises ConfigError where there is no such thing, or its module can't be imported.
+    """
+    named = f"{what} {address}"
+    file, is_file, name = address.rpartition(".py:")
+    if is_file:
+        return _attribute(_loaded(Path(f"{file}.py"), named), name, named)
+    module, _, name = address.partition(":")
+    return _attribute(_imported(module, named), name, named)
 
 
 def _is_command(address: str) -> bool:
@@ -158,7 +170,7 @@ def _arguments(kind: type[Target], settings: Mapping[str, Any], subject: str = "
     return arguments
 
 
-def _imported(module: str, address: str) -> ModuleType:
+def _imported(module: str, named: str) -> ModuleType:
     """The module. The current folder is searched first, as for `python -m`."""
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
@@ -166,19 +178,19 @@ def _imported(module: str, address: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module + ".").startswith(error.name + "."):
-            raise ConfigError(f"there is no module {module}, which the target {address} names") from None
-        raise ConfigError(f"the target {address} can't be imported: {error}") from None
+            raise ConfigError(f"there is no module {module}, which {named} names") from None
+        raise ConfigError(f"{named} can't be imported: {error}") from None
     except EvalstoneError:
         raise
     except (Exception, SystemExit) as error:  # whatever the module's own code raises
-        raise ConfigError(f"the target {address} can't be imported: {described(error)}") from error
+        raise ConfigError(f"{named} can't be imported: {described(error)}") from error
 
 
-def _loaded(file: Path, address: str) -> ModuleType:
+def _loaded(file: Path, named: str) -> ModuleType:
     """The module in a file. Its folder is searched first for what it imports, as for `python file.py`."""
     path = file.resolve()
     if not path.is_file():
-        raise ConfigError(f"there is no file {file}, which the target {address} names")
+        raise ConfigError(f"there is no file {file}, which {named} names")
     if (folder := str(path.parent)) not in sys.path:
         sys.path.insert(0, folder)
     name = path.stem
@@ -188,7 +200,7 @@ def _loaded(file: Path, address: str) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"the target {address} can't be imported: {file} is no Python file")
+        raise ConfigError(f"{named} can't be imported: {file} is no Python file")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -196,14 +208,14 @@ def _loaded(file: Path, address: str) -> ModuleType:
         del sys.modules[name]
         if isinstance(error, EvalstoneError) or not isinstance(error, Exception | SystemExit):
             raise
-        raise ConfigError(f"the target {address} can't be imported: {described(error)}") from error
+        raise ConfigError(f"{named} can't be imported: {described(error)}") from error
     return module
 
 
-def _attribute(module: ModuleType, path: str, address: str) -> Any:
+def _attribute(module: ModuleType, path: str, named: str) -> Any:
     value: Any = module
     for name in path.split("."):
         if not hasattr(value, name):
-            raise ConfigError(f"the module {module.__name__} has no {path}, which the target {address} names")
+            raise ConfigError(f"the module {module.__name__} has no {path}, which {named} names")
         value = getattr(value, name)
     return value

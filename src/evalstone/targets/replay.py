@@ -75,6 +75,11 @@ class ReplayTarget(Target):
         """None: answers go by the id."""
         return ()
 
+    @property
+    def holds_conversations(self) -> bool:
+        """True: a conversation is replayed with all of its turns."""
+        return True
+
     def check(self, trials: int = 1) -> None:
         """Raise ConfigError where fewer trials were recorded than are to be replayed."""
         recorded = max((trial for _, trial in (*self._places, *self._failures)), default=0)
@@ -101,6 +106,7 @@ class ReplayTarget(Target):
             messages=recorded.messages,
             context=recorded.context,
             state=recorded.state,
+            turns=recorded.turns,
             cost=0.0,
             trace=None if took is None else {"recorded": to_jsonable(took)},
         )

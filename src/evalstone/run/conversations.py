@@ -1,0 +1,220 @@
+"""Conversations: a user and a target talk in turns, and what they said becomes one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from evalstone._core.json import content_hash
+from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError
+from evalstone.judges.base import Judge
+from evalstone.ledger import Key, StoredAnswer
+from evalstone.questions.base import Question
+from evalstone.run.session import Recording, Session
+from evalstone.run.user_code import failed
+from evalstone.targets import Answer, Target, absent
+from evalstone.targets.base import conversation
+from evalstone.targets.users import User, is_open
+from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Usage, total_cost
+
+USER_FAILED = "the user failed: "
+"""How the errors of records begin whose user, and not the target, could not go on."""
+
+
+class UserProblem(Exception):
+    """The user could not go on, which says nothing about the target."""
+
+    def __init__(self, outcome: Failed | Skipped) -> None:
+        super().__init__(str(outcome))
+        self.outcome = outcome
+
+
+class UserEndsRun(Exception):
+    """An error of a simulated user's judge that concerns the run."""
+
+    def __init__(self, error: EvalstoneError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def unanswerable(target: Target, user: User | None, sample: Sample) -> str:
+    """What a sample lacks for a target or its user, in words; "" if it can be asked."""
+    if target.holds_conversations or not is_conversation(sample, user):
+        return absent(target, sample)
+    if not sample.turns and user is not None and (lacking := user.lacking(sample)):
+        return lacking
+    first = sample.turns[0] if sample.turns else Sample(id="1", input=sample.input or "?")
+    return absent(target, _asked(sample, first, ()))
+
+
+def is_conversation(sample: Sample, user: User | None) -> bool:
+    """Whether a sample is answered in turns."""
+    return bool(sample.turns) or user is not None
+
+
+@dataclass
+class Conversation:
+    """One conversation, as far as it has come.
+
+    Args:
+        sample: The case, with its trial.
+        user: Who speaks where the case has no turns of its own.
+        session: Where a simulated user asks its judge.
+    """
+
+    sample: Sample
+    user: User | None
+    session: Session
+    messages: list[Message] = field(default_factory=list[Message])
+    """What was said so far."""
+    turns: list[Sample] = field(default_factory=list[Sample])
+    """The turns so far, with their answers."""
+    ended: str = "script"
+    """Why it ended: script, user or max_turns."""
+    paid: float | None = None
+    """US dollars that this run paid for the turns so far, as far as the target reports them."""
+    usage: Usage = NO_USAGE
+    """Their tokens."""
+    seconds: float = 0.0
+    """What the calls took."""
+
+    def __post_init__(self) -> None:
+        self._recording = Recording(self.session)
+        given = conversation(self.sample) if not self.sample.turns else tuple(self.sample.messages)
+        self._opening = given[-1].content if not self.sample.turns and is_open(self.sample) else None
+        self.messages.extend(given if self._opening is None else given[:-1])
+
+    async def next_turn(self) -> Sample | None:
+        """What the user says next, as a sample; None at the end.
+
+        Raises:
+            UserProblem: The user could not say it.
+            RunAborted, ConfigError, StorageError: As `Session.ask` raises them.
+        """
+        number = len(self.turns) + 1
+        if self.sample.turns:
+            return self.sample.turns[number - 1] if number <= len(self.sample.turns) else None
+        user = cast(User, self.user)
+        if number == 1 and self._opening is not None:
+            return Sample(id="1", input=self._opening)
+        if number > user.max_turns:
+            self.ended = "max_turns"
+            return None
+        said = await self._of_user(user.say(self.sample, self.messages, number, self._ask))
+        if said is None and number == 1:
+            raise UserProblem(Failed(f"{USER_FAILED}it has nothing to say to begin with"))
+        self.ended = "user"
+        return None if said is None else Sample(id=str(number), input=said)
+
+    async def problem(self) -> Skipped | None:
+        """Why the conversation can't be scored, though the target has answered; None if it can."""
+        if self.sample.turns or self.user is None:
+            return None
+        reason = await self._of_user(self.user.left_part(self.sample, self.messages, self._ask))
+        return Skipped(reason) if reason else None
+
+    async def _of_user(self, saying: Any) -> Any:
+        try:
+            return await saying
+        except Exception as error:  # noqa: BLE001 - a user's own code may raise anything
+            if (ending := self._recording.aborted) is not None:
+                raise UserEndsRun(ending) from None
+            raise UserProblem(_outcome(error)) from None
+
+    async def _ask(self, judge: Judge, question: Question[Any]) -> Any:
+        return (await self._recording.ask(question, judge, (self.sample.trial or 1) - 1)).value
+
+    def asked(self, sample: Sample, turn: Sample) -> Sample:
+        """What the target is given for a turn. sample: the case, as the target is to see it."""
+        return _asked(sample, turn, self.messages)
+
+    def key(self, asked: Sample, inputs: Sequence[str], scope: str) -> Key:
+        """The key of the answer to a turn: that of a sample, and what was said before."""
+        given = {name: getattr(asked, name) for name in inputs}
+        return Key(content_hash([asked.id, given, asked.messages]), scope, asked.trial or 1)
+
+    def count(self, stored: StoredAnswer | None, *, paid: bool) -> None:
+        """Count what the answer to a turn took. paid: this run paid for it."""
+        if stored is None:
+            return
+        self.seconds += stored.seconds
+        self.usage += stored.usage if paid else NO_USAGE
+        if stored.cost is not None:
+            self.paid = (self.paid or 0.0) + (stored.cost if paid else 0.0)
+
+    def add(self, turn: Sample, answered: Sample) -> None:
+        """Take over the answer to a turn."""
+        user = Message(role="user", content=turn.input or "")
+        own = _reply(answered, turn.input or "")
+        self.messages += [user, *own]
+        call = answered.metadata["target"]
+        self.turns.append(
+            replace(
+                turn,
+                output=answered.output,
+                messages=(user, *own),
+                context=answered.context,
+                state=answered.state,
+                metadata={**turn.metadata, "target": call},
+            )
+        )
+
+    def answer(self, state: Any) -> Answer:
+        """What was said, as the answer to the sample. state: what the conversation left behind."""
+        calls: list[Any] = [turn.metadata["target"] for turn in self.turns]
+        context = tuple(dict.fromkeys(one for turn in self.turns for one in turn.context or ()))
+        usage = sum((Usage(**call["usage"]) for call in calls if "usage" in call), NO_USAGE)
+        last = self.turns[-1]
+        return Answer(
+            output=last.output,
+            messages=tuple(self.messages),
+            context=context if any(turn.context is not None for turn in self.turns) else None,
+            state=last.state if state is None else state,
+            usage=usage,
+            cost=total_cost(call.get("cost") for call in calls),
+            trace={"ended": self.ended},
+            turns=tuple(self.turns),
+        )
+
+    async def close(self) -> None:
+        """End the calls of the simulated user."""
+        await self._recording.close()
+
+    @property
+    def user_cost(self) -> float | None:
+        """US dollars that the simulated user has cost; None if the price of a call is unknown."""
+        return total_cost(call.cost for call in self._recording.calls)
+
+
+def _outcome(error: Exception) -> Failed | Skipped:
+    """What an error of the user means for the sample and trial."""
+    if isinstance(error, JudgeDeclined):
+        return Skipped(f"the simulated user declined: {error}")
+    if isinstance(error, JudgeError):
+        return Failed(f"{USER_FAILED}{error}", error.reply)
+    return Failed(f"{USER_FAILED}{error}") if isinstance(error, EvalstoneError) else failed(error, USER_FAILED)
+
+
+def _asked(sample: Sample, turn: Sample, before: Sequence[Message]) -> Sample:
+    return replace(
+        sample,
+        input=turn.input,
+        messages=(*before, Message(role="user", content=turn.input or "")),
+        context=sample.context if turn.context is None else turn.context,
+        instructions=sample.instructions if turn.instructions is None else turn.instructions,
+        metadata={**sample.metadata, **turn.metadata},
+        turns=(),
+    )
+
+
+def _reply(answered: Sample, asked: str) -> list[Message]:
+    """The messages of the answer to what was asked: those after the last message of the user that says it, or after
+    the last one of all."""
+    messages = list(answered.messages)
+    places = [at for at, message in enumerate(messages) if message.role == "user"]
+    said = [at for at in places if messages[at].content == asked] or places
+    reply = messages[said[-1] + 1 :] if said else messages
+    if not reply and answered.output is not None:
+        return [Message(role="assistant", content=answered.output)]
+    return reply

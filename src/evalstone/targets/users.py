@@ -1,0 +1,291 @@
+"""Users: who holds a conversation with a target. A list of messages, a function, or a judge that plays a person."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol, TypeVar, cast
+
+from evalstone._core import sync
+from evalstone._core.display import excerpt
+from evalstone._core.json import content_hash
+from evalstone._core.text import is_blank
+from evalstone.errors import ConfigError, TargetError, unknown
+from evalstone.judges.base import Judge
+from evalstone.judges.parse import parse_judge
+from evalstone.judges.settings import Range, Rule, check_settings
+from evalstone.questions.base import Question
+from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
+from evalstone.targets.base import conversation
+from evalstone.types import Message, Sample
+
+A = TypeVar("A")
+
+PARAMETERS = ("messages", "turn", "trial", "input", "metadata")
+"""What a function that plays a user may be given."""
+
+
+class AskUser(Protocol):
+    """How a simulated user asks its judge."""
+
+    async def __call__(self, judge: Judge, question: Question[A]) -> A: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class User(ABC):
+    """Who talks to a target.
+
+    Raises:
+        ConfigError: A setting is out of range.
+    """
+
+    max_turns: Annotated[int, Range(1)] = 10
+    """After so many messages of the user the conversation ends."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """What the user is called in results. Users of one identity say the same, as far as can be seen."""
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """The judges that play the user."""
+        return ()
+
+    def lacking(self, sample: Sample) -> str:
+        """What the user needs and the sample lacks, in words; "" if nothing.
+
+        Raises ConfigError where it is there and has the wrong type.
+        """
+        return ""
+
+    @abstractmethod
+    async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
+        """What the user says next; None if they have nothing more to say.
+
+        Args:
+            sample: The case, with its trial.
+            messages: What was said so far.
+            turn: Which message of the user it is, from 1.
+            ask: Asks a judge.
+        """
+
+    async def left_part(self, sample: Sample, messages: Sequence[Message], ask: AskUser) -> str:
+        """Why what the user said in a conversation is not theirs to say; "" if it is."""
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptedUser(User):
+    """Says the same messages in every conversation, after what the sample begins with.
+
+    Raises:
+        ConfigError: There is none, or one is blank.
+    """
+
+    script: Sequence[str]
+
+    def __post_init__(self) -> None:
+        script = cast("Sequence[object]", self.script)
+        if not script:
+            raise ConfigError("the user's script is empty")
+        for number, message in enumerate(script, start=1):
+            if not isinstance(message, str) or is_blank(message):
+                raise ConfigError(f"message {number} of the user's script must be text, not {excerpt(message)}")
+        object.__setattr__(self, "script", tuple(self.script))
+        object.__setattr__(self, "max_turns", len(script) + 1)  # the sample may begin with one
+        super().__post_init__()
+
+    @property
+    def identity(self) -> str:
+        return f"script {content_hash(self.script)[:8]}"
+
+    async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
+        said = turn - 1 - is_open(sample)
+        return self.script[said] if said < len(self.script) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionUser(User):
+    """A function that says what the user says next, and returns None when the user has nothing more to say.
+
+    Its parameters name what it gets: messages, turn (from 1), trial, input, metadata. A plain one runs in a thread.
+
+    Raises:
+        ConfigError: A parameter is none of these.
+    """
+
+    function: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.function) or inspect.isclass(self.function):
+            raise ConfigError(f"the user must be a function, not {excerpt(self.function)}")
+        for parameter in inspect.signature(self.function).parameters.values():
+            if parameter.name not in PARAMETERS and parameter.default is parameter.empty:
+                raise ConfigError(f"the user {self.identity} has an {unknown('parameter', parameter.name, PARAMETERS)}")
+
+    @property
+    def identity(self) -> str:
+        kind: Any = self.function if hasattr(self.function, "__qualname__") else type(self.function)
+        return f"{kind.__module__}:{kind.__qualname__}"
+
+    async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
+        values = {
+            "messages": tuple(messages),
+            "turn": turn,
+            "trial": sample.trial or 1,
+            "input": sample.input,
+            "metadata": sample.metadata,
+        }
+        names = inspect.signature(self.function).parameters
+        said: object = await sync.call_at_once(self.function, **{n: v for n, v in values.items() if n in names})
+        if said is not None and (not isinstance(said, str) or is_blank(said)):
+            raise TargetError(f"the user {self.identity} must return text, or None at the end, not {excerpt(said)}")
+        return said
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedUser(User):
+    """A judge that plays a person with a goal.
+
+    Each sample's metadata have the person's part: `goal` (text), and if wanted `persona` (text) and `facts` (a text, a
+    list of texts, or an object of names and values). The person knows nothing else. After the conversation the judge
+    checks each of the person's messages; a person who left their part makes the trial Skipped, for the target answered
+    somebody who isn't in the dataset.
+
+    Raises:
+        ConfigError: The judge is unknown, or can't write.
+    """
+
+    judge: Annotated[Any, Rule("a judge", lambda _: True)]
+    """Who plays: a name, a table or a Judge. Not the lexical judge."""
+    check: bool = True
+    """Whether the person's messages are checked, in one more call for each conversation."""
+    _judge: Judge = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        judge = parse_judge(self.judge)
+        if judge.identity.startswith("lexical"):
+            raise ConfigError("the lexical judge can't play a user; name a language model, such as openai/gpt-5.1")
+        object.__setattr__(self, "_judge", judge)
+
+    @property
+    def identity(self) -> str:
+        prompts = (SAY_NEXT, CHECK_USER) if self.check else (SAY_NEXT,)
+        fingerprints = ", ".join(prompt.fingerprint for prompt in prompts)
+        return f"{self._judge.identity} as user (max_turns={self.max_turns}; {fingerprints})"
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        return (self._judge,)
+
+    def lacking(self, sample: Sample) -> str:
+        goal, _, _ = _part(sample)
+        return "" if goal else "the simulated user needs a goal, which the sample's metadata lacks"
+
+    async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
+        goal, persona, facts = _part(sample)
+        said = await ask(self._judge, SayNext(goal, persona, facts, tuple(spoken(messages))))
+        if said.finished and turn > 1:
+            return None
+        if is_blank(said.message):
+            raise TargetError("it said nothing, and was not finished")
+        return said.message
+
+    async def left_part(self, sample: Sample, messages: Sequence[Message], ask: AskUser) -> str:
+        goal, persona, facts = _part(sample)
+        given = conversation(sample)  # what the dataset says needs no check
+        played = tuple(message.content for message in messages[len(given) :] if message.role == "user")
+        if not self.check or not played:
+            return ""
+        question = CheckUser(goal, persona, facts, tuple(spoken(messages)), played)
+        for verdict in await ask(self._judge, question):
+            if not verdict.in_character:
+                return f"the simulated user left its part with {excerpt(verdict.message)}: {verdict.reason}"
+        return ""
+
+
+def is_open(sample: Sample) -> bool:
+    """Whether the dataset has what the user says first."""
+    return any(message.role == "user" for message in conversation(sample))
+
+
+def spoken(messages: Sequence[Message]) -> list[str]:
+    """What was said, by whom. Calls of tools and their results are not seen by a user."""
+    speakers = {"user": "Person", "assistant": "Assistant"}
+    return [
+        f"{speakers[message.role]}: {message.content}"
+        for message in messages
+        if message.role in speakers and not is_blank(message.content)
+    ]
+
+
+def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
+    """The goal, persona and facts in the metadata. Raises ConfigError for another type."""
+    goal, persona, facts = (sample.metadata.get(name) for name in ("goal", "persona", "facts"))
+    for name, value in (("goal", goal), ("persona", persona)):
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"sample {excerpt(sample.id)}: {name} in the metadata must be text, not {excerpt(value)}")
+    if isinstance(facts, Mapping):
+        facts = [f"{name}: {value}" for name, value in cast("Mapping[str, Any]", facts).items()]
+    listed = [facts] if isinstance(facts, str) else [] if facts is None else facts
+    if not isinstance(listed, list | tuple) or not all(isinstance(one, str) for one in cast("list[Any]", listed)):
+        raise ConfigError(
+            f"sample {excerpt(sample.id)}: facts in the metadata must be texts or an object, not {excerpt(facts)}"
+        )
+    return (goal or "").strip(), persona or "", tuple(cast("list[str]", listed))
+
+
+_SETTINGS = ("judge", "function", "script", "max_turns", "check")
+
+
+def parse_user(spec: object) -> User:
+    """A user from a list of messages, a function, the name of a judge, a table of settings, or a User.
+
+    A name with a colon and no slash before it, or with `.py:`, is that of a function.
+
+    Raises:
+        ConfigError: There is no such function or judge, or a setting is unknown or out of range.
+    """
+    match spec:
+        case User():
+            return spec
+        case str():
+            head = spec.partition(":")[0]
+            named = ".py:" in spec or (":" in spec and "/" not in head and "(" not in head)
+            return _built({"function" if named else "judge": spec})
+        case Judge():
+            return SimulatedUser(judge=spec)
+        case Mapping():
+            return _built({str(name): value for name, value in cast("Mapping[Any, Any]", spec).items()})
+        case list() | tuple():
+            return ScriptedUser(script=cast("list[str]", spec))
+        case _:
+            return FunctionUser(function=cast("Callable[..., Awaitable[str | None] | str | None]", spec))
+
+
+def _built(settings: dict[str, Any]) -> User:
+    for name in settings:
+        if name not in _SETTINGS:
+            raise ConfigError(f"the user has an {unknown('setting', name, _SETTINGS)}")
+    kinds = [name for name in ("judge", "function", "script") if name in settings]
+    if len(kinds) != 1:
+        raise ConfigError(f"a user's table needs one of judge, function and script; it has {', '.join(settings)}")
+    if kinds == ["function"]:
+        from evalstone.targets.parse import function_at  # noqa: PLC0415
+
+        function = settings["function"]
+        settings["function"] = function_at(function, "the user") if isinstance(function, str) else function
+    kind: Any = {"judge": SimulatedUser, "function": FunctionUser, "script": ScriptedUser}[kinds[0]]
+    if "check" in settings and kind is not SimulatedUser:
+        raise ConfigError("check is a setting of a user that a judge plays")
+    if "max_turns" in settings and kind is ScriptedUser:
+        raise ConfigError("a script has as many turns as messages; leave out max_turns")
+    return kind(**settings)
