@@ -860,6 +860,8 @@ class StoredTarget:
     """How many of both an earlier run paid for."""
     cost: float | None = None
     """US dollars paid in this run, as far as answers report it; None where none does."""
+    user_cost: float | None = 0.0
+    """US dollars that a simulated user cost; None if the price of a call is unknown."""
     note: str = ""
     """What to know about its cost, or ""."""
     usage: Usage = NO_USAGE

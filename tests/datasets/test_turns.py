@@ -39,10 +39,16 @@ def test_turns_with_roles_are_the_messages_of_a_recorded_conversation():
     assert [message.content for message in sample.messages] == ["Hi", "Hello"]
 
 
+def test_a_number_of_turns_is_metadata():
+    sample = sample_from({"input": "Hi", "turns": 3})
+    assert (sample.turns, sample.metadata) == ((), {"turns": 3})
+    with pytest.raises(DataError, match="turns must be a list of turns, not int: 3"):
+        sample_from({"input": "Hi", "turns": 3}, mapping={"turns": "turns"})
+
+
 @pytest.mark.parametrize(
     ("turns", "message"),
     [
-        ("Hi", "turns must be a list of turns, not str: 'Hi'"),
         ([3], "turns item 1 must be a text or an object with an input, not 3"),
         ([["Hi"]], "turns item 1 must be a text"),
         (["Hi", {"output": "x"}], "turn 2 must have an input"),

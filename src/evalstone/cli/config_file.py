@@ -47,6 +47,7 @@ class RunConfig:
     judge: str | dict[str, Any] = "lexical"
     target: str | dict[str, Any] | None = None
     trials: int = 1
+    user: str | dict[str, Any] | list[str] | None = None
     limit: int | None = None
     map: dict[str, str | list[str]] = field(default_factory=dict[str, str | list[str]])
     out: str | None = None
@@ -123,6 +124,8 @@ def _read(file: Path) -> dict[str, Any]:
             settings[key] = str(file.parent / path)
     if "target" in settings:
         settings["target"] = _target_beside(file, settings["target"])
+    if "user" in settings:
+        settings["user"] = _user_beside(file, settings["user"])
     if isinstance(experiment := settings.get("experiment"), dict):
         _place_experiment(file, settings, cast("dict[str, Any]", experiment))
     if "judge" in settings:
@@ -152,6 +155,18 @@ def _target_beside(file: Path, target: Any) -> Any:
     table = cast("dict[str, Any]", target)
     address = table.get("address")
     return {**table, "address": _beside(file, address)} if isinstance(address, str) else table
+
+
+def _user_beside(file: Path, user: Any) -> Any:
+    if isinstance(user, str):
+        return _beside(file, user)
+    if not isinstance(user, dict):
+        return user
+    table = cast("dict[str, Any]", user)
+    placed = {name: _with_logs_beside(file, table[name]) for name in ("judge",) if name in table}
+    if isinstance(function := table.get("function"), str):
+        placed["function"] = _beside(file, function)
+    return {**table, **placed}
 
 
 def _beside(file: Path, address: str) -> str:

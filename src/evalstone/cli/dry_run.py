@@ -39,7 +39,12 @@ def _estimated(work: Estimate, plan: Plan) -> bool:
     """Say how often the target would be called, and what its judge calls are estimated from; False if they can't be."""
     stored = f" ({work.target_answers:,} answers are in the ledger)" if work.target_answers else ""
     screen = console()
-    screen.print(f"Target calls: {work.target_calls:,}{stored}; what they cost is not known")
+    turns = plan.user is not None or any(len(sample.turns) > 1 for sample in plan.dataset)
+    at_most = "at most " if turns else ""
+    screen.print(f"Target calls: {at_most}{work.target_calls:,}{stored}; what they cost is not known")
+    if plan.user is not None and plan.user.judges:
+        asked = f"{plan.user.judges[0].identity}, who plays the user, is asked before each and once at the end"
+        screen.print(safe(f"{asked}; that is not counted below", 2000))
     if not plan.asked_judges:
         return True
     known = work.samples - work.without_stand_in

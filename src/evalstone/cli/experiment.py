@@ -72,7 +72,7 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
         Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0])
         for name, one in _configs(config, folder)
     ]
-    options.say_code(*(cell.plan.target for cell in cells))
+    options.say_code(*(each for cell in cells for each in (cell.plan.target, cell.plan.user)))
     if dry_run:
         from evalstone.cli.dry_run import show_estimate
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evalstone.results import run as results
     from evalstone.results.summary import ScorerInfo
     from evalstone.targets import Target as Targets
+    from evalstone.targets import User as Users
 
 
 V = TypeVar("V")
@@ -101,6 +102,14 @@ Target = Annotated[
     ),
 ]
 Trials = Annotated[int | None, option("--trials N", "How often the target answers each sample. Default: 1.", min=1)]
+User = Annotated[
+    Value,
+    option(
+        "--user USER",
+        "Who talks to the target in turns: a model such as openai/gpt-5.1, which plays a person with the goal in each "
+        "sample's metadata, or a function such as my_app:user.",
+    ),
+]
 TargetVersion = Annotated[
     Value,
     option("--target-version V", "The target's version, so that later runs use the answers that it gave in this one."),
@@ -284,7 +293,6 @@ def target_settings(
     return {name: value for name, value in given.items() if value is not None}
 
 
-@prints_to_stderr()
 def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -> Any:
     """A target as it was named; the module of `module:function` is imported from the folder, where it isn't installed.
 
@@ -299,29 +307,43 @@ def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -
             "the target's address is empty" if address == "" else f"no target is named, only its {joined(list(table))}"
         )
         raise ConfigError(f"{named}; use --target ADDRESS, or address = … in [target]")
+    _import_beside(address, folder, "target")
+    return table
+
+
+def user_spec(user: Any, folder: str | Path = ".") -> Any:
+    """A user as it was named; the module of `module:function` is imported as that of a target."""
+    address = cast("dict[str, Any]", user).get("function") if isinstance(user, dict) else cast(object, user)
+    if isinstance(address, str):
+        _import_beside(address, folder, "user")
+    return cast(Any, user)
+
+
+@prints_to_stderr()
+def _import_beside(address: str, folder: str | Path, what: str) -> None:
+    """Import the module of `module:function` from a folder, if it is there; what is no such address is left alone."""
     module = address.partition(":")[0].replace(".", "/")
     if any(Path(folder, place).exists() for place in (f"{module}.py", module)) and re.fullmatch(_FUNCTION, address):
         from evalstone.scorers.registry import import_from
 
         try:
             import_from(Path(folder), address.partition(":")[0])
-        except ImportError:  # parse_target says what is wrong
+        except ImportError:  # reading the address says what is wrong
             pass
         except EvalstoneError:
             raise
         except (Exception, SystemExit) as error:
-            raise ConfigError(f"the target {address} can't be imported: {described(error)}") from error
-    return table
+            raise ConfigError(f"the {what} {address} can't be imported: {described(error)}") from error
 
 
 _FUNCTION = r"[^\W\d][\w.]*:[^\W\d][\w.]*"
 
 
-def say_code(*targets: Targets | None) -> None:
-    """Say which files the functions of targets are from, for they were run."""
+def say_code(*owners: Targets | Users | None) -> None:
+    """Say which files the functions of targets and users are from, for they were run."""
     files: dict[str, None] = {}
-    for target in targets:
-        function: Any = getattr(target, "function", None)
+    for owner in owners:
+        function: Any = getattr(owner, "function", None)
         while isinstance(function, functools.partial):
             function = cast("functools.partial[Any]", function).func
         if file := getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None):

@@ -58,6 +58,7 @@ def run(
     ] = None,
     target: options.Target = None,
     trials: options.Trials = None,
+    user: options.User = None,
     target_version: options.TargetVersion = None,
     target_timeout: options.TargetTimeout = None,
     target_concurrency: options.TargetConcurrency = None,
@@ -111,6 +112,7 @@ def run(
         scorers=scorer,
         target=options.target_settings(target, target_version, target_timeout, target_concurrency),
         trials=trials,
+        user=user,
         judge=judge,
         budget=budget,
         no_cache=no_cache,
@@ -136,6 +138,7 @@ def run(
         config,
         scorers=options.scorer_specs(config.scorers, "." if scorer else beside),
         target=options.target_spec(config.target, "." if target else beside),
+        user=options.user_spec(config.user, "." if user else beside),
         judge=options.judge_spec(config.judge, base_url),
     )
     if config.experiment is not None:
@@ -146,7 +149,7 @@ def run(
         from evalstone.cli.dry_run import show_estimate
 
         plan, _ = checked_plan(config, calls_judge=False)
-        options.say_code(plan.target)
+        options.say_code(plan.target, plan.user)
         show_estimate(plan, config)
         return ExitCode.OK
     return _run(config, quiet=quiet, verbose=verbose, as_json=as_json)
@@ -244,7 +247,7 @@ def _run(
     from evalstone.run.plan import scorer_info
 
     plan, thresholds = checked_plan(config, as_json=as_json)
-    options.say_code(plan.target)
+    options.say_code(plan.target, plan.user)
     titles = scorer_titles([scorer_info(one) for one in plan.scorers])
     with interruptible(shuffled=config.gate) as stop:
         gate = watched_gate.watching(plan, thresholds, stop, config) if config.gate else None
@@ -289,6 +292,7 @@ def evaluated(
             judge=plan.judge,
             target=plan.target,
             trials=plan.trials,
+            user=plan.user,
             concurrency=config.concurrency,
             ledger=config.ledger,
             progress=progress,
@@ -320,7 +324,14 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool =
     dataset = evalstone.load(config.data, mapping=config.map)
     if config.limit is not None and config.limit < len(dataset):
         dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
-    plan = plan_for(dataset, config.scorers, judge=config.judge, target=config.target, trials=config.trials)
+    plan = plan_for(
+        dataset,
+        config.scorers,
+        judge=config.judge,
+        target=config.target,
+        trials=config.trials,
+        user=config.user,
+    )
     if config.batch and plan.target is not None:
         raise ConfigError("--batch can't be used with a target; save its answers with --out, then score samples.jsonl")
     if config.wait and not config.batch:

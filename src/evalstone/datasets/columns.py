@@ -93,6 +93,9 @@ UNRECOGNIZED = "no column is recognized"
 MEANINGFUL = frozenset(("group", "weight"))
 """The metadata that intervals take into account."""
 
+GOAL = "goal"
+"""The metadata of a sample for which a simulated user says everything."""
+
 _KNOWN: Mapping[str, tuple[str, int]] = {
     normal(name): (field, rank)
     for field, ranks in FIELD_NAMES.items()
@@ -208,7 +211,7 @@ class Columns:
                 near = nearest(column, columns)
                 hint = f"did you mean {' or '.join(map(named, near))}?" if near else f"columns: {shortlist(columns)}"
                 raise DataError(f"no row has the column {column!r}, mapped to {field}; {hint}")
-        if columns and CONTENT.isdisjoint(self.became.values()):
+        if columns and CONTENT.isdisjoint(self.became.values()) and GOAL not in columns:
             raise DataError(
                 f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference or messages "
                 f"is needed; map a column to a field, for example --map output={named(columns[0])}"

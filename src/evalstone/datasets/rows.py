@@ -104,13 +104,8 @@ class RowReader:
         chosen = self.columns.choose(cells)
         if "state" in chosen and "state" not in self.columns.mapping and not self._is_state(chosen["state"].value):
             self.columns.became.pop(chosen.pop("state").column, None)  # a part of a country, or of an order
-        if "turns" in chosen and _is_recorded(unpacked(chosen["turns"].value)):
-            cell = chosen.pop("turns")  # of a recorded conversation, by whose messages they are
-            if "messages" not in chosen:
-                chosen["messages"] = cell
-                self.columns.became[cell.column] = "messages"
-            else:
-                self.columns.became.pop(cell.column, None)
+        if "turns" in chosen:
+            self._place_turns(chosen)
         texts = {
             field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
             for field in _TEXT_FIELDS
@@ -147,6 +142,19 @@ class RowReader:
             state=self._value("state", chosen, lambda cell: storable(unpacked(cell.value))),
         )
         return _of_trial(sample, cells)
+
+    def _place_turns(self, chosen: dict[str, Cell]) -> None:
+        """Leave turns out that are only their number, and read those with roles as the messages that they are."""
+        cell = chosen["turns"]
+        value = unpacked(cell.value)
+        recorded = isinstance(value, list) and is_conversation(cast("list[Any]", value))
+        if not recorded and (isinstance(value, list) or "turns" in self.columns.mapping):
+            return
+        del chosen["turns"]
+        self.columns.became.pop(cell.column, None)
+        if recorded and "messages" not in chosen:
+            chosen["messages"] = cell
+            self.columns.became[cell.column] = "messages"
 
     def _is_state(self, value: Any) -> bool:
         return isinstance(unpacked(value) if self.cells else value, dict | list)
@@ -258,11 +266,6 @@ def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> tuple[Message
         *_turn(texts["input"], "user"),
         Message(role="assistant", content=answer, tool_calls=[*map(read_call, items)]),
     )
-
-
-def _is_recorded(value: Any) -> bool:
-    """Whether turns are messages with roles, rather than what a user is to say."""
-    return isinstance(value, list) and is_conversation(cast("list[Any]", value))
 
 
 def _turns(value: Any) -> list[Sample]:

@@ -149,8 +149,8 @@ class Run:
 
     @property
     def cost(self) -> float | None:
-        """US dollars paid in this run, for judge calls and, as far as it reports its cost, the target; None when a
-        price is unknown.
+        """US dollars paid in this run, for judge calls, a simulated user and, as far as it reports its cost, the
+        target; None when a price is unknown.
 
         Calls that belong to no record, because the run ended first, are not counted. Where a run ended early and no
         record holds a call of its own, the cost is unknown.
@@ -161,7 +161,7 @@ class Run:
             return self.judge_cost
         if self.records and not (self.target.answers or self.target.failed):
             return None  # it was killed, and nobody has added up the costs of the target
-        return total_cost((self.target.cost or 0.0, self.judge_cost))
+        return total_cost((self.target.cost or 0.0, self.target.user_cost, self.judge_cost))
 
     @property
     def judge_cost(self) -> float | None:
@@ -173,10 +173,11 @@ class Run:
         """What the run cost, in words; that of a target is told apart."""
         if self.target is None or self.cost is None:
             return f"cost {money(self.cost)}"
-        if self.target.cost is None:
+        parts = {"target": self.target.cost, "user": self.target.user_cost or None, "judge": self.judge_cost}
+        known = [f"{name} {money(cost)}" for name, cost in parts.items() if cost is not None]
+        if len(known) == 1:
             return f"judge cost {money(self.judge_cost)}"
-        parts = f"target {money(self.target.cost)}, judge {money(self.judge_cost)}"
-        return f"cost {money(self.cost)} ({parts})"
+        return f"cost {money(self.cost)} ({', '.join(known)})"
 
     @property
     def failed(self) -> int:
@@ -323,7 +324,8 @@ class Run:
         if self.target is None:
             return f"{samples} · {judge}"
         trials = f" × {self.trials:,} trials" if self.trials > 1 else ""
-        return f"{samples}{trials} · target {self.target.identity} · {judge}"
+        user = f" · user {self.target.user}" if self.target.user else ""
+        return f"{samples}{trials} · target {self.target.identity}{user} · {judge}"
 
     @property
     def calls(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
-from evalstone._core.display import count, money
+from evalstone._core.display import count
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import (
@@ -220,6 +220,7 @@ class Answers:
             failed=self._failed,
             cached=self._cached,
             cost=self._cost,
+            user_cost=self._user_cost,
             note=self._note(),
             usage=self._usage,
             seconds={
@@ -233,16 +234,11 @@ class Answers:
 
     def _note(self) -> str:
         """What a reader of the costs has to know."""
-        notes: list[str] = []
         if self._unpriced and self._cost is not None:
-            notes.append(f"the target reports no cost of {count(self._unpriced, 'answer')}")
-        elif self._unpriced and self._budget is not None:
-            notes.append("the target reports no cost; the budget covers the judge calls alone")
-        if self._user_cost is None:
-            notes.append("what the simulated user cost is not known")
-        elif self._user_cost:
-            notes.append(f"{money(self._user_cost)} more for the simulated user")
-        return "; ".join(notes)
+            return f"the target reports no cost of {count(self._unpriced, 'answer')}"
+        if self._unpriced and self._budget is not None:
+            return "the target reports no cost; the budget covers the judge calls alone"
+        return ""
 
     def _key(self, sample: Sample) -> Key:
         return answer_key(sample, self.target.inputs, self._scope, "" if self.user is None else self.user.identity)

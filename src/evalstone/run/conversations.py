@@ -81,7 +81,7 @@ class Conversation:
 
     def __post_init__(self) -> None:
         self._recording = Recording(self.session)
-        given = conversation(self.sample) if not self.sample.turns else tuple(self.sample.messages)
+        given = _before(self.sample) if self.sample.turns else conversation(self.sample)
         self._opening = given[-1].content if not self.sample.turns and is_open(self.sample) else None
         self.messages.extend(given if self._opening is None else given[:-1])
 
@@ -196,6 +196,13 @@ def _outcome(error: Exception) -> Failed | Skipped:
     return Failed(f"{USER_FAILED}{error}") if isinstance(error, EvalstoneError) else failed(error, USER_FAILED)
 
 
+def _before(sample: Sample) -> tuple[Message, ...]:
+    """The messages before the turns of a sample. Those of a recorded conversation hold the turns as well."""
+    recorded = tuple(message for turn in sample.turns for message in turn.messages)
+    messages = tuple(sample.messages)
+    return messages[: -len(recorded)] if recorded and messages[-len(recorded) :] == recorded else messages
+
+
 def _asked(sample: Sample, turn: Sample, before: Sequence[Message]) -> Sample:
     return replace(
         sample,
@@ -203,7 +210,7 @@ def _asked(sample: Sample, turn: Sample, before: Sequence[Message]) -> Sample:
         messages=(*before, Message(role="user", content=turn.input or "")),
         context=sample.context if turn.context is None else turn.context,
         instructions=sample.instructions if turn.instructions is None else turn.instructions,
-        metadata={**sample.metadata, **turn.metadata},
+        metadata={**sample.metadata, **{name: value for name, value in turn.metadata.items() if name != "target"}},
         turns=(),
     )
 

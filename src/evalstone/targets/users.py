@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, TypeVar, cast
 
@@ -124,7 +124,7 @@ class FunctionUser(User):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not callable(self.function) or inspect.isclass(self.function):
+        if inspect.isclass(self.function):
             raise ConfigError(f"the user must be a function, not {excerpt(self.function)}")
         for parameter in inspect.signature(self.function).parameters.values():
             if parameter.name not in PARAMETERS and parameter.default is parameter.empty:
@@ -267,8 +267,10 @@ def parse_user(spec: object) -> User:
             return _built({str(name): value for name, value in cast("Mapping[Any, Any]", spec).items()})
         case list() | tuple():
             return ScriptedUser(script=cast("list[str]", spec))
+        case _ if callable(spec):
+            return FunctionUser(function=spec)
         case _:
-            return FunctionUser(function=cast("Callable[..., Awaitable[str | None] | str | None]", spec))
+            raise ConfigError(f"a user is a list of messages, a function, a judge or a table, not {excerpt(spec)}")
 
 
 def _built(settings: dict[str, Any]) -> User:

@@ -1,0 +1,515 @@
+"""Conversations: turns of a sample or of a user, held by a target, kept turn by turn, scored as one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import ConfigError, Failed, Run, Sample, ScriptedJudge, Skipped, StopSignal, evaluate, read_run, scorer
+from evalstone.judges.base import Judge
+from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.results.files import write_run
+from evalstone.targets import Answer, FunctionTarget, SimulatedUser
+from evalstone.types import Message, Usage
+
+PROJECT = Path(__file__).parents[2]
+
+
+@scorer
+def said(*, messages: Sequence[Message]) -> bool:
+    """1 for any conversation that was held."""
+    return bool(messages)
+
+
+@scorer
+def counted(*, turns: Sequence[Sample]) -> float:
+    return len(turns) / 10
+
+
+def cases(number: int = 1, turns: int = 3) -> list[dict[str, Any]]:
+    return [{"id": f"c{n}", "turns": [f"{n}.{turn}" for turn in range(1, turns + 1)]} for n in range(number)]
+
+
+def echo(*, input: str, messages: Sequence[Message]) -> Answer:
+    return Answer(output=f"{len(messages)}: {input}", cost=0.5, usage=Usage(input=1), context=[f"on {input}"])
+
+
+def spoken(sample: Sample) -> list[str]:
+    return [f"{message.role[0]} {message.content}" for message in sample.messages]
+
+
+def of(run: Run) -> list[Sample]:
+    assert run.dataset is not None
+    return list(run.dataset)
+
+
+def test_the_turns_of_a_sample_share_a_thread_and_their_answers_are_one():
+    threads: list[str] = []
+
+    def agent(*, input: str, messages: Sequence[Message], thread: str) -> Answer:
+        threads.append(thread)
+        return echo(input=input, messages=messages)
+
+    data = [
+        {"id": "c", "turns": ["Hi", {"input": "Bye", "reference": "3: Bye"}], "reference": "3: Bye"},
+        {"input": "x"},
+    ]
+    run = evaluate(data, ["exact_match", counted], target=agent, trials=2, ledger=None)
+    first, second, alone, _ = of(run)
+    assert (first.trial, second.trial) == (1, 2)
+    assert spoken(first) == ["u Hi", "a 1: Hi", "u Bye", "a 3: Bye"]
+    assert (first.input, first.output, first.context) == ("Hi", "3: Bye", ("on Hi", "on Bye"))
+    call = first.metadata["target"]
+    assert (call["cost"], call["usage"]["input"], call["trace"]) == (1.0, 2, {"ended": "script"})
+    assert [(turn.id, turn.output, turn.reference, turn.context) for turn in first.turns] == [
+        ("1", "1: Hi", None, ("on Hi",)),
+        ("2", "3: Bye", "3: Bye", ("on Bye",)),
+    ]
+    assert spoken(first.turns[1]) == ["u Bye", "a 3: Bye"]
+    assert first.turns[1].metadata["target"]["cost"] == 0.5
+    assert (alone.turns, alone.output) == ((), "1: x")
+    assert sorted(Counter(threads).values()) == [1, 1, 2, 2]
+    assert run["exact_match"].mean == 1
+    assert [record.value for record in run if record.scorer.startswith("counted")] == [0.2, 0.2, None, None]
+    assert run.target is not None
+    assert (run.target.answers, run.target.cost, run.target.usage.input) == (4, 3.0, 6)
+
+
+def test_a_turn_has_its_own_context_instructions_and_metadata():
+    seen: list[Any] = []
+
+    def agent(*, messages: Any, context: Any = None, instructions: Any = None, metadata: Any = None) -> str:
+        seen.append((context, instructions, metadata))
+        return "ok"
+
+    turns = ["Hi", {"input": "Bye", "context": ["own"], "instructions": "Shout.", "metadata": {"lang": "en"}}]
+    evaluate(
+        [{"turns": turns, "context": ["all"], "metadata": {"lang": "de", "a": 1}}], said, target=agent, ledger=None
+    )
+    assert seen == [(("all",), None, {"lang": "de", "a": 1}), (("own",), "Shout.", {"lang": "en", "a": 1})]
+
+
+def text(input: str, messages: Sequence[Message]) -> Any:
+    return f"{input}!"
+
+
+def reply_alone(input: str, messages: Sequence[Message]) -> Any:
+    return {"messages": [{"role": "assistant", "content": f"{input}!"}]}
+
+
+def everything(input: str, messages: Sequence[Message]) -> Any:
+    before = [{"role": message.role, "content": message.content} for message in messages]
+    return {"messages": [*before, {"role": "assistant", "content": f"{input}!"}]}
+
+
+def last_exchange(input: str, messages: Sequence[Message]) -> Any:
+    return {"messages": [{"role": "user", "content": input}, {"role": "assistant", "content": f"{input}!"}]}
+
+
+@pytest.mark.parametrize("reply", [text, reply_alone, everything, last_exchange])
+def test_whatever_part_of_the_conversation_a_target_returns_each_message_is_there_once(reply: Callable[..., Any]):
+    def agent(*, input: str, messages: Sequence[Message]) -> Any:
+        return reply(input, messages)
+
+    (sample,) = of(evaluate([{"turns": ["a", "a", "b"]}], said, target=agent, ledger=None))
+    assert spoken(sample) == ["u a", "a a!", "u a", "a a!", "u b", "a b!"]
+    assert [spoken(turn) for turn in sample.turns] == [["u a", "a a!"], ["u a", "a a!"], ["u b", "a b!"]]
+
+
+def test_a_turn_that_fails_fails_the_conversation_and_names_itself():
+    asked: list[str] = []
+
+    def agent(*, input: str, messages: Any) -> Any:
+        asked.append(input)
+        return " " if input == "b" else "ok"
+
+    run = evaluate([{"turns": ["a", "b", "c"]}, {"turns": ["a"]}], said, target=agent, ledger=None)
+    failed, fine = (record.outcome for record in run)
+    assert isinstance(failed, Failed)
+    assert failed.error == "the target failed: turn 2: the target's answer is blank"
+    assert not isinstance(fine, Failed)
+    assert sorted(asked) == ["a", "a", "b"]
+    assert run.target is not None
+    assert (run.target.answers, run.target.failed) == (1, 1)
+
+
+def test_prepare_and_finish_stand_around_the_whole_conversation():
+    log: list[str] = []
+
+    def prepare(sample: Sample) -> None:
+        log.append("prepare")
+        sample.metadata["basket"].append("empty")  # pyright: ignore[reportIndexIssue]
+
+    def agent(*, input: str, messages: Any, metadata: Any) -> str:
+        log.append(f"{input} {metadata['basket']}")
+        metadata["basket"].append(input)
+        return "ok"
+
+    def finish(sample: Sample) -> Any:
+        log.append("finish")
+        return sample.metadata["basket"]
+
+    target = FunctionTarget(function=agent, prepare=prepare, finish=finish)
+    run = evaluate([{"turns": ["a", "b"], "metadata": {"basket": []}}], said, target=target, trials=2, ledger=None)
+    for sample in of(run):
+        assert sample.state == ["empty", "a", "b"]
+        assert sample.metadata["basket"] == []
+    assert Counter(log) == {"prepare": 2, "finish": 2, "a ['empty']": 2, "b ['empty', 'a']": 2}
+
+
+@pytest.mark.parametrize("where", ["prepare", "finish"])
+def test_what_fails_around_a_conversation_fails_it(where: str):
+    def broken(sample: Sample) -> None:
+        raise ValueError("no table")
+
+    target = replace(FunctionTarget(function=echo), **{where: broken})
+    run = evaluate(cases(), said, target=target, ledger=None)
+    (outcome,) = (record.outcome for record in run)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("the target failed: ValueError: no table (test_conversations.py, line ")
+
+
+def test_a_target_that_cannot_follow_a_conversation_is_refused():
+    def agent(*, input: str) -> str:
+        return input
+
+    with pytest.raises(ConfigError, match="can't follow a conversation: it is given neither messages nor thread"):
+        evaluate(cases(), said, target=agent, ledger=None)
+    with pytest.raises(ConfigError, match="can't follow a conversation"):
+        evaluate([{"input": "a"}], said, target=agent, user=["b"], ledger=None)
+    assert evaluate(cases(turns=1), said, target=agent, ledger=None)["said"].mean == 1
+
+
+def stopping(agent: Callable[..., Any], at: str, stop: StopSignal, asked: list[tuple[str, str]]) -> Callable[..., Any]:
+    def stops(*, input: str, messages: Sequence[Message], thread: str = "") -> Any:
+        asked.append((input, thread))
+        if input == at:
+            stop.request("enough")
+        return agent(input=input, messages=messages)
+
+    return stops
+
+
+def test_an_interrupted_conversation_goes_on_at_the_turn_where_it_was(tmp_path: Path):
+    url, asked = f"sqlite:///{tmp_path}/l.db", list[str]()
+    stop = StopSignal()
+
+    def agent(*, input: str, messages: Sequence[Message]) -> Answer:
+        asked.append(input)
+        if input == "0.2":
+            stop.request("enough")
+        return echo(input=input, messages=messages)
+
+    target = FunctionTarget(function=agent, label="agent")
+    evaluate(cases(), said, target=target, ledger=url, stop=stop, budget=10)
+    assert asked == ["0.1", "0.2"]
+    run = evaluate(cases(), said, target=target, ledger=url, budget=10)
+    assert asked == ["0.1", "0.2", "0.3"]
+    assert spoken(of(run)[0]) == ["u 0.1", "a 1: 0.1", "u 0.2", "a 3: 0.2", "u 0.3", "a 5: 0.3"]
+    assert run.target is not None
+    assert (run.target.cost, run.target.cached) == (1.5, 0)
+    evaluate(cases(), said, target=target, ledger=url)
+    assert len(asked) == 6
+
+
+def test_an_interrupted_conversation_with_a_target_that_keeps_threads_begins_again(tmp_path: Path):
+    url, asked = f"sqlite:///{tmp_path}/l.db", list[tuple[str, str]]()
+    stop = StopSignal()
+
+    def agent(*, input: str, thread: str) -> str:
+        asked.append((input, thread))
+        if input == "0.2":
+            stop.request("enough")
+        return "ok"
+
+    target = FunctionTarget(function=agent, label="agent")
+    evaluate(cases(), said, target=target, ledger=url, stop=stop)
+    first = {thread for _, thread in asked}
+    asked.clear()
+    run = evaluate(cases(), said, target=target, ledger=url)
+    assert [input for input, _ in asked] == ["0.1", "0.2", "0.3"]
+    assert len({thread for _, thread in asked}) == 1
+    assert first.isdisjoint(thread for _, thread in asked)
+    assert run["said"].mean == 1
+
+
+def test_a_version_lets_later_runs_use_the_conversations(tmp_path: Path):
+    url, asked = f"sqlite:///{tmp_path}/l.db", list[str]()
+
+    def agent(*, input: str, messages: Sequence[Message]) -> Answer:
+        asked.append(input)
+        return echo(input=input, messages=messages)
+
+    target = FunctionTarget(function=agent, label="agent", version="1")
+    first = evaluate(cases(), said, target=target, ledger=url)
+    second = evaluate(cases(), [said, counted], target=target, ledger=url)
+    assert asked == ["0.1", "0.2", "0.3"]
+    assert [spoken(sample) for sample in of(first)] == [spoken(sample) for sample in of(second)]
+    assert second.target is not None
+    assert (second.target.cost, second.target.cached) == (0, 1)
+    changed = [{"id": "c0", "turns": ["0.1", "0.2", "new"]}]
+    evaluate(changed, said, target=target, ledger=url)
+    assert asked[3:] == ["new"]
+
+
+def test_a_recorded_conversation_is_held_anew():
+    history = [{"role": "system", "content": "Be kind."}]
+    run = evaluate([{"turns": ["a", "b"], "messages": history}], said, target=echo, ledger=None)
+    again = evaluate(of(run), said, target=echo, ledger=None)
+    assert spoken(of(run)[0]) == ["s Be kind.", "u a", "a 2: a", "u b", "a 4: b"]
+    assert [spoken(sample) for sample in of(again)] == [spoken(sample) for sample in of(run)]
+
+
+def run_it(url: str) -> Run:
+    def agent(*, input: str, messages: Sequence[Message], trial: int) -> Answer:
+        with Path("calls").open("ab", buffering=0) as file:
+            file.write(f"{input}|{trial}\n".encode())
+        time.sleep(0.002)
+        if input.endswith("7.2"):
+            raise ValueError("no")
+        return Answer(output=f"{len(messages)}: {input}", cost=0.5)
+
+    target = FunctionTarget(function=agent, label="agent")
+    return evaluate(cases(30), [said, counted], target=target, trials=2, ledger=url, progress=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+def test_killed_in_the_middle_it_ends_as_if_it_had_not_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "whole").mkdir()
+    monkeypatch.chdir(tmp_path / "whole")
+    whole = run_it(f"sqlite:///{tmp_path}/whole.db")
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/killed.db"
+    code = f"from tests.run.test_conversations import run_it; run_it({url!r})"
+    process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(PROJECT)})
+    try:
+        deadline = time.monotonic() + 60
+        while not Path("calls").exists() or len(Path("calls").read_text().splitlines()) < 80:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    run = run_it(url)
+
+    def table(run: Run) -> list[Any]:
+        return [(r.sample, r.trial, r.scorer, r.value, getattr(r.outcome, "error", "")) for r in run]
+
+    assert table(run) == table(whole)
+    assert [spoken(sample) for sample in of(run)] == [spoken(sample) for sample in of(whole)]
+    assert [spoken(sample) for sample in of(read_run("last", ledger=url))] == [spoken(sample) for sample in of(whole)]
+    assert run.target is not None
+    assert whole.target is not None
+    assert run.target.cost == whole.target.cost
+    repeated = sum(count - 1 for count in Counter(Path("calls").read_text().splitlines()).values())
+    assert repeated <= 8  # of turns in flight, at most as many as calls at a time
+
+
+def test_recorded_conversations_are_replayed_with_their_turns(tmp_path: Path):
+    run = evaluate(cases(2), said, target=echo, trials=2, ledger=None)
+    write_run(run, tmp_path / "out")
+    again = evaluate(cases(2), [said, counted], target=f"replay:{tmp_path / 'out'}", trials=2, ledger=None)
+    assert [spoken(sample) for sample in of(again)] == [spoken(sample) for sample in of(run)]
+    assert again["counted"].mean == pytest.approx(0.3)
+    with pytest.raises(ConfigError, match="has its conversations already; leave the user out"):
+        evaluate(cases(2), said, target=f"replay:{tmp_path / 'out'}", user=["a"], ledger=None)
+
+
+# Users
+
+
+def test_a_list_of_messages_is_said_after_what_the_sample_begins_with():
+    run = evaluate([{"input": "a"}, {"turns": ["own"]}], said, target=echo, user=["b", "c"], ledger=None)
+    first, second = of(run)
+    assert spoken(first) == ["u a", "a 1: a", "u b", "a 3: b", "u c", "a 5: c"]
+    assert spoken(second) == ["u own", "a 1: own"]
+
+
+def test_a_function_plays_the_user_until_it_returns_none():
+    seen: list[Any] = []
+
+    def user(*, messages: Sequence[Message], turn: int, trial: int, metadata: Any) -> str | None:
+        seen.append((turn, trial, len(messages), metadata["x"]))
+        return f"turn {turn}" if turn < 3 else None
+
+    history = [{"role": "assistant", "content": "Welcome!"}]
+    run = evaluate([{"messages": history, "metadata": {"x": 1}}], said, target=echo, user=user, ledger=None)
+    (sample,) = of(run)
+    assert spoken(sample) == ["a Welcome!", "u turn 1", "a 2: turn 1", "u turn 2", "a 4: turn 2"]
+    assert seen == [(1, 1, 1, 1), (2, 1, 3, 1), (3, 1, 5, 1)]
+    assert sample.metadata["target"]["trace"] == {"ended": "user"}
+    assert run.target is not None
+    assert run.target.user.endswith(":test_a_function_plays_the_user_until_it_returns_none.<locals>.user")
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (lambda: 1 / 0, "the user failed: ZeroDivisionError: division by zero"),
+        (lambda: " ", "must return text, or None at the end, not ' '"),
+        (lambda: 7, "must return text, or None at the end, not 7"),
+        (lambda: None, "the user failed: it has nothing to say to begin with"),
+    ],
+)
+def test_a_user_that_fails_is_not_the_target_failing(reply: Callable[[], Any], error: str, tmp_path: Path):
+    def user(turn: int) -> Any:
+        return reply()
+
+    url = f"sqlite:///{tmp_path}/l.db"
+    run = evaluate([{"messages": [{"role": "assistant", "content": "Hi"}]}], said, target=echo, user=user, ledger=url)
+    (outcome,) = (record.outcome for record in run)
+    assert isinstance(outcome, Failed)
+    assert error in outcome.error
+    assert outcome.error.startswith("the user failed: ")
+
+
+def test_a_conversation_ends_after_the_most_turns():
+    def user(turn: int) -> str:
+        return f"turn {turn}"
+
+    run = evaluate([{"input": "a"}], said, target=echo, user={"function": user, "max_turns": 3}, ledger=None)
+    (sample,) = of(run)
+    assert [turn.input for turn in sample.turns] == ["a", "turn 2", "turn 3"]
+    assert sample.metadata["target"]["trace"] == {"ended": "max_turns"}
+
+
+PART = {"goal": "Cancel order 12.", "persona": "Curt.", "facts": {"order": 12}}
+
+
+def person(left: bool = False) -> ScriptedJudge:
+    def reply(question: Question[Any]) -> Any:
+        if question.kind == "say_next":
+            said = len([line for line in question.inputs()["conversation"] if line.startswith("Person")])
+            return {"finished": said == 2, "message": "" if said == 2 else f"say {said}"}
+        messages = question.inputs()["messages"]
+        verdicts = {str(n): {"reason": "It says so.", "in_character": not left} for n in range(1, len(messages) + 1)}
+        return {"verdicts": verdicts}
+
+    return ScriptedJudge(reply)
+
+
+def test_a_judge_plays_a_person_who_knows_only_their_part():
+    judge = person()
+    run = evaluate([PART], said, target=echo, user=SimulatedUser(judge=judge), ledger=None)
+    (sample,) = of(run)
+    assert spoken(sample) == ["u say 0", "a 1: say 0", "u say 1", "a 3: say 1"]
+    *_, last, check = judge.asked
+    assert [question.kind for question in judge.asked] == ["say_next"] * 3 + ["check_user"]
+    assert last.inputs() == {
+        "goal": "Cancel order 12.",
+        "persona": "Curt.",
+        "facts": ("order: 12",),
+        "conversation": ("Person: say 0", "Assistant: 1: say 0", "Person: say 1", "Assistant: 3: say 1"),
+    }
+    assert check.inputs()["messages"] == ("say 0", "say 1")
+    assert run["said"].mean == 1
+
+
+def test_a_person_who_leaves_their_part_makes_the_trial_skipped(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/l.db"
+    run = evaluate([PART], said, target=echo, user=SimulatedUser(judge=person(left=True)), ledger=url)
+    expected = Skipped("the simulated user left its part with 'say 0': It says so.")
+    assert [record.outcome for record in run] == [expected]
+    assert len(of(run)[0].turns) == 2
+    assert of(read_run("last", ledger=url))[0].turns == of(run)[0].turns
+    unchecked = SimulatedUser(judge=person(left=True), check=False)
+    assert evaluate([PART], said, target=echo, user=unchecked, ledger=None)["said"].mean == 1
+
+
+def test_what_the_dataset_says_first_is_not_checked():
+    judge = person()
+    evaluate([{"input": "Hello", **PART}], said, target=echo, user=SimulatedUser(judge=judge), ledger=None)
+    assert judge.asked[-1].inputs()["messages"] == ("say 1",)
+
+
+def test_a_sample_without_a_goal_is_skipped_and_a_dataset_without_one_refused():
+    user = SimulatedUser(judge=person())
+    run = evaluate([PART, {"input": "a"}], said, target=echo, user=user, ledger=None)
+    assert list(run)[1].outcome == Skipped("the simulated user needs a goal, which the sample's metadata lacks")
+    with pytest.raises(ConfigError, match="the simulated user needs a goal"):
+        evaluate([{"input": "a"}], said, target=echo, user=user, ledger=None)
+    for part, message in (
+        ({"goal": 3}, "goal in the metadata must be text, not 3"),
+        ({"goal": "g", "facts": 3}, "facts"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            evaluate([part], said, target=echo, user=user, ledger=None)
+
+
+def test_a_judge_that_does_not_answer_is_not_the_target_failing(tmp_path: Path):
+    judge = ScriptedJudge({"say_next": ["Hm.", "Hm.", "Hm.", "Hm."]})
+    run = evaluate([PART], said, target=echo, user=SimulatedUser(judge=judge), ledger=None)
+    (outcome,) = (record.outcome for record in run)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("the user failed: ")
+    assert outcome.reply == "Hm."
+
+
+class Priced(Judge):
+    """Plays a person at a price."""
+
+    def __init__(self) -> None:
+        self.played = person()
+        self.repeats: list[int] = []
+
+    @property
+    def identity(self) -> str:
+        return "priced"
+
+    def price(self, usage: Usage) -> float | None:
+        return 0.25
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+        self.repeats.append(repeat)
+        await asyncio.sleep(0)
+        return replace(await self.played.answer(question), judge="priced", cost=0.25, reply=None)
+
+
+def test_trials_are_played_anew_and_the_budget_covers_target_user_and_judges():
+    judge = Priced()
+    user = SimulatedUser(judge=judge)
+    run = evaluate([PART], said, target=echo, trials=2, user=user, ledger=None, budget=100)
+    assert Counter(judge.repeats) == {0: 4, 1: 4}
+    assert run.target is not None
+    assert (run.target.cost, run.target.user_cost) == (2.0, 2.0)
+    assert run.cost == 4.0
+    assert run.cost_text == "cost $4.00 (target $2.00, user $2.00, judge $0.00)"
+    short = evaluate([PART], said, target=echo, trials=2, user=user, ledger=None, budget=1.5)
+    assert "does not fit into what is left of the budget" in short.stop_reason
+    assert not list(short)
+
+
+REFUSED: list[tuple[Any, str]] = [
+    ("lexical", "the lexical judge can't play a user"),
+    ({"judge": "openai/gpt-5.1", "max_turns": 0}, "max_turns"),
+    ({"judge": "openai/gpt-5.1", "turns": 3}, "the user has an unknown setting 'turns'"),
+    ({"max_turns": 3}, "a user's table needs one of judge, function and script"),
+    ({"script": ["a"], "max_turns": 3}, "a script has as many turns as messages"),
+    ({"script": ["a"], "check": True}, "check is a setting of a user that a judge plays"),
+    ([], "the user's script is empty"),
+    (["a", " "], "message 2 of the user's script must be text"),
+    (eval("lambda msgs: 1"), "unknown parameter 'msgs'; known: input, messages,"),
+    ("no_such_module:user", "there is no module no_such_module, which the user no_such_module:user names"),
+    (7, "a user is a list of messages, a function, a judge or a table, not 7"),
+]
+
+
+@pytest.mark.parametrize(("user", "message"), REFUSED)
+def test_users_that_cannot_be_are_refused_before_anything_is_asked(user: Any, message: str):
+    with pytest.raises(ConfigError) as caught:
+        evaluate([{"input": "a", **PART}], said, target=echo, user=user, ledger=None)
+    assert message in str(caught.value)
+    with pytest.raises(ConfigError, match="a user talks to a target"):
+        evaluate([{"output": "a"}], said, user=["b"], ledger=None)
