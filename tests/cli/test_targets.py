@@ -241,3 +241,56 @@ def test_a_call_that_ends_the_process_is_a_failure(evalstone: Evalstone, tmp_pat
     done = evalstone("run", "two.jsonl", "--target", "quitter:agent", "--scorer", "contains(expected=a)", "-q")
     assert done.returncode == 3
     assert "raised SystemExit: 0 (quitter.py, line 3)" in done.stdout
+
+
+TALK = """\
+def agent(*, messages):
+    return f"right {len(messages)}"
+
+def user(*, turn):
+    return "more" if turn < 3 else None
+"""
+
+
+def test_a_user_talks_to_a_target_in_turns(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    (tmp_path / f"{app}_talk.py").write_text(TALK)
+    (tmp_path / "d.jsonl").write_text('{"id": "a", "turns": ["Hi", "Bye", "Well?"]}\n{"id": "b", "input": "Hello"}\n')
+    user = ("--target", f"{app}_talk:agent", "--user", f"{app}_talk:user")
+    done = evalstone("run", "d.jsonl", *user, *RIGHT, "-o", "out", "-q")
+    assert done.returncode == 0, done.stderr
+    assert f"target {app}_talk:agent · user {app}_talk:user" in " ".join(done.stdout.split())
+    rows = [json.loads(line) for line in (tmp_path / "out" / "samples.jsonl").read_text().splitlines()]
+    assert [[turn["output"] for turn in row["turns"]] for row in rows] == [
+        ["right 1", "right 3", "right 5"],
+        ["right 1", "right 3"],
+    ]
+    again = evalstone("run", "out/samples.jsonl", "--target", f"{app}_talk:agent", *RIGHT, "-o", "again", "-q")
+    assert again.returncode == 0, again.stderr
+    dry = evalstone("run", "d.jsonl", *user, *RIGHT, "--dry-run")
+    assert "Target calls: at most 13; " in dry.stdout
+    played = evalstone("run", "d.jsonl", *user[:2], "--user", "openai/gpt-5.1", *RIGHT, "--dry-run")
+    assert "Target calls: at most 3; " in played.stdout  # the other sample has no goal
+    (tmp_path / "d.jsonl").write_text('{"id": "a", "goal": "Get it right."}\n')
+    played = evalstone("run", "d.jsonl", *user[:2], "--user", "openai/gpt-5.1", *RIGHT, "--dry-run")
+    assert "openai/gpt-5.1, who plays the user, is asked before each and once at the end" in played.stdout
+
+
+def test_a_file_names_a_user_beside_it(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    folder = tmp_path / "sub"
+    folder.mkdir()
+    (folder / f"{app}_talk.py").write_text(TALK)
+    (folder / "d.jsonl").write_text('{"id": "b", "input": "Hello"}\n')
+    lines = f'data = "d.jsonl"\nscorers = ["contains(expected=right)"]\ntarget = "{app}_talk:agent"\n'
+    users = {
+        f'user = "{app}_talk.py:user"': 2,
+        f'[user]\nfunction = "{app}_talk:user"\nmax_turns = 1': 1,
+        'user = ["a", "b", "c"]': 4,
+    }
+    for user, turns in users.items():
+        (folder / "run.toml").write_text(lines + user + "\n")
+        done = evalstone("run", "sub/run.toml", "-o", "out", "-q")
+        assert done.returncode == 0, done.stderr
+        row = json.loads((tmp_path / "out" / "samples.jsonl").read_text())
+        assert len(row["turns"]) == turns
+    (folder / "run.toml").write_text(lines + "user = 3\n")
+    assert "user should be" in evalstone("run", "sub/run.toml", "-q").stderr

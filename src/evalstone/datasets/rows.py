@@ -152,7 +152,7 @@ class RowReader:
             return
         del chosen["turns"]
         self.columns.became.pop(cell.column, None)
-        if recorded and "messages" not in chosen:
+        if recorded and "messages" not in (*chosen, *self.columns.mapping):
             chosen["messages"] = cell
             self.columns.became[cell.column] = "messages"
 
