@@ -606,14 +606,14 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a score at a threshold doesn't reach it",
-        "src/evalstone/types.py",
+        "src/evalstone/types/records.py",
         "return missing <= TOLERANCE * scale",
         "return missing < -TOLERANCE * scale",
         ("tests/stats/test_thresholds.py",),
     ),
     Mutant(
         "a score that misses a threshold by rounding doesn't reach it",
-        "src/evalstone/types.py",
+        "src/evalstone/types/records.py",
         "return missing <= TOLERANCE * scale",
         "return missing <= 0",
         ("tests/stats/test_thresholds.py",),

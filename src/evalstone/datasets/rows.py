@@ -270,7 +270,7 @@ def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> tuple[Message
 
 def _turns(value: Any) -> list[Sample]:
     """Turns from a list of texts or rows."""
-    items = unpacked(value)
+    items: object = unpacked(value)
     if not isinstance(items, list):
         raise DataError(f"must be a list of turns, not {type(items).__name__}: {excerpt(items)}")
     turns: list[Sample] = []

@@ -19,12 +19,12 @@ from typing import Any
 from evalstone._core.files import file_values, private
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.redaction import redacted
+from evalstone._core.validation import read_data
 from evalstone.datasets.writing import json_line
 from evalstone.errors import DataError
 from evalstone.results.gate import CHECKS, GateCriteria
 from evalstone.results.human_labels import Labels
 from evalstone.results.run import Run
-from evalstone.types import read_data
 
 LOOKS = "gates.jsonl"
 

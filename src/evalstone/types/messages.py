@@ -1,0 +1,80 @@
+"""Messages of a conversation, with their tool calls and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from evalstone._core.display import excerpt
+from evalstone.errors import ConfigError
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+FIELD_ROLES: Mapping[str, Role] = {"input": "user", "output": "assistant", "instructions": "system"}
+"""Whose messages have the text of a sample field."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """A tool call of an agent, with its result."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    result: Any = None
+    id: str = ""
+    state: Literal["result", "call", "error", "partial"] = "result"
+    """"result": the call returned; "call": it has no result; "error": it failed; "partial": its arguments are
+    incomplete, so it was never executed."""
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The tokens of one message or answer, retries after malformed replies included."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    """The part of `input` that the provider read from its prompt cache."""
+    requests: int = 0
+    """The number of replies."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            self.requests + other.requests,
+        )
+
+
+NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """One message of a conversation, with the tool calls in it.
+
+    Raises:
+        ConfigError: The role is unknown, or the content is not text.
+    """
+
+    role: Role
+    content: str = ""
+    tool_calls: Sequence[ToolCall] = ()
+    reasoning: str | None = None
+    attachments: Sequence[str] = ()
+    """What the message contains beside its text and is not part of it: "image", "audio", "video", "file"."""
+    usage: Usage | None = None
+    """The tokens of the message, if its source says so."""
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise ConfigError(f"message role must be one of {', '.join(ROLES)}, not {self.role!r}")
+        if not isinstance(self.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"message content must be text, not {type(self.content).__name__}: {excerpt(self.content)}"
+            )
+        object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
+        object.__setattr__(self, "attachments", tuple(self.attachments))

@@ -1,0 +1,267 @@
+"""Outcomes, the judge calls behind them, and records, which hold both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from evalstone._core.display import excerpt
+from evalstone._core.json import to_jsonable
+from evalstone._core.validation import read_data
+from evalstone.errors import ConfigError, DataError, OutcomeError
+from evalstone.types.messages import NO_USAGE, Usage
+from evalstone.types.samples import case_key, check_weight
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score. Whether higher or lower is better depends on the scorer.
+
+    Raises:
+        OutcomeError: The value is NaN, infinite or outside [0, scale], so that no such number ever reaches a mean; or
+            the reason is not text.
+    """
+
+    value: float
+    """Between 0 and `scale`."""
+    scale: float = 1.0
+    """The highest possible value."""
+    reason: str = ""
+    """An explanation for people, as a sentence."""
+    evidence: Any = ()
+    """The explanation as data, such as claims with their verdicts. A record has it as JSON data: dataclasses and
+    pydantic models as objects, tuples as lists, sets as sorted lists, anything else as its text."""
+
+    def __post_init__(self) -> None:
+        value = cast(object, self.value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise OutcomeError(f"a score must be a number, not {type(value).__name__}: {excerpt(value)}")
+        if not -math.inf < self.value < math.inf:
+            raise OutcomeError(f"a score must be finite, not {self.value}")
+        if not 0 < self.scale < math.inf:
+            raise OutcomeError(f"a score's scale must be a positive number, not {self.scale}")
+        if not 0 <= self.value <= self.scale:
+            raise OutcomeError(f"a score must be in [0, {self.scale:g}], not {self.value}")
+        _check_reason(self.reason)
+
+    @property
+    def fraction(self) -> float:
+        """The value divided by the scale."""
+        return self.value / self.scale
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """The score is undefined for this sample. It is in no mean.
+
+    Raises:
+        OutcomeError: The reason is not text.
+    """
+
+    reason: str
+    """Why, without a period at the end: reports put words before it."""
+
+    def __post_init__(self) -> None:
+        _check_reason(self.reason)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An error. It is in no mean."""
+
+    error: str
+    reply: str | None = None
+    """The judge's raw reply, if there was one."""
+    exception: str | None = field(default=None, compare=False)
+    """The type of the exception that a scorer's own code raised, such as KeyError."""
+    traceback: str | None = field(default=None, compare=False)
+    """Its traceback, from the scorer's code on."""
+
+
+Outcome: TypeAlias = Score | Skipped | Failed
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeCall:
+    """One question to a judge, with its answer."""
+
+    question: str
+    """The kind of the question."""
+    fingerprint: str
+    """A hash of the question."""
+    judge: str
+    """The identity of the judge."""
+    answer: Any
+    usage: Usage = NO_USAGE
+    cost: float | None = 0.0
+    """US dollars; 0 for a cached answer, None if the price is unknown."""
+    seconds: float = 0.0
+    confidence: float | None = None
+    cached: bool = False
+    """Whether the answer came from the ledger or from an equal question of this run, so that it cost nothing."""
+    reply: str | None = None
+    """The judge's raw reply."""
+    alternatives: Mapping[str, float] | None = None
+    """The probability of each possible verdict, if the provider returned it."""
+    refused_settings: tuple[str, ...] = ()
+    """The judge's settings that its endpoint refused, so that this answer was given without them."""
+    repeat_index: int = 0
+    """Which of several answers to the same question this is, from 0."""
+    members: tuple[JudgeCall, ...] = ()
+    """The calls of a composite judge's members; their usage and cost are included in this call's."""
+    detail: Mapping[str, Any] | None = None
+    """How a composite judge combined the answers, or what is special about a model's: the `temperature` and `seed` of
+    a correction that started afresh, a `doubt` about its form, or why there is none (`error`)."""
+
+    def leaves(self) -> Iterator[JudgeCall]:
+        """The calls that a single judge answered: this one, or those of the members."""
+        if not self.members:
+            yield self
+        for member in self.members:
+            yield from member.leaves()
+
+
+def total_cost(costs: Any) -> float | None:
+    """The sum of costs in US dollars; None if any of them is unknown."""
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
+TOLERANCE = 1e-9
+"""The share of the scale by which a score may miss a threshold and still reach it."""
+
+
+def reaches(value: float, threshold: float, scale: float = 1.0, *, lower_is_better: bool = False) -> bool:
+    """Whether a value reaches a threshold: is at least that, or at most where lower is better.
+
+        value >= threshold - 1e-9 · scale,   or value <= threshold + 1e-9 · scale
+
+    A score that misses the threshold by the rounding of floating-point numbers reaches it: 8 · 0.1 adds up to
+    0.7999999999999999, which is 0.8.
+
+    Args:
+        value: The score, label or mean.
+        threshold: In the unit of the value.
+        scale: The upper end of the range of scores.
+        lower_is_better: Whether the value must be at most the threshold.
+    """
+    missing = value - threshold if lower_is_better else threshold - value
+    return missing <= TOLERANCE * scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """The outcome of one scorer on one sample, with the judge calls behind it."""
+
+    sample: str
+    """The sample's id."""
+    scorer: str
+    """The scorer's signature."""
+    outcome: Outcome
+    steps: tuple[JudgeCall, ...] = ()
+    seconds: float = 0.0
+    group: str | None = None
+    """The sample's `group`."""
+    trial: int | None = None
+    """The sample's `trial`."""
+    weight: float | None = None
+    """The sample's `weight`."""
+
+    def __post_init__(self) -> None:
+        if self.weight is not None:
+            check_weight(self.weight)
+
+    @property
+    def key(self) -> str:
+        """The sample's `key`."""
+        return case_key(self.sample, self.trial)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars paid for this record; None if the price of a call is unknown."""
+        return total_cost(step.cost for step in self.steps)
+
+    @property
+    def value(self) -> float | None:
+        """The score's value; None if there is no score."""
+        return self.outcome.value if isinstance(self.outcome, Score) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as a line of `records.jsonl`; docs/results.md describes the format."""
+        outcome = self.outcome
+        return {
+            "format": RECORD_FORMAT,
+            "sample": self.sample,
+            "scorer": self.scorer,
+            "outcome": OUTCOME_NAMES[type(outcome)],
+            "value": outcome.value if isinstance(outcome, Score) else None,
+            "scale": outcome.scale if isinstance(outcome, Score) else None,
+            "reason": outcome.error if isinstance(outcome, Failed) else outcome.reason,
+            "evidence": to_jsonable(outcome.evidence) if isinstance(outcome, Score) else None,
+            "steps": [to_jsonable(step) for step in self.steps],
+            "seconds": self.seconds,
+            "cost": self.cost,
+            "error": _error(outcome) if isinstance(outcome, Failed) else None,
+            **({} if self.group is None else {"group": self.group}),
+            **({} if self.trial is None else {"trial": self.trial}),
+            **({} if self.weight is None else {"weight": self.weight}),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Record:
+        """A record from a line of `records.jsonl`; evidence and answers stay plain data.
+
+        Raises:
+            DataError: A field is missing, or has a value of another kind.
+            ConfigError: It has another format.
+            OutcomeError: The score is out of range.
+        """
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DataError(f"a record must be an object, not {type(data).__name__}")
+        if data.get("format") != RECORD_FORMAT:
+            raise ConfigError(f"record format {excerpt(data.get('format'))} is not {RECORD_FORMAT}")
+        match data.get("outcome"):
+            case "score":
+                outcome: Outcome = read_data(Score, data)
+            case "skipped":
+                outcome = read_data(Skipped, data)
+            case "failed":
+                error = read_data(_StoredError, data.get("error"))
+                outcome = Failed(error.message, error.reply, error.exception, error.traceback)
+            case other:
+                raise DataError(f"outcome must be score, skipped or failed, not {excerpt(other)}")
+        if "steps" not in data:
+            raise DataError("steps is missing")
+        return read_data(cls, {**data, "outcome": outcome})
+
+
+@dataclass(frozen=True)
+class _StoredError:
+    """`error` in a line of `records.jsonl`."""
+
+    message: str
+    reply: str | None = None
+    exception: str | None = None
+    traceback: str | None = None
+
+
+def _check_reason(reason: object) -> None:
+    if not isinstance(reason, str):
+        raise OutcomeError(f"a reason must be text, not {type(reason).__name__}: {excerpt(reason)}")
+
+
+RECORD_FORMAT = SUMMARY_FORMAT = 1
+OUTCOME_NAMES: Mapping[type[Outcome], str] = {Score: "score", Skipped: "skipped", Failed: "failed"}
+
+
+def _error(outcome: Failed) -> dict[str, Any]:
+    error: dict[str, Any] = {"message": outcome.error, "reply": outcome.reply}
+    if outcome.exception is not None:
+        error |= {"exception": outcome.exception, "traceback": outcome.traceback}
+    return error

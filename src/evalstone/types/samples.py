@@ -1,0 +1,205 @@
+"""Samples: what is scored."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, cast
+
+from evalstone._core.display import excerpt
+from evalstone._core.json import content_hash
+from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.types.messages import Message
+from evalstone.types.trajectories import Trajectory, TrajectoryExpectation, entries_of, items_of
+
+SAMPLE_FIELDS = (
+    "input",
+    "output",
+    "context",
+    "reference",
+    "messages",
+    "instructions",
+    "metadata",
+    "trajectory",
+    "expected_trajectory",
+    "state",
+    "turns",
+)
+LISTS = ("messages", "turns")
+"""The sample fields that are empty rather than None where they are absent."""
+_HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state", "turns")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sample:
+    """One case to score. A field that is None is absent: scorers that need it skip the sample.
+
+    Raises:
+        ConfigError: A field has the wrong type.
+    """
+
+    id: str = ""
+    """Your own id; by default a hash of the content."""
+    input: str | None = None
+    """The user's question or request."""
+    output: str | None = None
+    """The answer to score."""
+    context: Sequence[str] | None = None
+    """The retrieved passages, in the order of retrieval. A single text is one passage."""
+    reference: str | None = None
+    """The expected answer."""
+    messages: Sequence[Message] = ()
+    """The whole conversation, with its tool calls."""
+    instructions: str | None = None
+    """The system prompt."""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Anything else. `group` names the cluster that the sample belongs to, `weight` how many samples it stands for."""
+    trajectory: Trajectory | None = None
+    """The steps that the agent took; plain data is accepted too."""
+    expected_trajectory: TrajectoryExpectation | None = None
+    """What is expected of the trajectory; plain data is accepted too."""
+    state: Any = None
+    """What a target left behind, as JSON data: files, rows of a database, a basket."""
+    turns: Sequence[Sample] = ()
+    """The turns of a conversation. Each is a sample: what the user says (`input`), what is expected of the answer, and,
+    once a target has answered, its answer, with the messages of this turn alone. A text stands for its input; plain
+    data is accepted too. The ids are by default "1", "2", …, and the input of the conversation is that of the first."""
+    trial: int | None = None
+    """Which of several trials of a target this is, from 1; None where there is one."""
+
+    def __post_init__(self) -> None:
+        for name in ("id", "input", "output", "reference", "instructions"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise ConfigError(f"{name} must be text, not {type(value).__name__}: {excerpt(value)}")
+        object.__setattr__(self, "context", passages(self.context))
+        if self.turns != ():
+            object.__setattr__(self, "turns", _turns(self.turns))
+            if self.input is None and self.turns:
+                object.__setattr__(self, "input", self.turns[0].input)
+        if self.trajectory is not None:
+            object.__setattr__(self, "trajectory", Trajectory.read(self.trajectory))
+        if self.expected_trajectory is not None:
+            object.__setattr__(self, "expected_trajectory", TrajectoryExpectation.read(self.expected_trajectory))
+        for name, kind in (("messages", Sequence), ("metadata", Mapping)):
+            value = getattr(self, name)
+            if isinstance(value, str) or not isinstance(value, kind):
+                expected = "a list of Message values" if name == "messages" else "a mapping"
+                raise ConfigError(f"{name} must be {expected}, not {type(value).__name__}: {excerpt(value)}")
+        object.__setattr__(self, "messages", tuple(self.messages))
+        for message in self.messages:
+            if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ConfigError(f"messages must be Message values, not {type(message).__name__}")
+        if "weight" in self.metadata:
+            check_weight(self.metadata["weight"], f"sample {self.id!r:.80}: " if self.id else "")
+        if not self.id:
+            object.__setattr__(self, "id", self.content_hash[:16])
+
+    @property
+    def group(self) -> str | None:
+        """`group` in the metadata; without one, the trials of a sample are a group. Samples of one group, such as the
+        turns of a conversation, are not independent."""
+        group = self.metadata.get("group")
+        if group is None or group == "":
+            return None if self.trial is None else self.id
+        return str(group)
+
+    @property
+    def key(self) -> str:
+        """The id; of a trial, with its number: "q1 #2"."""
+        return case_key(self.id, self.trial)
+
+    @property
+    def weight(self) -> float | None:
+        """`weight` in the metadata: how many samples of the population this one stands for, a finite number above 0.
+
+        Only the ratios of weights count. None counts as 1.
+        """
+        return float(self.metadata["weight"]) if "weight" in self.metadata else None
+
+    @functools.cached_property
+    def content_hash(self) -> str:
+        """A hash of all fields but the id. Raises DataError for a field without a form as JSON, such as NaN."""
+        content = {name: getattr(self, name) for name in SAMPLE_FIELDS}
+        content["turns"] = [(turn.id, turn.content_hash) for turn in self.turns] or None
+        hashed = {name: v for name, v in content.items() if v is not None or name not in _HASHED_IF_PRESENT}
+        try:
+            return content_hash(hashed, strict=True)
+        except ValueError:
+            for name, value in hashed.items():
+                try:
+                    content_hash(value, strict=True)
+                except ValueError as error:
+                    of = f"sample {self.id!r}" if self.id else "a sample"
+                    raise DataError(f"{of}: {name} cannot be written as JSON: {error}") from None
+            raise
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sample):
+            return NotImplemented
+        return self.id == other.id and self.content_hash == other.content_hash
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.content_hash))
+
+
+def _turns(value: object) -> tuple[Sample, ...]:
+    """Turns from samples, texts or plain data. Raises ConfigError that names the turn."""
+    turns: list[Sample] = []
+    for number, item in enumerate(items_of(value, "turns"), start=1):
+        try:
+            turn = item if isinstance(item, Sample) else _turn(item, str(number))
+        except ConfigError as error:
+            raise ConfigError(f"turn {number}: {error}") from None
+        if turn.input is None or not turn.input.strip():
+            raise ConfigError(f"turn {number} must have an input: what the user says")
+        if turn.turns:
+            raise ConfigError(f"turn {number} must not have turns of its own")
+        turns.append(turn)
+    return tuple(turns)
+
+
+def _turn(item: object, id: str) -> Sample:
+    if isinstance(item, str):
+        return Sample(id=id, input=item)
+    entries = entries_of(item, "a turn", snake=False)
+    for name in entries:
+        if name not in ("id", *SAMPLE_FIELDS):
+            raise ConfigError(unknown("sample field", name, ("id", *SAMPLE_FIELDS)))
+    fields: dict[str, Any] = {"id": id, **entries}
+    return Sample(**fields)
+
+
+LARGEST = sys.float_info.max
+
+
+def check_weight(weight: object, where: str = "") -> None:
+    if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < cast("float", weight) <= LARGEST:
+        found = "missing" if weight is None else f"{weight!r:.60}"
+        raise DataError(
+            f"{where}weight must be a finite number above 0, not {found} (a `weight` in the metadata weights means; "
+            "give anything else another name)"
+        )
+
+
+def case_key(sample: str, trial: int | None) -> str:
+    """What a sample, or one of its trials, is called: "q1", "q1 #2"."""
+    return sample if trial is None else f"{sample} #{trial}"
+
+
+def passages(value: object) -> tuple[str, ...] | None:
+    """Passages as a tuple; one string is one passage. Raises ConfigError for anything but text or a list of texts."""
+    if value is None or (isinstance(value, tuple) and all(isinstance(p, str) for p in cast(Any, value))):
+        return cast("tuple[str, ...] | None", value)
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Sequence):
+        items = tuple(cast("Sequence[object]", value))
+        for number, item in enumerate(items, start=1):
+            if not isinstance(item, str):
+                raise ConfigError(f"context passage {number} must be text, not {type(item).__name__}: {excerpt(item)}")
+        return cast("tuple[str, ...]", items)
+    raise ConfigError(f"context must be a list of passages, not {type(value).__name__}: {excerpt(value)}")

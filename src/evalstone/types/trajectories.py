@@ -1,0 +1,300 @@
+"""Trajectories: the steps that an agent took, and those that were expected."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+from evalstone._core.display import excerpt
+from evalstone.errors import ConfigError, unknown
+
+StepType: TypeAlias = Literal[
+    "tool_call",
+    "mcp_tool_call",
+    "provider_tool_call",
+    "model_generation",
+    "agent_run",
+    "workflow_step",
+    "workflow_run",
+    "workflow_conditional",
+    "workflow_parallel",
+    "workflow_loop",
+    "workflow_sleep",
+    "workflow_wait_event",
+    "processor_run",
+]
+Ordering: TypeAlias = Literal["strict", "relaxed", "unordered"]
+
+STEP_DATA: Mapping[StepType, tuple[str, ...]] = {
+    "tool_call": ("tool_args", "tool_result", "success"),
+    "mcp_tool_call": ("tool_args", "tool_result", "success", "mcp_server"),
+    "provider_tool_call": ("tool_args", "tool_result", "success"),
+    "model_generation": ("model_id", "prompt_tokens", "completion_tokens", "finish_reason"),
+    "agent_run": ("agent_id",),
+    "workflow_step": ("step_id", "status", "output"),
+    "workflow_run": ("workflow_id", "status"),
+    "workflow_conditional": ("condition_count", "selected_steps"),
+    "workflow_parallel": ("branch_count", "parallel_steps"),
+    "workflow_loop": ("loop_type", "total_iterations"),
+    "workflow_sleep": ("sleep_duration_ms", "sleep_type"),
+    "workflow_wait_event": ("event_name", "event_received"),
+    "processor_run": ("processor_id",),
+}
+"""The attributes that a step of each type may have in its `data`."""
+
+TOOL_STEPS: tuple[StepType, ...] = ("tool_call", "mcp_tool_call", "provider_tool_call")
+_OF_A_TRAJECTORY = ("total_duration_ms", "raw_output", "raw_workflow_result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryStep:
+    """One step of an agent or a workflow, with the steps inside it.
+
+    Raises:
+        ConfigError: The type is unknown, or `data` has an attribute that steps of this type don't have.
+    """
+
+    step_type: StepType
+    name: str
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """The attributes of the step; STEP_DATA lists those of each type."""
+    duration_ms: float | None = None
+    """None if it was not measured."""
+    children: Sequence[TrajectoryStep] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+
+    def __post_init__(self) -> None:
+        _check_step(self.step_type, self.name, self.data)
+        object.__setattr__(self, "children", _steps(self.children, f"the children of step {self.name!r}"))
+
+    def walk(self) -> Iterator[TrajectoryStep]:
+        """This step and all steps inside it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @classmethod
+    def read(cls, data: Any) -> TrajectoryStep:
+        """A step from plain data. Entries that its type doesn't have go to the metadata. Raises ConfigError."""
+        if isinstance(data, cls):
+            return data
+        entries = entries_of(data, "a step")
+        known = _check_step(kind := entries.pop("step_type", None), name := entries.pop("name", None), {})
+        attributes = {**_pop_data(entries, known), **{key: entries.pop(key) for key in known if key in entries}}
+        duration, inner, metadata = (entries.pop(key, None) for key in ("duration_ms", "children", "metadata"))
+        return cls(
+            step_type=kind,
+            name=name,
+            data=attributes,
+            duration_ms=duration,
+            children=tuple(map(cls.read, items_of(inner or (), f"children of step {name!r}"))),
+            metadata={**entries, **entries_of(metadata or {}, f"metadata of step {name!r}", snake=False)},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectory:
+    """The steps of one agent or workflow run, in order."""
+
+    steps: Sequence[TrajectoryStep] = ()
+    total_duration_ms: float | None = None
+    """None if it was not measured."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", _steps(self.steps, "the steps of a trajectory"))
+
+    def walk(self) -> Iterator[TrajectoryStep]:
+        """All steps and the steps inside them, parents first."""
+        for step in self.steps:
+            yield from step.walk()
+
+    @classmethod
+    def read(cls, data: Any) -> Trajectory:
+        """A trajectory from a list of steps, or from an object with this list under `steps`. Raises ConfigError."""
+        if isinstance(data, cls):
+            return data
+        entries = entries_of(cast(object, data), "a trajectory") if isinstance(data, Mapping) else {"steps": data}
+        if "steps" not in entries:
+            raise ConfigError(f"a trajectory must have steps; it has {', '.join(entries) or 'nothing'}")
+        steps = tuple(map(TrajectoryStep.read, items_of(entries["steps"], "the steps of a trajectory")))
+        return cls(steps=steps, total_duration_ms=entries.get("total_duration_ms"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedStep:
+    """A step that is expected in a trajectory.
+
+    Raises:
+        ConfigError: The name is missing, the type is unknown, or `data` has an attribute that its type doesn't have.
+    """
+
+    name: str
+    step_type: StepType | None = None
+    """None accepts any type."""
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """The attributes to compare; requires `step_type`."""
+    children: TrajectoryExpectation | None = None
+    """What is expected of the steps inside; None accepts any."""
+
+    def __post_init__(self) -> None:
+        if self.step_type is not None:
+            _check_step(self.step_type, self.name, self.data)
+            return
+        if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"an expected step must have a name, not {excerpt(self.name)}")
+        if self.data:
+            raise ConfigError(f"expected step {self.name!r} has {', '.join(self.data)} and no step_type; give it one")
+
+    @classmethod
+    def read(cls, data: Any) -> ExpectedStep:
+        """An expected step from its name, from plain data, or from a TrajectoryStep (without duration and metadata).
+
+        A list under `children` contains the steps of a nested expectation. Raises ConfigError.
+        """
+        if isinstance(data, cls):
+            return data
+        if isinstance(data, str):
+            return cls(name=data)
+        if isinstance(data, TrajectoryStep):
+            inside = TrajectoryExpectation.read(data.children) if data.children else None
+            return cls(name=data.name, step_type=data.step_type, data=data.data, children=inside)
+        entries = entries_of(data, "an expected step")
+        entries = {key: value for key, value in entries.items() if key not in ("duration_ms", "metadata")}
+        name, step_type, inner = (entries.pop(key, None) for key in ("name", "step_type", "children"))
+        children = None if inner is None else TrajectoryExpectation.read(inner)
+        known = STEP_DATA.get(cast("StepType", step_type), ())
+        attributes = _pop_data(entries, known)
+        attributes |= {key: value for key, value in entries.items() if value is not None}
+        return cls(name=cast(str, name), step_type=step_type, data=attributes, children=children)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryExpectation:
+    """What is expected of a trajectory, or of the steps inside a step. None leaves a criterion out.
+
+    Raises:
+        ConfigError: A limit is not a number from 0, or another value has the wrong type.
+    """
+
+    steps: Sequence[ExpectedStep] | None = None
+    ordering: Ordering | None = None
+    """"strict": exactly these steps in this order; "relaxed": in this order, others may come between; "unordered"."""
+    allow_repeated_steps: bool | None = None
+    """Whether a name may occur more than once."""
+    max_steps: float | None = None
+    max_total_tokens: float | None = None
+    max_total_duration_ms: float | None = None
+    no_redundant_calls: bool | None = None
+    """Whether the same call twice in a row counts as a fault."""
+    blacklisted_tools: Sequence[str] | None = None
+    """Names of steps that must not occur; an empty list forbids nothing."""
+    blacklisted_sequences: Sequence[Sequence[str]] | None = None
+    """Names that must not follow each other directly."""
+    max_retries_per_tool: float | None = None
+    """How often a failed call may be retried."""
+
+    def __post_init__(self) -> None:
+        if self.ordering not in (None, *get_args(Ordering)):
+            raise ConfigError(f"ordering must be strict, relaxed or unordered, not {self.ordering!r}")
+        for name in (f.name for f in fields(self) if f.name.startswith("max_")):
+            check_limit(name, getattr(self, name))
+        for name in ("allow_repeated_steps", "no_redundant_calls"):
+            if getattr(self, name) not in (None, True, False):
+                raise ConfigError(f"{name} must be true or false, not {excerpt(getattr(self, name))}")
+        if self.steps is not None:
+            object.__setattr__(self, "steps", tuple(self.steps))
+        if self.blacklisted_tools is not None:
+            object.__setattr__(self, "blacklisted_tools", _names(self.blacklisted_tools))
+        if self.blacklisted_sequences is not None:
+            sequences = map(_names, items_of(self.blacklisted_sequences, "blacklisted_sequences"))
+            object.__setattr__(self, "blacklisted_sequences", tuple(sequences))
+
+    def over(self, defaults: TrajectoryExpectation) -> TrajectoryExpectation:
+        """This expectation, with the criteria that it leaves out taken from `defaults`."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        return replace(defaults, **own)
+
+    @classmethod
+    def read(cls, data: Any) -> TrajectoryExpectation:
+        """An expectation from plain data; a list, or a Trajectory, stands for its steps. Raises ConfigError."""
+        if isinstance(data, cls):
+            return data
+        if isinstance(data, Trajectory):
+            return cls(steps=tuple(map(ExpectedStep.read, data.steps)))
+        entries = entries_of(cast(object, data), "an expectation") if isinstance(data, Mapping) else {"steps": data}
+        entries = {key: value for key, value in entries.items() if key not in _OF_A_TRAJECTORY and value is not None}
+        known = [f.name for f in fields(cls)]
+        if odd := [key for key in entries if key not in known]:
+            raise ConfigError(f"an expectation: {unknown('entry', odd[0], known)}")
+        if "steps" in entries:
+            entries["steps"] = tuple(map(ExpectedStep.read, items_of(entries["steps"], "expected steps")))
+        return cls(**entries)
+
+
+def check_limit(name: str, value: Any) -> None:
+    """Raise ConfigError for a limit that is neither None nor a finite number from 0."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 <= value < math.inf):
+        raise ConfigError(f"{name} must be a number from 0, not {excerpt(value)}")
+
+
+def _check_step(step_type: object, name: Any, data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The attributes that a step of this type may have. Raises ConfigError for a bad name, type or attribute."""
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"a step must have a name, not {excerpt(name)}")
+    if not isinstance(step_type, str) or step_type not in STEP_DATA:
+        problem = unknown("step_type", step_type, STEP_DATA) if isinstance(step_type, str) else "it has no step_type"
+        raise ConfigError(f"step {name!r}: {problem}")
+    known = STEP_DATA[cast("StepType", step_type)]
+    for key in data:
+        if key not in known:
+            raise ConfigError(f"step {name!r}: {unknown(f'entry of {step_type}', str(key), known)}")
+    return known
+
+
+@functools.lru_cache(maxsize=1024)
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda match: "_" + match[0].lower(), name)
+
+
+def entries_of(data: object, what: str, *, snake: bool = True) -> dict[str, Any]:
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{what} must be an object, not {type(data).__name__}: {excerpt(data)}")
+    entries = cast("Mapping[Any, Any]", data)
+    return {_snake(str(key)) if snake else str(key): value for key, value in entries.items()}
+
+
+def _steps(data: object, what: str) -> tuple[TrajectoryStep, ...]:
+    for step in (steps := items_of(data, what)):
+        if not isinstance(step, TrajectoryStep):
+            raise ConfigError(f"{what} must be TrajectoryStep values, not {excerpt(step)}")
+    return tuple(steps)
+
+
+def _pop_data(step: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    """The attributes under `data`, removed from the step; none if it has others than the known ones there."""
+    data = step.get("data")
+    if not isinstance(data, Mapping):
+        return {}
+    entries = entries_of(cast("Mapping[Any, Any]", data), "data")
+    if not entries.keys() <= set(known):
+        return {}
+    del step["data"]
+    return entries
+
+
+def items_of(data: object, what: str) -> Sequence[Any]:
+    if isinstance(data, str) or not isinstance(data, Sequence):
+        raise ConfigError(f"{what} must be a list, not {type(data).__name__}: {excerpt(data)}")
+    return cast("Sequence[Any]", data)
+
+
+def _names(data: object) -> tuple[str, ...]:
+    for name in (names := items_of(data, "what is blacklisted")):
+        if not isinstance(name, str):
+            raise ConfigError(f"what is blacklisted must be names of steps, not {excerpt(name)}")
+    return tuple(names)
