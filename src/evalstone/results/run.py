@@ -495,6 +495,15 @@ class SpillingList(Sequence[_T]):
             data = data[self._file.write(data) or 0 :]
         return offset
 
+    def at(self, cell: int) -> _T:
+        """The value of a cell, which has one."""
+        offset = self._offsets[cell]
+        if offset == _IN_MEMORY or self._file is None:
+            return self._values[cell]
+        self._file.seek(offset)
+        size = int.from_bytes(self._file.read(_LENGTH) or b"")
+        return self._parse(self._file.read(size) or b"")
+
     def has(self, cell: int) -> bool:
         """Whether a cell has a value."""
         return self._offsets[cell] != _MISSING
@@ -513,10 +522,10 @@ class SpillingList(Sequence[_T]):
     def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
     def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
         cells = self._cells()
-        return tuple(map(self._read, cells[index])) if isinstance(index, slice) else self._read(cells[index])
+        return tuple(map(self.at, cells[index])) if isinstance(index, slice) else self.at(cells[index])
 
     def __iter__(self) -> Iterator[_T]:
-        return map(self._read, self._cells())
+        return map(self.at, self._cells())
 
     def __reduce__(self) -> tuple[object, ...]:
         return (tuple, (list(self),))
@@ -524,14 +533,6 @@ class SpillingList(Sequence[_T]):
     def _cells(self) -> Sequence[int]:
         every = range(self.size)
         return every if self.complete else [cell for cell in every if self.has(cell)]
-
-    def _read(self, cell: int) -> _T:
-        offset = self._offsets[cell]
-        if offset == _IN_MEMORY or self._file is None:
-            return self._values[cell]
-        self._file.seek(offset)
-        size = int.from_bytes(self._file.read(_LENGTH) or b"")
-        return self._parse(self._file.read(size) or b"")
 
 
 class SpillingRecords(SpillingList[Record]):
