@@ -196,3 +196,28 @@ def test_the_compared_mean_is_that_of_the_run() -> None:
         run = run_of(["0.1", "0.2", "0.9", "0.4"], metadata=metadata)
         (found,) = gate(run, GateCriteria(minimum={"given": 0.3}), alpha=None).decisions
         assert found.estimate == pytest.approx(run["given"].mean)
+
+
+# ---- Printing ----
+
+
+def test_printing_a_gate_shows_its_table_and_the_samples_that_miss() -> None:
+    run = run_of([*["1", "0.8"] * 20, "skip"], [Given(), Harm()])
+    lines = str(gate(run, GateCriteria(minimum={"given": 0.7}, require=["given", "harm"]))).split("\n")
+    assert lines[0] == "✕ fail · in memory: 41 samples · no judge needed"
+    assert lines[2].split("  ")[0] == "check"
+    assert [line.split()[:2] for line in lines[3:6]] == [["given", "0.900"], ["given", "20"], ["harm", "0"]]
+    assert all(line.endswith(mark) for line, mark in zip(lines[3:6], ("✓ pass", "✕ fail", "✕ fail"), strict=True))
+    assert lines[8].split() == ["given", "s2", "0.8", "says", "0.8"]
+    assert lines[-1].startswith("harm: what is required leaves out 1 sample")
+
+
+def test_printing_a_gate_without_a_test_says_so() -> None:
+    text = str(gate(run_of(["0.5", "0.7"]), GateCriteria(minimum={"given": 0.6}), alpha=None))
+    assert "limits" not in text
+    assert text.endswith("an estimate just above a threshold may be luck.")
+
+
+def test_printing_a_gate_shows_no_invisible_text() -> None:
+    run = evaluate([{"id": "a\u202eb", "output": "0"}], Given(), ledger=None)
+    assert "a\\u202eb" in str(gate(run, GateCriteria(require=["given"])))

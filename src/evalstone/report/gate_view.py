@@ -7,7 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from evalstone._core.display import count, percent, sentence
 from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Table, Tone, View, table, words
 from evalstone.results.gate import Gate
-from evalstone.results.gate_text import MARKS, check_cells, check_name, miss_cells, rate, verdict_text
+from evalstone.results.gate_text import (
+    MARKS,
+    MISSES,
+    UNTESTED,
+    check_cells,
+    check_name,
+    gate_notes,
+    limits_name,
+    miss_cells,
+    rate,
+    verdict_text,
+)
 from evalstone.stats.gates import Decision, Verdict, simulated_error
 
 TONES: Mapping[Verdict, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "unsure"}
@@ -19,9 +30,8 @@ def gate_view(gate: Gate) -> View:
         "With labels, the estimate is of what people would say (prediction-powered inference); the labeled samples "
         "must be a random choice."
     )
-    scorers = tuple(line.info.name for line in gate.run.summary)
     notes = (
-        *(f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes),
+        *gate_notes(gate),
         *((labels,) if any(decision.labeled is not None for decision in gate.decisions) else ()),
         *(("Estimates are weighted.",) if any(one.effective is not None for one in gate.decisions) else ()),
         *_cautions(gate.decisions),
@@ -50,10 +60,7 @@ def _control(gate: Gate) -> Iterator[str]:
             f"(one-sided tests, corrected by Holm). Each limit is that of its test.{_simulated(gate)}"
         )
     elif tested:
-        yield (
-            "Estimates are compared with the thresholds without a test: this is a statement about these samples, and "
-            "an estimate just above a threshold may be luck."
-        )
+        yield UNTESTED
     if len(tested) < len(gate.decisions):
         yield "Best score in all samples is no test: it says what these samples did."
 
@@ -62,7 +69,7 @@ def _misses(decisions: Sequence[Decision]) -> Iterator[Table]:
     """The first samples that miss what is required."""
     rows = [(decision.name, *miss_cells(miss)) for decision in decisions for miss in decision.misses]
     if rows:
-        columns = (words("check"), words("sample"), Column("score"), words("reason"))
+        columns = [Column(title) if title == "score" else words(title) for title in MISSES]
         yield table("Samples without the best score", columns, rows)
 
 
@@ -94,16 +101,11 @@ def decisions_view(decisions: Sequence[Decision]) -> View:
     return View("", "", (Section("", tables=(checks_table(decisions),)),))
 
 
-def _limits(decisions: Sequence[Decision]) -> str:
-    """What the limits are of."""
-    return "one-sided limits" if any(one.p_pass is not None for one in decisions) else "possible with missing scores"
-
-
 def checks_table(decisions: Sequence[Decision], next_look: int | None = None) -> Table:
     """One row a check. next_look: that after more samples, whose number was computed; None if it was not."""
     columns = (
         words("check"),
-        *(Column(title) for title in ("estimate", _limits(decisions), "required", "n")),
+        *(Column(title) for title in ("estimate", limits_name(decisions), "required", "n")),
         words("verdict"),
     )
     rows = [(check_name(d), *check_cells(d), Cell(verdict_text(d, next_look), TONES[d.verdict])) for d in decisions]

@@ -128,6 +128,12 @@ class Gate:
         runs = (self.run, *filter(None, (self.baseline,)))
         return None if any(run.drawn is not None for run in runs) else self.look + 1
 
+    def __str__(self) -> str:
+        """The table of checks that `evalstone gate` shows."""
+        from evalstone.results.gate_text import gate_text  # noqa: PLC0415 - only who prints a gate needs it
+
+        return gate_text(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The gate as plain data, as `evalstone gate --json` prints it."""
         return {

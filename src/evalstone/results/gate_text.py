@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import count, effective_count, number, percent, safe, signed
+from evalstone._core.display import aligned, count, effective_count, number, percent, safe, sentence, signed, visible
 from evalstone.types import case_key
 
 if TYPE_CHECKING:
+    from evalstone.results.gate import Gate
     from evalstone.stats.gates import Decision, Miss, Verdict
 
 MARKS: Mapping[Verdict, str] = {"pass": "✓ pass", "fail": "✕ fail", "inconclusive": "? inconclusive"}
 LONGEST_REASON = 200
+UNTESTED = (
+    "Estimates are compared with the thresholds without a test: this is a statement about these samples, and an "
+    "estimate just above a threshold may be luck."
+)
+
+
+MISSES = ("check", "sample", "score", "reason")
+
+
+def gate_text(gate: Gate) -> str:
+    """The verdict, the table of checks, the samples that miss what is required, and the notes."""
+    rows = [(check_name(one), *check_cells(one), verdict_text(one, gate.next_look)) for one in gate.decisions]
+    header = "check", "estimate", limits_name(gate.decisions), "required", "n", "verdict"
+    misses = [(one.name, *miss_cells(miss)) for one in gate.decisions for miss in one.misses]
+    lines = [
+        f"{MARKS[gate.verdict]} · {gate.run.title}",
+        "",
+        *aligned([header, *rows], words=("check", "verdict"), drop_empty=True),
+    ]
+    if misses:
+        lines += ["", *aligned([MISSES, *misses], words=("check", "sample", "reason"))]
+    untested = gate.alpha is None and any(one.kind != "require" for one in gate.decisions)
+    notes = [*gate_notes(gate), *([UNTESTED] if untested else [])]
+    return visible("\n".join([*lines, *([""] if notes else []), *notes]))
+
+
+def gate_notes(gate: Gate) -> list[str]:
+    """The gate's notes as sentences; names of scorers stay as they are."""
+    scorers = tuple(line.info.name for line in gate.run.summary)
+    return [f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes]
+
+
+def limits_name(decisions: Sequence[Decision]) -> str:
+    """What the limits of checks are: those of tests, or of what missing scores leave possible."""
+    tested = any(one.p_pass is not None for one in decisions)
+    return "one-sided limits" if tested else "possible with missing scores"
 
 
 def check_name(decision: Decision) -> str:

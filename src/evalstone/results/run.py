@@ -17,7 +17,18 @@ from io import FileIO
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from evalstone._core.display import count, digits_for, effective_count, limits, money, number, safe, sentence, visible
+from evalstone._core.display import (
+    aligned,
+    count,
+    digits_for,
+    effective_count,
+    limits,
+    money,
+    number,
+    safe,
+    sentence,
+    visible,
+)
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, MissingDependency, WriteError
@@ -369,13 +380,8 @@ class Run:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]
 
     def __str__(self) -> str:
-        rows = [HEADER, *self._rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
-        lines = [self.title, ""]
-        for row in rows:
-            cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-            lines.append("  ".join(cells).rstrip())
-        return visible("\n".join((*lines, "", *self._notes())))
+        lines = aligned([HEADER, *self._rows()], words=("scorer",))
+        return visible("\n".join((self.title, "", *lines, "", *self._notes())))
 
     def _repr_html_(self) -> str:
         """The summary table for notebooks."""
