@@ -138,6 +138,10 @@ def test_a_scorer_whose_best_score_is_required_ends_the_command_with_the_samples
     gated = (*both, "--fail-under", f"{both_say}=0.5", "--gate", "--require")
     assert (evalstone(*gated, both_say).returncode, evalstone(*gated, paris).returncode) == (4, 1)
     assert evalstone(*both, "--require", "contans").returncode == 2
+    (tmp_path / "blank.jsonl").write_text(json.dumps({"output": " ", "input": "x"}) + "\n")
+    done = evalstone("run", "blank.jsonl", "-s", "textual_difference", "--require", "textual_difference", "-q")
+    assert done.returncode == 1
+    assert "textual_difference: no score, --require is not met" in done.stderr
 
 
 def test_a_dry_run_asks_nothing_and_tells_calls_tokens_and_cost(

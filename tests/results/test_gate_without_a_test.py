@@ -54,6 +54,7 @@ def test_the_best_score_is_that_of_the_scorers_scale_and_direction() -> None:
     assert (required(run, "given").verdict, required(run, "harm").verdict) == ("pass", "fail")
     run = run_of(["0", "0"], [TEN, Harm()])
     assert (required(run, "given").verdict, required(run, "harm").verdict) == ("fail", "pass")
+    assert required(run_of(["0.5"], [TEN])).verdict == "fail"  # 5 of 10
 
 
 def test_the_first_samples_that_miss_are_named_with_their_reasons() -> None:

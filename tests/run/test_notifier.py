@@ -29,6 +29,14 @@ def either(function: Callable[[Any], None], *, is_async: bool) -> Callable[[Any]
     return later if is_async else function
 
 
+def on_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def half(*, input: str) -> str:
     return "0.5"
 
@@ -57,6 +65,7 @@ def test_a_sample_comes_once_after_its_records_and_one_at_a_time(
             # Stored: another process would see them.
             assert len([record for record in read_run("last", ledger=ledger) if record.sample == "s1"]) == 3
         calls.append((type(value).__name__, name))
+        assert on_loop() == (of_records if isinstance(value, Record) else of_samples)
         at_once[0] -= 1
 
     run = evaluate(
