@@ -107,8 +107,8 @@ How to read the column *evalstone*:
 If you pass another system's option to a scorer, the error names ours:
 `unknown parameter 'evaluation_steps'; deepeval's evaluation_steps is steps=['…'] here`.
 
-See also: [definitions](definitions.md) for formulas of other systems, [parity](parity.md) with @mastra/evals, and
-[Spring AI evaluators](spring.md).
+See also: [definitions](definitions.md) for formulas of other systems, [coming from @mastra/evals](from-mastra.md) and
+[parity](parity.md) with it, and [Spring AI evaluators](spring.md).
 """
 
 

@@ -183,6 +183,20 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/run/test_session.py",),
     ),
     Mutant(
+        "a sample is told of before all of its records are stored",
+        "src/evalstone/run/runner.py",
+        "if self.notifier.on_sample is None or self._open_in(place):",
+        "if self.notifier.on_sample is None:",
+        ("tests/run/test_notifier.py",),
+    ),
+    Mutant(
+        "a failed score is left out of what is required",
+        "src/evalstone/results/gate.py",
+        "elif _is_best(record, info):",
+        "elif record.value is None or _is_best(record, info):",
+        ("tests/results/test_gate_without_a_test.py",),
+    ),
+    Mutant(
         "the record that a ledger did not take is lost",
         "src/evalstone/run/runner.py",
         "                    self._add(index, record)  # it was paid for\n",

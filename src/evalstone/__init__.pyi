@@ -102,6 +102,7 @@ from evalstone.results.gate import gate as gate
 from evalstone.results.power_analysis import sample_size as sample_size
 from evalstone.results.run import Run as Run
 from evalstone.run.budget import StopSignal as StopSignal
+from evalstone.run.notifier import SampleResult as SampleResult
 from evalstone.run.plan import BatchOptions as BatchOptions
 from evalstone.run.saved import read_run as read_run
 from evalstone.scorers import (

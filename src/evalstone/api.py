@@ -19,6 +19,7 @@ from evalstone.ledger import AsyncLedger
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.run import Run
 from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.notifier import SampleResult
 from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
@@ -87,6 +88,7 @@ async def aevaluate(
     batch: bool | BatchOptions = False,
     stop: StopSignal | None = None,
     on_record: Callable[[Record], Awaitable[None] | None] | None = None,
+    on_sample: Callable[[SampleResult], Awaitable[None] | None] | None = None,
     name: str = "",
     tags: Iterable[str] = (),
 ) -> Run:
@@ -115,6 +117,7 @@ async def aevaluate(
         stop: Ends the run from outside.
         on_record: Called with each record once it is stored, one at a time: `async def` on the event loop, `def` in a
             thread. What it raises ends the run, and is raised.
+        on_sample: Called like `on_record`, with each sample and trial once the records of all scorers are stored.
         name: A name for the run, to find it again.
         tags: Tags for the run.
 
@@ -144,6 +147,7 @@ async def aevaluate(
             batch=batch,
             stop=stop,
             on_record=on_record,
+            on_sample=on_sample,
             progress=bar,
             name=name,
             tags=tuple(tags),

@@ -165,6 +165,7 @@ def test_compare_says_whether_the_judge_of_anchors_drifted(folder: Path, evalsto
         (["--min", "given=0.73", "--inconclusive", "fail"], 1, "inconclusive"),
         (["--max", "harm=0.95", "--max-regression", "given=0.6", "--baseline", "b"], 0, "pass"),
         (["--pass-rate", "given@0.7=0.3"], 0, "given >= 0.7"),
+        (["--require", "given"], 1, "10 of 30"),
     ],
 )
 def test_the_returncode_of_a_gate_is_its_verdict(

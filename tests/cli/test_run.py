@@ -123,6 +123,27 @@ def test_a_minimum_that_is_not_met_ends_with_exit_code_1(tmp_path: Path, data: P
     assert evalstone("run", str(data), "-s", "hallucination", "--fail-over", "hallucination=0.6").returncode == 0
 
 
+def test_a_scorer_whose_best_score_is_required_ends_the_command_with_the_samples_that_lack_it(
+    tmp_path: Path, data: Path, evalstone: Evalstone
+) -> None:
+    paris, both_say = "contains(expected=Paris)", "contains(expected=ar)"
+    both = ("run", str(data), "-s", paris, "-s", both_say, "-q")
+    assert evalstone(*both, "--require", both_say).returncode == 0
+    done = evalstone(*both, "--require", both_say, "--require", paris)
+    assert done.returncode == 1
+    assert "contains(expected=Paris): 1 of 2 samples without the best score, --require is not met" in done.stderr
+    assert "two: 0 (The answer does not contain" in done.stderr
+    (tmp_path / "eval.toml").write_text(f'data = "{data.name}"\nscorers = ["{paris}"]\nrequire = "contains"\n')
+    assert evalstone("run", "eval.toml", "-q").returncode == 1
+    gated = (*both, "--fail-under", f"{both_say}=0.5", "--gate", "--require")
+    assert (evalstone(*gated, both_say).returncode, evalstone(*gated, paris).returncode) == (4, 1)
+    assert evalstone(*both, "--require", "contans").returncode == 2
+    (tmp_path / "blank.jsonl").write_text(json.dumps({"output": " ", "input": "x"}) + "\n")
+    done = evalstone("run", "blank.jsonl", "-s", "textual_difference", "--require", "textual_difference", "-q")
+    assert done.returncode == 1
+    assert "textual_difference: no score, --require is not met" in done.stderr
+
+
 def test_a_dry_run_asks_nothing_and_tells_calls_tokens_and_cost(
     tmp_path: Path, data: Path, evalstone: Evalstone
 ) -> None:
@@ -552,7 +573,8 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
         ("budget = true", "budget should be a valid number, not True"),
         ("judge = 5", "judge should be a valid string or a valid dictionary, not 5"),
         ("scorers = []", "scorers should be a list of one or more scorers, not []"),
-        ('scorers = "faithfulness"', "scorers should be a valid list, not 'faithfulness'"),
+        ("scorers = 5", "scorers should be a valid list, not 5"),
+        ("require = [5]", "require.0 should be a valid string, not 5"),
         ('fail_under = {faithfulness = "high"}', "fail_under.faithfulness should be a valid number, not 'high'"),
         ("no_cach = true", "unknown key 'no_cach'; did you mean no_cache?"),
     ],
@@ -561,6 +583,17 @@ def test_a_wrong_value_in_a_file_names_its_key(tmp_path: Path, evalstone: Evalst
     (tmp_path / "eval.toml").write_text(f'data = "d.jsonl"\n{line}\n')
     done = evalstone("run", "eval.toml")
     assert (done.returncode, done.stderr) == (2, f"evalstone: eval.toml: {told}\n")
+
+
+@pytest.mark.parametrize(
+    "one", ['scorers = "contains(expected=Paris)"', 'scorers = {name = "contains", expected = "Paris"}']
+)
+def test_one_scorer_in_a_file_needs_no_list(tmp_path: Path, data: Path, evalstone: Evalstone, one: str) -> None:
+    (tmp_path / "eval.toml").write_text(f'data = "data.jsonl"\nout = "res"\ntags = "night"\n{one}\n')
+    done = evalstone("run", "eval.toml")
+    assert done.returncode == 0, done.stderr
+    assert {row["scorer"].partition("(")[0] for row in records(tmp_path / "res")} == {"contains"}
+    assert json.loads((tmp_path / "res" / "summary.json").read_text())["tags"] == ["night"]
 
 
 def test_a_file_without_data_says_so(tmp_path: Path, evalstone: Evalstone) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from evalstone import evaluate
 from evalstone._core.display import visible
 from evalstone.datasets.writing import write_text
 from evalstone.report.html import asset, json_block, page
@@ -172,6 +173,17 @@ def test_of_very_many_samples_the_worst_are_in_the_page(monkeypatch: pytest.Monk
     seen = Seen("".join(page(run_view(run_of(["0.9", "0.1", "fail", "0.5"])))))
     assert [entry[0] for entry in seen.block("index")] == ["s2", "s3"]
     assert seen.block("about")["total"] == 4
+
+
+def test_the_list_of_a_run_with_trials_is_one_of_trials() -> None:
+    def agent(*, input: str) -> str:
+        return "0.5"
+
+    samples = [{"id": "q", "input": "?"}]
+    for trials, noun in ((1, "samples"), (2, "trials")):
+        text = "".join(page(run_view(evaluate(samples, Given(), target=agent, trials=trials, ledger=None))))
+        assert f">All {noun}<" in text
+        assert Seen(text).block("about")["noun"] == noun
 
 
 def test_samples_come_in_chunks_that_are_read_when_they_are_shown() -> None:

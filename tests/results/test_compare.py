@@ -320,3 +320,25 @@ def test_each_scorer_is_paired_once_by_signature_or_parameters_or_a_name_that_is
     assert sorted((pair.title, by[pair.info_b.signature]) for pair in found) == sorted(pairs)
     single = len(ours) + len(theirs) - 2 * len(pairs)
     assert any(note.startswith("only in one of the runs: offset") for note in notes) == bool(single)
+
+
+def test_printing_a_comparison_shows_its_table() -> None:
+    a, b = run_of(["0.5", "0.25"] * 10), run_of(["0.9", "0.65"] * 10)
+    lines = str(compare(a, b)).split("\n")
+    assert lines[0] == f"A: {a.id}: in memory: 20 samples · no judge needed"
+    assert lines[3].split() == ["scorer", "n", "A", "B", "difference", "95%", "CI", "p", "win/tie/loss", "verdict"]
+    assert lines[4].split()[:5] == ["given", "20", "0.375", "0.775", "+0.400"]
+    assert lines[4].endswith("20/0/0  ▲ better")
+    assert lines[6] == "Differences are paired by sample: each run minus A; p is corrected for 1 comparison (Holm)."
+    assert "20 of 20 samples with a different output" in lines[7]
+
+
+def test_printing_a_comparison_shows_slices_more_runs_and_unpaired_ones() -> None:
+    metadata = [{"kind": "xy"[number % 2]} for number in range(20)]
+    a, b = (run_of([value] * 20, metadata=metadata) for value in ("0.5", "0.25"))
+    text = str(compare(a, b, a, slice_by="kind"))
+    assert [line.split()[:2] for line in text.split("\n") if "kind=" in line] == [
+        ["given", f"kind={key}"] for key in "xyxy"
+    ]
+    assert [line.split()[4] for line in text.split("\n") if line.startswith("scorer")] == ["B", "C"]
+    assert "Runs are compared as independent" in str(compare(a, b, unpaired=True))

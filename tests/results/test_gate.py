@@ -80,7 +80,7 @@ def test_a_run_that_ended_early_is_told() -> None:
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
-        (GateCriteria(), r"needs a check: .* \(--min, --max, --max-regression, --pass-rate\)"),
+        (GateCriteria(), r"needs a check: .* \(--min, --max, --max-regression, --pass-rate, --require\)"),
         (GateCriteria(max_regression={"given": 0.1}), r"set a baseline \(--baseline\)"),
         (GateCriteria(minimum={"harm": 0.1}), r"lower is better for harm; set a maximum of 0\.1 \(--max harm=0\.1\)"),
         (
@@ -142,7 +142,7 @@ def test_criteria_of_another_type_are_refused_by_name(criteria: dict[str, Any], 
 def test_settings_of_another_type_are_refused_by_name(value: Any) -> None:
     run = run_of(MIXED, metadata=[{"kind": "x"}] * 40)
     for name, call in {
-        "alpha": lambda: gate(run, GateCriteria(minimum={"given": 0.5}), alpha=value),
+        "alpha": lambda: gate(run, GateCriteria(minimum={"given": 0.5}), alpha=2 if value is None else value),
         "confidence": lambda: compare(run, run, confidence=value),
         "difference": lambda: sample_size(run, value),
         "power": lambda: sample_size(run, power=value),

@@ -13,7 +13,7 @@ import pytest
 import typer.main
 
 import evalstone
-from evalstone import evaluate, parse_judge, scorers, types
+from evalstone import evaluate, parse_judge, scorers, targets, types
 from evalstone.agents import from_traces, messages
 from evalstone.cli.app import app
 from evalstone.compat import spring
@@ -25,7 +25,7 @@ from evalstone.scorers.registry import SCORERS, TEMPLATES
 
 ROWS = [(system, option) for system, options in OPTIONS.items() for option in options]
 KINDS: dict[str, type[Scorer]] = {**SCORERS, **TEMPLATES}
-PUBLIC = (evalstone, scorers, types, spring, messages, from_traces)
+PUBLIC = (evalstone, scorers, targets, types, spring, messages, from_traces)
 PARAMETERS = re.compile(r"[a-z_]+=")
 COMMANDS: Any = typer.main.get_command(app)
 
@@ -204,6 +204,8 @@ def check_value(option: str, value: str) -> None:
         assert parse_judge(value).identity
     elif option == "--scorer":
         assert ":" in value or parse_scorer(value).signature
+    elif option == "--require":
+        assert value == "faithfulness"
     elif option == "--map":
         assert value.partition("=")[0] in FIELD_NAMES
     elif option in ("--fail-under", "--fail-over", "--min", "--max", "--pass-rate"):

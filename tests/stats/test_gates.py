@@ -21,7 +21,7 @@ def rate(name: str, passed: int, n: int, threshold: float) -> PassRate:
     return PassRate(name, [1.0] * passed + [0.0] * (n - passed), threshold)
 
 
-def verdicts(*criteria: Criterion, alpha: float = 0.05) -> list[str]:
+def verdicts(*criteria: Criterion, alpha: float | None = 0.05) -> list[str]:
     return [decision.verdict for decision in decide(criteria, alpha=alpha)]
 
 
@@ -40,6 +40,8 @@ def test_a_decision_carries_its_numbers() -> None:
     assert (found.kind, found.verdict, found.n, found.threshold) == ("pass_rate", "inconclusive", 60, 0.85)
     assert found.estimate == pytest.approx(55 / 60)
     assert found.low == pytest.approx(lower_limit(55, 60, 0.95))
+    assert found.p_pass is not None
+    assert found.p_fail is not None
     assert 0.05 < found.p_pass < 0.15
     assert found.p_fail > 0.9
     assert found.caution == ""

@@ -135,6 +135,26 @@ def sentences(*texts: str) -> tuple[str, ...]:
     return tuple(sentence(text) for text in texts if text.strip())
 
 
+def aligned(rows: Sequence[Sequence[str]], words: Sequence[str], *, drop_empty: bool = False) -> list[str]:
+    """Rows of cells, a header first, as lines with aligned columns.
+
+    Args:
+        rows: As many cells in each.
+        words: The headers of columns that are set to the left.
+        drop_empty: Leave out columns without any value.
+    """
+    header, *others = [tuple(map(safe, row)) for row in rows]
+    columns = range(len(header))
+    shown = [at for at in columns if not drop_empty or any(row[at] not in ("", "-") for row in others)]
+    widths = {at: max(len(row[at]) for row in (header, *others)) for at in shown}
+
+    def line(row: Sequence[str]) -> str:
+        cells = (row[at].ljust(widths[at]) if header[at] in words else row[at].rjust(widths[at]) for at in shown)
+        return "  ".join(cells).rstrip()
+
+    return [line(row) for row in (header, *others)]
+
+
 def listed(texts: Iterable[str]) -> str:
     """Texts in a row, separated by commas."""
     return ", ".join(texts)

@@ -10,6 +10,8 @@
     trials = 4
     target = "my_app:agent"                 # or a table: [target] address = "my_app:agent", timeout = 60
 
+    require = ["contains"]                  # the best score in all samples
+
     [map]
     output = "answer"
 
@@ -35,6 +37,7 @@ from evalstone.ledger.base import DEFAULT_LEDGER
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+LISTS = ("scorers", "require", "tags")
 LEAST = {"limit": 1, "trials": 1, "concurrency": 1, "budget": 0, "top": 0}
 
 
@@ -63,6 +66,7 @@ class RunConfig:
     wait: bool = False
     fail_under: dict[str, float] = field(default_factory=dict[str, float])
     fail_over: dict[str, float] = field(default_factory=dict[str, float])
+    require: list[str] = field(default_factory=list[str])
     gate: bool = False
     missing: str | None = None
     top: int = 3
@@ -100,6 +104,7 @@ def load_config(data: str, **options: Any) -> RunConfig:
 def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
     from pydantic import ConfigDict, ValidationError, create_model  # takes long to import
 
+    settings = {name: _one_or_more(name, value) for name, value in settings.items()}
     keys: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(RunConfig).items() if name in settings}
     keys.setdefault("data", (str, ...))
     model = create_model("RunConfig", __config__=ConfigDict(strict=True, extra="forbid"), **keys)
@@ -107,6 +112,12 @@ def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
         return RunConfig(**model.model_validate(settings).model_dump())
     except ValidationError as error:
         raise ConfigError(f"{file}: {_explained(error, settings)}") from None
+
+
+def _one_or_more(name: str, value: Any) -> Any:
+    """One value where a list is expected, such as `scorers = "contains"`, as a list of it."""
+    one = (str, dict) if name == "scorers" else (str,)
+    return [value] if name in LISTS and type(value) in one else value
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 120
 """Bytes of a cell's name; file systems take 255."""
 KEYS = ("data", "targets", "parameters")
-REFUSED = ("fail_under", "fail_over", "gate", "batch", "html", "markdown")
+REFUSED = ("fail_under", "fail_over", "require", "gate", "batch", "html", "markdown")
 
 
 @dataclass(frozen=True)

@@ -283,6 +283,10 @@ def gate(
             "--pass-rate faithfulness@0.8=0.9. Repeatable.",
         ),
     ] = None,
+    require: Annotated[
+        Values,
+        option("--require SCORER", "Every sample has the scorer's best score. Repeatable."),
+    ] = None,
     baseline: options.Baseline = None,
     allow_mismatch: options.AllowMismatch = False,
     alpha: Annotated[
@@ -338,6 +342,7 @@ def gate(
         maximum=titled(scorer_numbers(maximum or [], "--max"), "--max"),
         max_regression=titled(scorer_numbers(max_regression or [], "--max-regression"), "--max-regression"),
         pass_rate=titled(pass_rates(pass_rate or []), "--pass-rate"),
+        require=tuple(titled(dict.fromkeys(require or [], True), "--require")),
     )
     before = None if baseline is None else find_run(baseline, ledger)
     if baseline_labels and before is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import evalstone
-from evalstone._core.display import money, safe
+from evalstone._core.display import count, money, safe
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, watched_gate
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
@@ -31,7 +31,6 @@ from evalstone.cli.output import (
     prints_to_stderr,
     to_stderr,
 )
-from evalstone.cli.watched_gate import Threshold
 from evalstone.errors import ConfigError, RunAborted, StorageError
 
 if TYPE_CHECKING:
@@ -87,6 +86,9 @@ def run(
             "Exit with code 1 if the mean is above X, for scorers where lower is better. Repeatable.",
         ),
     ] = None,
+    require: Annotated[
+        Values, option("--require SCORER", "Exit with code 1 unless every sample has the best score. Repeatable.")
+    ] = None,
     gate: Annotated[
         Flag,
         option("--gate/--no-gate", "Test the thresholds statistically during the run, and stop once they are decided."),
@@ -126,6 +128,7 @@ def run(
         wait=wait,
         fail_under=options.scorer_numbers(fail_under or [], "--fail-under"),
         fail_over=options.scorer_numbers(fail_over or [], "--fail-over"),
+        require=require,
         gate=gate,
         missing=missing,
         out=out,
@@ -246,11 +249,11 @@ def _run(
     from evalstone.results.summary import scorer_titles
     from evalstone.run.plan import scorer_info
 
-    plan, thresholds = checked_plan(config, as_json=as_json)
+    plan, criteria = checked_plan(config, as_json=as_json)
     options.say_code(plan.target, plan.user)
     titles = scorer_titles([scorer_info(one) for one in plan.scorers])
     with interruptible(shuffled=config.gate) as stop:
-        gate = watched_gate.watching(plan, thresholds, stop, config) if config.gate else None
+        gate = watched_gate.watching(plan, criteria, stop, config) if config.gate else None
 
         def on_record(record: evalstone.Record) -> None:
             if gate is not None:
@@ -270,9 +273,10 @@ def _run(
         _show_run(view, result, config, [*saved, *filter(None, (config.html, config.markdown))], next_commands)
     if gate is not None:
         if config.out is not None:
-            watched_gate.remember_first_look(gate, result, thresholds, config.out)
-        return watched_gate.exit_code(gate, result, to_stdout=shown)
-    return _exit_code(result, thresholds, config)
+            watched_gate.remember_first_look(gate, result, criteria, config.out)
+        code = watched_gate.exit_code(gate, result, to_stdout=shown)
+        return _missed(result, replace(criteria, minimum={}, maximum={})) or code
+    return _missed(result, criteria) or _exit_code(result, config)
 
 
 def evaluated(
@@ -315,7 +319,9 @@ def evaluated(
 
 
 @prints_to_stderr()
-def checked_plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False) -> tuple[Plan, list[Threshold]]:
+def checked_plan(
+    config: RunConfig, *, calls_judge: bool = True, as_json: bool = False
+) -> tuple[Plan, evalstone.GateCriteria]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
     from evalstone.results.files import prepare
@@ -347,16 +353,17 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool =
 
         batch_api(plan.judge)
     plan.check(asking=calls_judge and not config.batch)
-    thresholds = _thresholds(config, [scorer_info(one) for one in plan.scorers])
+    criteria = _criteria(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
     check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
-    return plan, thresholds
+    return plan, criteria
 
 
-def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Threshold]:
-    """Each scorer that has a threshold. Raises ConfigError for one that can't be met, or is in the wrong direction."""
-    thresholds: list[Threshold] = []
+def _criteria(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.GateCriteria:
+    """What the run must meet, by the scorers' signatures. Raises ConfigError for a threshold that can't be met, or is
+    in the wrong direction."""
+    thresholds: dict[bool, dict[str, float]] = {False: {}, True: {}}
     for named, other, lower_is_better, bounds in (
         ("--fail-under", "--fail-over", False, config.fail_under),
         ("--fail-over", "--fail-under", True, config.fail_over),
@@ -369,8 +376,10 @@ def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Thresh
                 )
             if not 0 <= bound <= info.scale:
                 raise ConfigError(f"{named}: {info.parameters} must be in [0, {info.scale:g}], not {bound:g}")
-            thresholds.append((info, bound))
-    return thresholds
+            thresholds[lower_is_better][info.signature] = bound
+    required = options.scorers_named(dict.fromkeys(config.require, True), scorers, "--require")
+    require = tuple(info.signature for info in required)
+    return evalstone.GateCriteria(minimum=thresholds[False], maximum=thresholds[True], require=require)
 
 
 @contextmanager
@@ -461,13 +470,14 @@ def _show_run(
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
 
 
-def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: RunConfig) -> int:
-    """Say which thresholds were missed and why a run is incomplete; the exit code."""
+def _missed(result: evalstone.Run, criteria: evalstone.GateCriteria) -> int:
+    """Say which thresholds and requirements the run misses; the exit code, 0 if it meets them."""
     from evalstone.types import reaches
 
     missed = False
-    for info, bound in thresholds:
-        mean, lower = result[info.signature].mean, info.lower_is_better
+    for name, bound in (*criteria.minimum.items(), *criteria.maximum.items()):
+        info, mean = result[name].info, result[name].mean
+        lower = info.lower_is_better
         option, word = ("--fail-over", "above") if lower else ("--fail-under", "below")
         if mean is None:
             to_stderr(f"{info.parameters}: no score, {option} {bound:g} is not met")
@@ -476,8 +486,30 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
         else:
             continue
         missed = True
-    if missed:
-        return ExitCode.FAILED_THRESHOLD
+    if criteria.require:
+        missed |= _lacks_best_scores(result, criteria.require)
+    return ExitCode.FAILED_THRESHOLD if missed else ExitCode.OK
+
+
+def _lacks_best_scores(result: evalstone.Run, required: Sequence[str]) -> bool:
+    """Whether samples lack the best score of scorers that require it; says which."""
+    from evalstone.results.gate_text import miss_cells
+
+    found = evalstone.gate(result, evalstone.GateCriteria(require=required))
+    for one in found.decisions:
+        name = result[one.name].info.parameters
+        if one.estimate is None:
+            to_stderr(f"{name}: no score, --require is not met")
+        elif one.verdict == "fail":
+            lacking = round(one.n * (1 - one.estimate))
+            to_stderr(f"{name}: {lacking:,} of {count(one.n, 'sample')} without the best score, --require is not met")
+            for sample, score, reason in map(miss_cells, one.misses):
+                to_stderr(f"  {safe(sample)}: {score} ({reason})")
+    return found.verdict != "pass"
+
+
+def _exit_code(result: evalstone.Run, config: RunConfig) -> int:
+    """Say why a run is incomplete or has no scores; the exit code."""
     silent = [line for line in result.summary if line.no_answer]
     for line in silent:
         to_stderr(f"{result.titles[line.info.signature]}: {line.doubt} ({line.reasons[0][0]})")

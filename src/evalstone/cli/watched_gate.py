@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import evalstone
@@ -14,32 +13,25 @@ from evalstone.cli.output import console, to_stderr
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.results.gate import Missing
-    from evalstone.results.summary import ScorerInfo
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
 
 ALPHA = 0.05
 """The error rate of a gate that watches a run, together with all later gates on the run."""
-Threshold = tuple["ScorerInfo", float]
 
 
-def watching(plan: Plan, thresholds: Sequence[Threshold], stop: evalstone.StopSignal, config: RunConfig) -> RunGate:
+def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopSignal, config: RunConfig) -> RunGate:
     """The gate that watches a run, and stops it once its thresholds are decided."""
     from evalstone.run.sequential import RunGate  # imports numpy
 
-    bounds = {info.signature: bound for info, bound in thresholds}
+    bounds = {**criteria.minimum, **criteria.maximum}
     return RunGate(plan, bounds, stop, alpha=ALPHA, missing=cast("Missing", config.missing or "worst"))
 
 
-def remember_first_look(gate: RunGate, result: evalstone.Run, thresholds: Sequence[Threshold], folder: str) -> None:
+def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalstone.GateCriteria, folder: str) -> None:
     """Keep the gate as the first look at the run, so that later gates on the folder know of it."""
     from evalstone.results.looks import remember
 
-    minimum, maximum = (
-        {info.signature: bound for info, bound in thresholds if info.lower_is_better is lower}
-        for lower in (False, True)
-    )
-    criteria = evalstone.GateCriteria(minimum=minimum, maximum=maximum)
     warning = remember(folder, result, criteria, gate.verdict, look=1, alpha=ALPHA, missing=gate.missing, watched=True)
     if warning:
         to_stderr(f"Warning: {warning}")
@@ -47,8 +39,9 @@ def remember_first_look(gate: RunGate, result: evalstone.Run, thresholds: Sequen
 
 def exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
     """Show the decisions of a gate that watched a run; the exit code."""
-    from evalstone.report.gate_view import decisions_view, rate
+    from evalstone.report.gate_view import decisions_view
     from evalstone.report.terminal import show
+    from evalstone.results.gate_text import rate
     from evalstone.run.budget import DECIDED
 
     screen = console(stderr=not to_stdout)

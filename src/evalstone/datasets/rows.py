@@ -278,7 +278,7 @@ def _turns(value: Any) -> list[Sample]:
         row: Any = {"input": item} if isinstance(item, str) else item
         if not isinstance(row, dict):
             raise DataError(f"item {number} must be a text or an object with an input, not {excerpt(item)}")
-        turns.append(RowReader().read({"id": number, **row}, f"item {number}"))
+        turns.append(RowReader().read({"id": number, **cast("dict[str, Any]", row)}, f"item {number}"))
     return turns
 
 

@@ -40,7 +40,8 @@ from evalstone.report.view import (
     tests_used,
     words,
 )
-from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
+from evalstone.results.compare import Change, Comparison, ScorerComparison
+from evalstone.results.comparison_text import VERDICTS, difference, sizes, wins
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
@@ -50,11 +51,7 @@ from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample
 
-SIGNS: Mapping[str, tuple[str, Tone]] = {
-    "better": ("▲ better", "good"),
-    "worse": ("▼ worse", "bad"),
-    "inconclusive": ("no significant difference", "dim"),
-}
+TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "inconclusive": "dim"}
 
 
 # ---- Differences between runs ----
@@ -127,7 +124,7 @@ def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
     rows: list[Sequence[Cell]] = []
     for line in lines:
         result, digits = line.result, digits_for(line.info.scale)
-        verdict, tone = SIGNS[line.verdict]
+        verdict, tone = VERDICTS[line.verdict], TONES[line.verdict]
         raw, found = result.raw, result.estimate
         between = "-" if found is None else limits(found.low, found.high, digits, sign=True)
         rows.append(
@@ -145,35 +142,27 @@ def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
 
 
 def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
-    result, (verdict, tone) = line.result, SIGNS[line.verdict]
+    result, verdict, tone = line.result, VERDICTS[line.verdict], TONES[line.verdict]
     return (
         Cell(line.title),
         Cell(f"{line.field}={line.key}" if line.field else "", quoted=bool(line.field)),
-        Cell(_samples(result)),
+        Cell(sizes(result)),
         *_difference_cells(line, result, "difference", verdict, tone, reach),
         Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
-        Cell("-" if isinstance(result, UnpairedComparison) else f"{result.wins}/{result.ties}/{result.losses}"),
+        Cell(wins(line)),
         Cell(verdict, tone),
         Cell(direction(line.info.lower_is_better), "dim"),
     )
-
-
-def _samples(result: PairedComparison | UnpairedComparison) -> str:
-    """How many pairs there are, or how many samples each run has."""
-    return f"{result.n:,}, {result.n_b:,}" if isinstance(result, UnpairedComparison) else f"{result.n:,}"
 
 
 def _difference_cells(
     one: OfScorer, result: PairedComparison | UnpairedComparison, noun: str, verdict: str, tone: Tone, reach: float
 ) -> Iterator[Cell]:
     """Both means, their difference and its interval, with a chart."""
-    digits, difference = digits_for(one.info.scale), result.difference
-    change = signed(difference.mean, digits)
-    interval = limits(difference.low, difference.high, digits, sign=True)
-    label = f"{one.title}: {noun} {change}, interval {interval}, {verdict}"
-    chart = DifferenceChart(label, difference.mean, difference.low, difference.high, reach, tone)
-    yield from (Cell(number(result.mean_a, digits)), Cell(number(result.mean_b, digits)))
-    yield from (Cell(change, "strong"), Cell(interval, chart=chart))
+    a, b, change, interval = difference(one, result)
+    label, found = f"{one.title}: {noun} {change}, interval {interval}, {verdict}", result.difference
+    chart = DifferenceChart(label, found.mean, found.low, found.high, reach, tone)
+    yield from (Cell(a), Cell(b), Cell(change, "strong"), Cell(interval, chart=chart))
 
 
 def _ends(result: PairedComparison | UnpairedComparison) -> Iterator[float]:
@@ -197,8 +186,8 @@ def _rounded_up(far: float) -> float:
 
 def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Section:
     lead = [
-        f"{line.title}, {line.field}={line.key}: {SIGNS[line.verdict][0]}, {signed(line.result.difference.mean)} "
-        f"(n = {_samples(line.result)}, p {p_value(line.adjusted_p_value)})."
+        f"{line.title}, {line.field}={line.key}: {VERDICTS[line.verdict]}, {signed(line.result.difference.mean)} "
+        f"(n = {sizes(line.result)}, p {p_value(line.adjusted_p_value)})."
         for line in lines
         if line.verdict != "inconclusive"
     ]
@@ -215,9 +204,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     tests: dict[str, dict[str, None]] = {}
     for line in [line for line, _ in changed] or comparison.scorers:
         tests.setdefault(line.result.test.name, {})[line.title] = None
-    corrected = (
-        f"corrected for {count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]})"
-    )
+    corrected = f"corrected for {count(len(comparison.scorers), 'comparison')} ({comparison.correction_name})"
     p = f"{tests_used(tests)}; {corrected}"
     if paired or not comparison.scorers:
         yield f"Differences are paired by sample: each run minus A. p: {p}."

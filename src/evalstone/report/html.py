@@ -93,7 +93,9 @@ def _sample_data(samples: SampleList) -> Iterator[Markup]:
         index.extend(map(_index_entry, chunk))
         yield json_block(f"panels{number}", [[_block(block) for block in sample.panel] for sample in chunk])
     columns = [{**dataclasses.asdict(column), "title": visible(column.title)} for column in samples.columns]
-    yield json_block("about", {"columns": columns, "per_block": SAMPLES_PER_BLOCK, "total": samples.total})
+    yield json_block(
+        "about", {"columns": columns, "per_block": SAMPLES_PER_BLOCK, "total": samples.total, "noun": samples.noun}
+    )
     yield json_block("index", index)
 
 

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from evalstone._core.display import p_value, safe, visible
-from evalstone.report.gate_view import check_cells, check_name, next_look, required, verdict_text
 from evalstone.results.gate import Gate
+from evalstone.results.gate_text import check_cells, check_name, miss_cells, required, verdict_text
 from evalstone.results.run import Run
 from evalstone.stats.gates import Decision
 from evalstone.types import Failed, Record, Score, Skipped
@@ -97,7 +97,7 @@ def _record_case(record: Record, title: str) -> Case:
 
 def gate_junit(gate: Gate, *, inconclusive_fails: bool) -> Iterator[str]:
     """A gate as JUnit XML, one case a check; an inconclusive one is skipped, or a failure if it counts as one."""
-    cases = [_decision_case(decision, next_look(gate), inconclusive_fails) for decision in gate.decisions]
+    cases = [_decision_case(decision, gate.next_look, inconclusive_fails) for decision in gate.decisions]
     return junit("evalstone", {"gate": cases})
 
 
@@ -105,9 +105,12 @@ def _decision_case(decision: Decision, look: int | None, inconclusive_fails: boo
     estimate, interval, wanted, n = check_cells(decision)
     # A build server takes two cases of one name for one: a scorer may have several checks.
     name = f"{check_name(decision)} {required(decision)}"
-    properties = {"estimate": estimate, "p_pass": p_value(decision.p_pass), "p_fail": p_value(decision.p_fail)}
+    p_values = {"p_pass": decision.p_pass, "p_fail": decision.p_fail}
+    properties = {"estimate": estimate, **{name: p_value(p) for name, p in p_values.items() if p is not None}}
     if decision.verdict == "pass":
         return Case(name, "gate", properties=properties)
-    message = f"{estimate} ({interval}, n = {n}), {wanted}: {verdict_text(decision, look)}"
+    about = f"n = {n}" if interval == "-" else f"{interval}, n = {n}"
+    message = f"{estimate} ({about}), {wanted}: {verdict_text(decision, look)}"
+    message += "".join(f"\n{sample}: {score} ({reason})" for sample, score, reason in map(miss_cells, decision.misses))
     failed = decision.verdict == "fail" or inconclusive_fails
     return Case(name, "gate", "failure" if failed else "skipped", message, properties=properties)

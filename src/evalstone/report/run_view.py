@@ -125,6 +125,7 @@ def run_view(
             samples=_Lazy(lambda: views(chosen)),
             size=len(chosen),
             total=len(ranked),
+            noun="samples" if run.trials == 1 else "trials",
         ),
         facts=tuple(_facts(run)),
         footer=tuple(filter(None, (detectable_note(run), f"Made by evalstone from run {run.id}."))),

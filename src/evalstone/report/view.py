@@ -245,12 +245,14 @@ class ScoreColumn:
 
 @dataclass(frozen=True)
 class SampleList:
-    """All samples of a run, for reports that can be searched. size: how many there are; total: with those left out."""
+    """All samples of a run, for reports that can be searched. size: how many there are; total: with those left out;
+    noun: what they are."""
 
     columns: tuple[ScoreColumn, ...]
     samples: Iterable[SampleView]
     size: int
     total: int
+    noun: str = "samples"
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,17 @@ class Comparison:
         """
         return result_for(self.scorers, self.runs["A"], scorer)
 
+    @property
+    def correction_name(self) -> str:
+        """What the correction is called."""
+        return CORRECTION_NAMES[self.correction]
+
+    def __str__(self) -> str:
+        """The table that `evalstone compare` shows."""
+        from evalstone.results.comparison_text import comparison_text  # noqa: PLC0415 - numpy
+
+        return comparison_text(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data, as `evalstone compare --json` prints it."""
         return {

@@ -29,7 +29,7 @@ from evalstone.results.scores import (
 )
 from evalstone.results.summary import ScorerInfo, unanswered, values_by_scorer
 from evalstone.stats.intervals import check_number
-from evalstone.types import Record, Score, Skipped, reaches
+from evalstone.types import Failed, Record, Score, Skipped, reaches
 
 if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict
@@ -40,6 +40,8 @@ MOST_LOOKS = 100
 Missing: TypeAlias = Literal["worst", "failed", "ignore"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 CHECKS = ("minimum", "maximum", "max_regression", "pass_rate")
+MOST_MISSES = 5
+"""How many of the samples that miss a requirement are named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +61,17 @@ class GateCriteria:
     pass_rate: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, "tuple[float, float]"])
     """Scorer to (score, share): at least this share of the samples must reach the score (for scorers where lower is
     better: must not exceed it)."""
+    require: Sequence[str] = ()
+    """Scorers of which every sample must have the best score: `scale`, or 0 where lower is better. This is no test: it
+    says what these samples did. A failed score is not the best; samples for which the score is undefined are left
+    out."""
 
     def __post_init__(self) -> None:
+        required: object = self.require
+        names = (required,) if isinstance(required, str) else required
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
+            raise ConfigError(f'require must be a list of scorers, such as ["contains"], not {required!r}')
+        object.__setattr__(self, "require", tuple(cast("list[str]", names)))
         for check in CHECKS:
             table: object = getattr(self, check)
             if not isinstance(table, Mapping):
@@ -76,8 +87,8 @@ class GateCriteria:
                     check_number(f"pass_rate of {name}", number)
 
     @property
-    def scorers(self) -> tuple[str, ...]:
-        """The scorers with a criterion."""
+    def tested(self) -> tuple[str, ...]:
+        """The scorers with a criterion that is tested: any but `require`."""
         return tuple(dict.fromkeys((*self.minimum, *self.maximum, *self.max_regression, *self.pass_rate)))
 
 
@@ -91,12 +102,13 @@ class Gate:
     """The run that regressions are measured against."""
     decisions: tuple[Decision, ...]
     """One decision per criterion."""
-    alpha: float
-    """The probability of a wrong pass, and of a wrong fail, over all criteria and all looks together."""
+    alpha: float | None
+    """The probability of a wrong pass, and of a wrong fail, over all criteria and all looks together; None without a
+    test."""
     look: int
     """Which look at a growing run this is, from 1 on."""
-    look_alpha: float
-    """The part of alpha at which this look tests."""
+    look_alpha: float | None
+    """The part of alpha at which this look tests; None without a test."""
     missing: Missing
     """How samples without a score count."""
     notes: tuple[str, ...]
@@ -108,6 +120,19 @@ class Gate:
         from evalstone.stats.gates import overall  # noqa: PLC0415 - numpy
 
         return overall(self.decisions)
+
+    @property
+    def next_look(self) -> int | None:
+        """The number of the look after more samples; None if it can't be said how many are needed: the run or its
+        baseline was stopped by its own gate."""
+        runs = (self.run, *filter(None, (self.baseline,)))
+        return None if any(run.drawn is not None for run in runs) else self.look + 1
+
+    def __str__(self) -> str:
+        """The table of checks that `evalstone gate` shows."""
+        from evalstone.results.gate_text import gate_text  # noqa: PLC0415 - only who prints a gate needs it
+
+        return gate_text(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The gate as plain data, as `evalstone gate --json` prints it."""
@@ -130,7 +155,7 @@ def gate(
     criteria: GateCriteria,
     *,
     baseline: Run | None = None,
-    alpha: float = 0.05,
+    alpha: float | None = 0.05,
     look: int = 1,
     missing: Missing = "worst",
     allow_mismatch: bool = False,
@@ -147,7 +172,10 @@ def gate(
         run: the run.
         criteria: at least one criterion.
         baseline: the run that `max_regression` is measured against.
-        alpha: the probability of a wrong pass, and of a wrong fail, over all criteria and looks together.
+        alpha: the probability of a wrong pass, and of a wrong fail, over all criteria and looks together. None: without
+            a test. Estimates themselves are compared with the thresholds; a check is inconclusive only where missing
+            scores may decide it, or all are missing. That is a statement about these samples: a mean just above a
+            threshold may be luck.
         look: 1 for the first gate on the run's samples, 2 for the first after more samples were added, and so on.
         missing: samples without a score: "worst" counts them as the worst score in tests for a pass and as the best in
             tests for a fail; "failed" counts failures and missing answers of the judge so, and leaves out samples for
@@ -164,7 +192,8 @@ def gate(
     """
     from evalstone.stats.gates import alpha_at_look, check_alpha, decide  # noqa: PLC0415 - numpy
 
-    check_alpha("alpha", alpha)
+    if alpha is not None:
+        check_alpha("alpha", alpha)
     if not isinstance(cast(object, look), int) or isinstance(look, bool) or not 1 <= look <= MOST_LOOKS:
         raise ConfigError(f"look must be a whole number from 1 to {MOST_LOOKS}, not {look!r} (--look)")
     check_missing(missing)
@@ -177,10 +206,10 @@ def gate(
             'the criteria must be GateCriteria, such as GateCriteria(minimum={"faithfulness": 0.8}), '
             f"not {type(criteria).__name__}"
         )
-    if not criteria.scorers:
+    if not (criteria.tested or criteria.require):
         raise ConfigError(
-            "a gate needs a check: a minimum, a maximum, a largest regression or a pass rate (--min, --max, "
-            "--max-regression, --pass-rate)"
+            "a gate needs a check: a minimum, a maximum, a largest regression, a pass rate or a required scorer "
+            "(--min, --max, --max-regression, --pass-rate, --require)"
         )
     for check in CHECKS:
         values_by_scorer(getattr(criteria, check), lambda name: run[name].info, check)
@@ -188,7 +217,7 @@ def gate(
     ours = _by_signature(run, labels)
     theirs = _by_signature(baseline or run, baseline_labels)
     notes.update(dict.fromkeys(_uncorrected(run, criteria, ours, theirs)))
-    tested = {run[name].info.signature for name in criteria.scorers}
+    tested = {run[name].info.signature for name in criteria.tested}
     if unused := [run.titles[signature] for signature in ours if signature not in tested]:
         which = "it" if len(unused) == 1 else "them"
         notes[f"the labels of {listed(unused)} are not used: no check of {which} was set"] = None
@@ -199,9 +228,10 @@ def gate(
         checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours))
     elif baseline is not None:
         notes["the baseline is not used: no largest regression (--max-regression) was set"] = None
-    now, later = alpha_at_look(alpha, look), alpha_at_look(alpha, look + 1)
-    decisions = tuple(_in_samples(one, run.trials) for one in decide(checks, alpha=now, next_alpha=later))
-    return Gate(run, baseline, decisions, alpha, look, now, missing, tuple(notes))
+    now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
+    decisions = [_in_samples(one, run.trials) for one in decide(checks, alpha=now, next_alpha=later)]
+    decisions += _requirements(run, criteria.require, notes)
+    return Gate(run, baseline, tuple(decisions), alpha, look, now, missing, tuple(notes))
 
 
 def _in_samples(decision: Decision, trials: int) -> Decision:
@@ -324,6 +354,51 @@ def _regression_checks(
         yield criterion
 
 
+def _requirements(run: Run, names: Sequence[str], notes: dict[str, None]) -> Iterator[Decision]:
+    """Whether every sample has the best score of each of these scorers."""
+    from evalstone.stats.gates import Decision, Miss  # noqa: PLC0415 - numpy
+
+    required = values_by_scorer(dict.fromkeys(names, True), lambda name: run[name].info, "require")
+    for name, info in zip(dict.fromkeys(names), required, strict=True):
+        met = missed = skipped = 0
+        misses: list[Miss] = []
+        for record in run.records:
+            if record.scorer != info.signature:
+                continue
+            if isinstance(outcome := record.outcome, Skipped):
+                skipped += 1
+            elif _is_best(record, info):
+                met += 1
+            else:
+                missed += 1
+                if len(misses) < MOST_MISSES:
+                    reason = outcome.error if isinstance(outcome, Failed) else outcome.reason
+                    misses.append(Miss(record.sample, record.trial, record.value, reason))
+        if skipped:
+            notes[f"{name}: what is required leaves out {count(skipped, 'sample')} that the scorer skipped"] = None
+        yield Decision(
+            name=name,
+            kind="require",
+            verdict="fail" if missed else "pass" if met else "inconclusive",
+            estimate=met / (met + missed) if met or missed else None,
+            threshold=1.0,
+            low=None,
+            high=None,
+            p_pass=None,
+            p_fail=None,
+            n=met + missed,
+            more_samples=None,
+            caution="" if met or missed else "no values",
+            misses=tuple(misses),
+        )
+
+
+def _is_best(record: Record, info: ScorerInfo) -> bool:
+    best = 0.0 if info.lower_is_better else info.scale
+    value = record.value
+    return value is not None and reaches(value, best, info.scale, lower_is_better=info.lower_is_better)
+
+
 def _pair_counts(ours: Record, theirs: Record, missing: Missing) -> bool:
     """Whether a sample of both runs counts in a regression: not if its score is undefined in both."""
     if _undefined(ours) and _undefined(theirs):
@@ -370,7 +445,7 @@ def _uncorrected(
     run: Run, criteria: GateCriteria, ours: Mapping[str, Labels], theirs: Mapping[str, Labels]
 ) -> Iterator[str]:
     """Which checks test what the judge says."""
-    judged = {name: info for name in criteria.scorers if judged_only(run, info := run[name].info)}
+    judged = {name: info for name in criteria.tested if judged_only(run, info := run[name].info)}
     weighted = any(scores_by_sample(run, info.signature).weights is not None for info in judged.values())
     means = [name for name, info in judged.items() if info.signature not in ours]
     if plain := [
@@ -411,7 +486,7 @@ def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Itera
         )
     elif run.stop_reason:
         yield f"the run stopped early ({run.stop_reason}); samples that it had not come to are in no test"
-    for name in criteria.scorers:
+    for name in criteria.tested:
         records = [record for record in _by_sample(run, run[name].info).values() if record.value is None]
         if not records:
             continue

@@ -79,8 +79,10 @@ def remember(
 ) -> str:
     """Keep a gate on the folder's run in its `gates.jsonl`, unless it is there; why it couldn't be kept, or "".
 
-    watched: whether the gate looked at the scores as they came.
+    A gate without a test takes no look. watched: whether the gate looked at the scores as they came.
     """
+    if not criteria.tested:
+        return ""
     tables: dict[str, Mapping[str, Any]] = {check: getattr(criteria, check) for check in CHECKS}
     new = Look(
         look=look,
@@ -134,7 +136,7 @@ def _data(
     run: Run, criteria: GateCriteria, labels: Sequence[Mapping[str, Labels] | None], *, watched: bool
 ) -> dict[str, str]:
     """By scorer and judge, the hash of what is tested of each scorer with a criterion."""
-    infos = {info.signature: info for info in (run[name].info for name in criteria.scorers)}
+    infos = {info.signature: info for info in (run[name].info for name in criteria.tested)}
     outcomes: dict[str, list[tuple[Any, ...]]] = {signature: [] for signature in infos}
     for record in run.records:
         if record.scorer in infos:

@@ -17,7 +17,18 @@ from io import FileIO
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from evalstone._core.display import count, digits_for, effective_count, limits, money, number, safe, sentence, visible
+from evalstone._core.display import (
+    aligned,
+    count,
+    digits_for,
+    effective_count,
+    limits,
+    money,
+    number,
+    safe,
+    sentence,
+    visible,
+)
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, MissingDependency, WriteError
@@ -371,13 +382,8 @@ class Run:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]
 
     def __str__(self) -> str:
-        rows = [HEADER, *self._rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
-        lines = [self.title, ""]
-        for row in rows:
-            cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-            lines.append("  ".join(cells).rstrip())
-        return visible("\n".join((*lines, "", *self._notes())))
+        lines = aligned([HEADER, *self._rows()], words=("scorer",))
+        return visible("\n".join((self.title, "", *lines, "", *self._notes())))
 
     def _repr_html_(self) -> str:
         """The summary table for notebooks."""
@@ -497,6 +503,15 @@ class SpillingList(Sequence[_T]):
             data = data[self._file.write(data) or 0 :]
         return offset
 
+    def at(self, cell: int) -> _T:
+        """The value of a cell, which has one."""
+        offset = self._offsets[cell]
+        if offset == _IN_MEMORY or self._file is None:
+            return self._values[cell]
+        self._file.seek(offset)
+        size = int.from_bytes(self._file.read(_LENGTH) or b"")
+        return self._parse(self._file.read(size) or b"")
+
     def has(self, cell: int) -> bool:
         """Whether a cell has a value."""
         return self._offsets[cell] != _MISSING
@@ -515,10 +530,10 @@ class SpillingList(Sequence[_T]):
     def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
     def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
         cells = self._cells()
-        return tuple(map(self._read, cells[index])) if isinstance(index, slice) else self._read(cells[index])
+        return tuple(map(self.at, cells[index])) if isinstance(index, slice) else self.at(cells[index])
 
     def __iter__(self) -> Iterator[_T]:
-        return map(self._read, self._cells())
+        return map(self.at, self._cells())
 
     def __reduce__(self) -> tuple[object, ...]:
         return (tuple, (list(self),))
@@ -526,14 +541,6 @@ class SpillingList(Sequence[_T]):
     def _cells(self) -> Sequence[int]:
         every = range(self.size)
         return every if self.complete else [cell for cell in every if self.has(cell)]
-
-    def _read(self, cell: int) -> _T:
-        offset = self._offsets[cell]
-        if offset == _IN_MEMORY or self._file is None:
-            return self._values[cell]
-        self._file.seek(offset)
-        size = int.from_bytes(self._file.read(_LENGTH) or b"")
-        return self._parse(self._file.read(size) or b"")
 
 
 class SpillingRecords(SpillingList[Record]):

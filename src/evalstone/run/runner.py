@@ -9,13 +9,12 @@ import math
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core import sync
 from evalstone._core.json import strict_jsonable
 from evalstone.errors import (
     AnswerPending,
@@ -33,9 +32,10 @@ from evalstone.judges.providers.limits import counting_warnings, shared_limiter,
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
 from evalstone.results.run import Run, SpillingRecords
-from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder
+from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
 from evalstone.run.answers import Answers
 from evalstone.run.budget import DECIDED, Budget, StopSignal
+from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import ENDING_THE_RUN, Recording, Session
 from evalstone.run.user_code import failed, frames_of, is_ours
@@ -45,11 +45,7 @@ from evalstone.types import Drawn, Failed, Outcome, Record, Sample, Score, Skipp
 if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
 
-MOST_UNNOTIFIED = 1000
-"""How many records of an interrupted run are read before the user's function is called with them."""
-
 Cell = tuple[int, Sample, Scorer]
-OnRecord = Callable[[Record], Awaitable[None] | None]
 
 
 async def execute(
@@ -62,6 +58,7 @@ async def execute(
     batch: bool | BatchOptions = False,
     stop: StopSignal | None = None,
     on_record: OnRecord | None = None,
+    on_sample: OnSample | None = None,
     progress: Callable[[Record], None] | None = None,
     name: str = "",
     tags: tuple[str, ...] = (),
@@ -92,7 +89,7 @@ async def execute(
             session = Session(plan.judge, ledger=store, stop=stop, **options)
         stack.push_async_callback(session.close)
         runner = _Runner(plan, session, store, stop, use_cache=use_cache)
-        runner.on_record, runner.progress = on_record, progress
+        runner.notifier, runner.progress = Notifier(on_record, on_sample), progress
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
         if plan.target is not None:
@@ -136,14 +133,13 @@ class _Runner:
     ) -> None:
         self.plan, self.session, self.ledger, self.stop, self.use_cache = plan, session, ledger, stop, use_cache
         self.answers: Answers | None = None
-        self.on_record: OnRecord | None = None
+        self.notifier = Notifier()
         self.progress: Callable[[Record], None] | None = None
-        self._unnotified = list[Record]()
-        self._notifying: asyncio.Future[None] | None = None
         self.records = SpillingRecords(plan.size)
         self.batches: BatchRunner | None = None
         self.budget: Budget | None = None
         self.scorers = tuple(scorer_info(scorer) for scorer in plan.scorers)
+        self._titles = scorer_titles(self.scorers)
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
         self.judge_stats = JudgeStats() if any(judge.members for judge in plan.judges) else None
         self.name, self.tags = "", tuple[str, ...]()
@@ -183,9 +179,8 @@ class _Runner:
             again = self.batches is not None and await self.batches.proceed(self.stop)
         if self.batches is not None:
             await self.batches.end(self.stop, complete=self.records.complete)
-        for index, record in self.failed.items():
-            self._add(index, record)
-        await self._notified()
+        await self._keep_failures()
+        await self.notifier.done()
         run = self._result(time.perf_counter() - began, resumed)
         if self.ledger is not None:
             finished = datetime.now(UTC).isoformat(timespec="seconds") if run.complete else None
@@ -223,13 +218,29 @@ class _Runner:
                 self.failed[index] = record
             else:
                 self._add(index, record)
-            if len(self._unnotified) >= MOST_UNNOTIFIED:
-                await self._notified()
-        await self._notified()
+            if self.notifier.full:
+                await self.notifier.done()
+        await self.notifier.done()
         if self.answers is not None:
             cases = enumerate(self.plan.cases())
             await self.answers.restore((place, sample, not self._open_in(place)) for place, sample in cases)
+        for place, sample in enumerate(self.plan.cases() if self.notifier.on_sample is not None else ()):
+            self._finish(place, sample)
+            if self.notifier.full:
+                await self.notifier.done()
+        await self.notifier.done()
         return len(self.records)
+
+    async def _keep_failures(self) -> None:
+        """Let the failures of an interrupted run stand that were not tried again."""
+        for index, record in self.failed.items():
+            self._add(index, record)
+        places = {index // len(self.scorers) for index in self.failed}
+        cases = [(place, sample) for place, sample in enumerate(self.plan.cases()) if place in places] if places else []
+        if (answers := self.answers) is not None:
+            await answers.restore((place, sample, True) for place, sample in cases if not answers.samples.has(place))
+        for place, sample in cases:
+            self._finish(place, sample)
 
     def _answers(self, since: float = math.inf) -> Answers | None:
         """What the target, if there is one, has answered and is to answer in this run."""
@@ -266,29 +277,17 @@ class _Runner:
         self.records.put(index, record)
         if self.progress is not None:
             self.progress(record)
-        if self.on_record is not None:
-            self._unnotified.append(record)
+        self.notifier.add_record(record)
 
-    async def _notified(self) -> None:
-        """Return once the user's function has been called with every record so far."""
-        if self._unnotified and (self._notifying is None or self._notifying.done()):
-            self._notifying = asyncio.ensure_future(self._notify())
-        if self._notifying is not None:
-            await self._notifying
-
-    async def _notify(self) -> None:
-        """Call the user's function with the records that wait, one at a time; all of them share a change of threads."""
-        function = self.on_record
-        await asyncio.sleep(0)  # let those of the same transaction join
-        while self._unnotified and function is not None:
-            records, self._unnotified = self._unnotified, []
-            if sync.is_async(function):
-                results = map(function, records)
-            else:
-                results = await sync.call(_each, function, records)
-            for result in results:
-                if result is not None:
-                    await result
+    def _finish(self, place: int, sample: Sample) -> None:
+        """Call the user's function, if there is one, with a sample and trial that has all of its records."""
+        if self.notifier.on_sample is None or self._open_in(place):
+            return
+        scorers = len(self.scorers)
+        cells = range(place * scorers, (place + 1) * scorers)
+        records = {self._titles[record.scorer]: record for record in map(self.records.at, cells)}
+        answered = sample if self.answers is None else self.answers.samples.at(place)
+        self.notifier.add_sample(SampleResult(answered, records))
 
     def _cells(self) -> Iterator[Cell]:
         index = 0
@@ -330,7 +329,8 @@ class _Runner:
                     self._add(index, record)  # it was paid for
                     raise
             self._add(index, record)
-            await self._notified()
+            self._finish(index // len(self.scorers), sample)
+            await self.notifier.done()
             self._keeping.discard(worker)
             self.session.check(record)
             # Code scorers and the lexical judge never wait; let other tasks of the loop run.
@@ -414,10 +414,6 @@ class _Runner:
             there = (self.records.has(sample * len(self.scorers) + place) for sample in order)
             tested[info.signature] = sum(1 for _ in itertools.takewhile(bool, there))
         return Drawn(self.plan.fingerprint, tested)
-
-
-def _each(function: OnRecord, records: list[Record]) -> list[Awaitable[None] | None]:
-    return [function(record) for record in records]
 
 
 async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Record:

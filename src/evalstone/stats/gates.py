@@ -37,9 +37,10 @@ from evalstone.stats.ppi import (
     corrected_mean,
 )
 from evalstone.stats.weighted_mean import WeightedMean, effective_number
+from evalstone.types import reaches
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
-Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate"]
+Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate", "require"]
 POWER = 0.8
 SIMULATED: Mapping[int, float] = {8: 0.035, 30: 0.049, 100: 0.048, 300: 0.049}
 """The largest share of wrong passes at an error rate of 0.05 among all populations of `bench/coverage.py` (gates), the
@@ -105,6 +106,20 @@ Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | PassRate
 
 
 @dataclass(frozen=True)
+class Miss:
+    """A sample that does not have the best score."""
+
+    sample: str
+    """Its id."""
+    trial: int | None
+    """Which of several trials it is; None where there is one."""
+    value: float | None
+    """Its score; None if the scorer failed."""
+    reason: str
+    """The reason of the score, or the error."""
+
+
+@dataclass(frozen=True)
 class Decision:
     """The result for one criterion."""
 
@@ -112,21 +127,24 @@ class Decision:
     kind: Kind
     verdict: Verdict
     estimate: float | None
-    """The mean, the pass rate, or for max_regression the mean difference from the baseline; None without values."""
+    """The mean, the pass rate, for max_regression the mean difference from the baseline, for require the share of
+    samples with the best score; None without values."""
     threshold: float
     """What the estimate is compared with; for max_regression -margin, and margin where lower is better."""
     low: float | None
     """The one-sided lower limit at the alpha that Holm leaves for this criterion. If the estimate must be at least the
-    threshold, the criterion passes if low >= threshold; otherwise it fails if low > threshold."""
+    threshold, the criterion passes if low >= threshold; otherwise it fails if low > threshold. Without a test, the
+    lowest estimate that the missing values leave possible; None for require."""
     high: float | None
     """The one-sided upper limit at the alpha that Holm leaves for this criterion. If the estimate must be at least the
-    threshold, the criterion fails if high < threshold; otherwise it passes if high <= threshold."""
-    p_pass: float
-    """The Holm-adjusted p-value of "not met"."""
-    p_fail: float
-    """The Holm-adjusted p-value of "met"."""
+    threshold, the criterion fails if high < threshold; otherwise it passes if high <= threshold. Without a test, the
+    highest estimate that the missing values leave possible; None for require."""
+    p_pass: float | None
+    """The Holm-adjusted p-value of "not met"; None without a test."""
+    p_fail: float | None
+    """The Holm-adjusted p-value of "met"; None without a test."""
     n: int
-    """The number of samples or pairs with a value."""
+    """The number of samples or pairs with a value; for require, also of those whose scorer failed."""
     more_samples: int | None
     """How many more samples would decide the criterion with a chance of 0.8, if the estimate were true; None if it is
     decided, if no practical number would, or where samples are weighted."""
@@ -145,10 +163,12 @@ class Decision:
     """Of weighted samples with a value, Kish's effective number; None for equal weights."""
     groups: int | None = None
     """The number of clusters that samples with a value belong to; None for independent samples."""
+    misses: tuple[Miss, ...] = ()
+    """For require, the first samples that do not have the best score."""
 
 
 def decide(
-    criteria: Sequence[Criterion], *, alpha: float = 0.05, next_alpha: float | None = None
+    criteria: Sequence[Criterion], *, alpha: float | None = 0.05, next_alpha: float | None = None
 ) -> tuple[Decision, ...]:
     """Decide every criterion, in order.
 
@@ -156,17 +176,21 @@ def decide(
 
     Args:
         criteria: What must hold.
-        alpha: The error rate in (0, 0.5): of any wrong pass, and of any wrong fail.
+        alpha: The error rate in (0, 0.5): of any wrong pass, and of any wrong fail. None: without a test. The estimate
+            itself is compared with the threshold: a criterion passes if it is met, and fails if it is not, whatever the
+            missing values are.
         next_alpha: The error rate at which a later test of more samples is made, for `more_samples`; None is alpha.
 
     Raises:
         ConfigError: A threshold is outside its range, a margin below 0, or alpha outside (0, 0.5).
         DataError: Values are not finite numbers in [0, scale], or values and baseline differ in length.
     """
+    tests = [_test(criterion) for criterion in criteria]
+    if alpha is None:
+        return tuple(_compared(test, one.scale) for test, one in zip(tests, criteria, strict=True))
     check_alpha("alpha", alpha)
     if next_alpha is not None:
         check_alpha("next_alpha", next_alpha)
-    tests = [_test(criterion) for criterion in criteria]
     passing, failing = ([test.p_values()[at] for test in tests] for at in (0, 1))
     adjusted = list(zip(holm(passing), holm(failing), strict=True))
     alphas = list(zip(_alphas(passing, alpha), _alphas(failing, alpha), strict=True))
@@ -174,7 +198,7 @@ def decide(
         "pass" if p[0] <= alpha else "fail" if p[1] <= alpha else "inconclusive" for p in adjusted
     ]
     later = 1.0 if next_alpha is None else next_alpha / alpha
-    return tuple(_decision(*one, later) for one in zip(tests, verdicts, adjusted, alphas, strict=True))
+    return tuple(_tested(*one, later) for one in zip(tests, verdicts, adjusted, alphas, strict=True))
 
 
 def check_alpha(name: str, alpha: float) -> None:
@@ -400,7 +424,16 @@ def _alphas(p_values: Sequence[float], alpha: float) -> list[float]:
     return alphas
 
 
-def _decision(
+def _compared(test: _Test, scale: float) -> Decision:
+    """Whether the estimate itself meets the threshold, whatever the missing values are."""
+    if test.evidence is None:
+        return _decision(test, "inconclusive")
+    ends = test.evidence.lowest.mean, test.evidence.highest.mean
+    met = [reaches(end, test.threshold, scale, lower_is_better=not test.upward) for end in ends]
+    return _decision(test, "pass" if all(met) else "inconclusive" if any(met) else "fail", limits=ends)
+
+
+def _tested(
     test: _Test, verdict: Verdict, p: tuple[float, float], alphas: tuple[float, float], later: float
 ) -> Decision:
     evidence = test.evidence
@@ -411,23 +444,35 @@ def _decision(
         at = (alphas[0] * later, alphas[1] * later)
         if verdict == "inconclusive":
             more, labels = _more_samples(test, evidence, at), _more_labels(test, evidence, at)
+    return _decision(test, verdict, p=p, limits=(low, high), more=(more, labels))
+
+
+def _decision(
+    test: _Test,
+    verdict: Verdict,
+    *,
+    p: tuple[float | None, float | None] = (None, None),
+    limits: tuple[float | None, float | None] = (None, None),
+    more: tuple[int | None, int | None] = (None, None),
+) -> Decision:
+    evidence = test.evidence
     return Decision(
         name=test.name,
         kind=test.kind,
         verdict=verdict,
         estimate=None if evidence is None else evidence.scored.mean,
         threshold=test.threshold,
-        low=low,
-        high=high,
+        low=limits[0],
+        high=limits[1],
         p_pass=p[0],
         p_fail=p[1],
         n=0 if evidence is None else evidence.n,
-        more_samples=more,
+        more_samples=more[0],
         caution=test.caution or ("no values" if evidence is None else ""),
         lower_is_better=not test.upward,
         missing=0 if evidence is None else evidence.missing,
         labeled=None if evidence is None else evidence.labeled,
-        more_labels=labels,
+        more_labels=more[1],
         effective=None if evidence is None else evidence.effective,
         groups=None if evidence is None else evidence.groups,
     )

@@ -1,7 +1,7 @@
 /* The list of all samples: search, filter, order, pages, and samples that open. */
 
 const PAGE_SIZE = 50;
-const FILTERS = { all: "all samples", imperfect: "not perfect", skipped: "with a skip", failed: "with a failure" };
+const FILTERS = { imperfect: "not perfect", skipped: "with a skip", failed: "with a failure" };
 const ORDERS = { goodness: "worst first", place: "order of the dataset", id: "ID" };
 
 function readJson(id) {
@@ -9,7 +9,7 @@ function readJson(id) {
 }
 
 function sampleList(root) {
-  const { columns, per_block: perBlock, total } = readJson("about");
+  const { columns, per_block: perBlock, total, noun } = readJson("about");
   const index = readJson("index").map(([id, question, scores, goodness], place) => ({
     id,
     question,
@@ -110,7 +110,7 @@ function sampleList(root) {
   const describe = () => {
     const left = Math.max(0, state.order.length - state.shown);
     const order = state.sort === "goodness" && !state.descending ? ", worst first" : "";
-    status.textContent = `${state.order.length.toLocaleString("en")} of ${total.toLocaleString("en")} samples${order}`;
+    status.textContent = `${state.order.length.toLocaleString("en")} of ${total.toLocaleString("en")} ${noun}${order}`;
     more.hidden = left === 0;
     const all = left > PAGE_SIZE ? ` of ${left.toLocaleString("en")}` : "";
     more.textContent = `Show ${Math.min(left, PAGE_SIZE)} more${all}`;
@@ -167,7 +167,7 @@ function sampleList(root) {
       "div",
       { class: "controls" },
       searchBox(),
-      choice("Show", FILTERS, (value) => {
+      choice("Show", { all: `all ${noun}`, ...FILTERS }, (value) => {
         state.filter = value;
       }),
       choice("Order", ORDERS, (value) => {
@@ -178,13 +178,13 @@ function sampleList(root) {
     const table = make(
       "table",
       { class: "samples", role: "table" },
-      make("caption", {}, "↑ higher is better, ↓ lower is better. Click a sample to open it."),
+      make("caption", {}, "↑ higher is better, ↓ lower is better. Click a row to open it."),
       make("thead", { role: "rowgroup" }, head),
       body,
     );
     root.append(controls, status, table, more);
     if (index.length < total) {
-      const text = `This page holds the ${index.length.toLocaleString("en")} worst of ${total.toLocaleString("en")} samples.`;
+      const text = `This page holds the ${index.length.toLocaleString("en")} worst of ${total.toLocaleString("en")} ${noun}.`;
       root.prepend(make("p", { class: "note" }, text));
     }
     root.append(

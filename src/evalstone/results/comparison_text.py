@@ -1,0 +1,69 @@
+"""A comparison of runs in words: a row of text for each scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from evalstone._core.display import aligned, count, digits_for, limits, number, p_value, sentence, signed, visible
+
+if TYPE_CHECKING:
+    from evalstone.results.compare import Comparison, ScorerComparison
+    from evalstone.results.run import OfScorer
+    from evalstone.stats.comparison import Comparison as PairedComparison
+    from evalstone.stats.unpaired import UnpairedComparison
+
+VERDICTS: Mapping[Literal["better", "worse", "inconclusive"], str] = {
+    "better": "▲ better",
+    "worse": "▼ worse",
+    "inconclusive": "no significant difference",
+}
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """The runs, a table for each run compared with the first, and what to know of the differences."""
+    lines = [
+        f"{letter}: {comparison.names.get(letter) or run.id}: {run.title}" for letter, run in comparison.runs.items()
+    ]
+    for name in [*comparison.runs][1:]:
+        lines += ["", *aligned(list(_rows(comparison, name)), words=("scorer", "slice", "verdict"), drop_empty=True)]
+    corrected = f"p is corrected for {count(len(comparison.scorers), 'comparison')} ({comparison.correction_name})"
+    paired = any(_paired(line.result) is not None for line in comparison.scorers)
+    how = "Differences are paired by sample" if paired or not comparison.scorers else "Runs are compared as independent"
+    return visible("\n".join([*lines, "", f"{how}: each run minus A; {corrected}.", *map(sentence, comparison.notes)]))
+
+
+def _rows(comparison: Comparison, name: str) -> Iterator[Sequence[str]]:
+    level = f"{100 * comparison.confidence:g}% CI"
+    yield "scorer", "slice", "n", "A", name, "difference", level, "p", "win/tie/loss", "verdict"
+    for line in (*comparison.scorers, *comparison.slices):
+        if line.b == name:
+            where = f"{line.field}={line.key}" if line.field else ""
+            p, verdict = p_value(line.adjusted_p_value), VERDICTS[line.verdict]
+            yield line.title, where, sizes(line.result), *difference(line, line.result), p, wins(line), verdict
+
+
+def sizes(result: PairedComparison | UnpairedComparison) -> str:
+    """How many pairs there are, or how many samples each run has."""
+    from evalstone.stats.unpaired import UnpairedComparison  # noqa: PLC0415 - numpy
+
+    return f"{result.n:,}, {result.n_b:,}" if isinstance(result, UnpairedComparison) else f"{result.n:,}"
+
+
+def difference(one: OfScorer, result: PairedComparison | UnpairedComparison) -> tuple[str, str, str, str]:
+    """Both means, their difference and its interval."""
+    digits, found = digits_for(one.info.scale), result.difference
+    means = number(result.mean_a, digits), number(result.mean_b, digits)
+    return *means, signed(found.mean, digits), limits(found.low, found.high, digits, sign=True)
+
+
+def wins(line: ScorerComparison) -> str:
+    """In how many samples the other run is better, equal and worse."""
+    result = _paired(line.result)
+    return "-" if result is None else f"{result.wins}/{result.ties}/{result.losses}"
+
+
+def _paired(result: PairedComparison | UnpairedComparison) -> PairedComparison | None:
+    from evalstone.stats.comparison import Comparison  # noqa: PLC0415 - numpy
+
+    return result if isinstance(result, Comparison) else None

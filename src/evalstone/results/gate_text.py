@@ -1,0 +1,126 @@
+"""The checks of a gate in words: what is required, the estimate, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstone._core.display import aligned, count, effective_count, number, percent, safe, sentence, signed, visible
+from evalstone.types import case_key
+
+if TYPE_CHECKING:
+    from evalstone.results.gate import Gate
+    from evalstone.stats.gates import Decision, Miss, Verdict
+
+MARKS: Mapping[Verdict, str] = {"pass": "✓ pass", "fail": "✕ fail", "inconclusive": "? inconclusive"}
+LONGEST_REASON = 200
+UNTESTED = (
+    "Estimates are compared with the thresholds without a test: this is a statement about these samples, and an "
+    "estimate just above a threshold may be luck."
+)
+
+
+MISSES = ("check", "sample", "score", "reason")
+
+
+def gate_text(gate: Gate) -> str:
+    """The verdict, the table of checks, the samples that miss what is required, and the notes."""
+    rows = [(check_name(one), *check_cells(one), verdict_text(one, gate.next_look)) for one in gate.decisions]
+    header = "check", "estimate", limits_name(gate.decisions), "required", "n", "verdict"
+    misses = [(one.name, *miss_cells(miss)) for one in gate.decisions for miss in one.misses]
+    lines = [
+        f"{MARKS[gate.verdict]} · {gate.run.title}",
+        "",
+        *aligned([header, *rows], words=("check", "verdict"), drop_empty=True),
+    ]
+    if misses:
+        lines += ["", *aligned([MISSES, *misses], words=("check", "sample", "reason"))]
+    untested = gate.alpha is None and any(one.kind != "require" for one in gate.decisions)
+    notes = [*gate_notes(gate), *([UNTESTED] if untested else [])]
+    return visible("\n".join([*lines, *([""] if notes else []), *notes]))
+
+
+def gate_notes(gate: Gate) -> list[str]:
+    """The gate's notes as sentences; names of scorers stay as they are."""
+    scorers = tuple(line.info.name for line in gate.run.summary)
+    return [f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes]
+
+
+def limits_name(decisions: Sequence[Decision]) -> str:
+    """What the limits of checks are: those of tests, or of what missing scores leave possible."""
+    tested = any(one.p_pass is not None for one in decisions)
+    return "one-sided limits" if tested else "possible with missing scores"
+
+
+def check_name(decision: Decision) -> str:
+    """What a check looks at."""
+    return f"{decision.name}, difference from baseline" if decision.kind == "max_regression" else decision.name
+
+
+def check_cells(decision: Decision) -> tuple[str, str, str, str]:
+    """Estimate, limits, what is required, and n, as text. Pass rates are in percent.
+
+    Limits are those of the test; without one, those that missing scores leave possible.
+    """
+    if decision.kind == "require":
+        met = "-" if decision.estimate is None else f"{round(decision.estimate * decision.n):,} of {decision.n:,}"
+        return met, "-", required(decision), f"{decision.n:,}"
+    show = {"max_regression": signed, "pass_rate": percent}.get(decision.kind, number)
+    estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
+    certain = decision.p_pass is None and not decision.missing
+    between = "-" if low is None or high is None or certain else f"{low} to {high}"
+    about = (
+        "" if decision.groups is None else count(decision.groups, "cluster"),
+        "" if decision.labeled is None else count(decision.labeled, "label"),
+        "" if decision.effective is None else f"as about {effective_count(decision.effective)} of equal weight",
+    )
+    more = "; ".join(filter(None, about))
+    return estimate or "-", between, required(decision), f"{decision.n:,} ({more})" if more else f"{decision.n:,}"
+
+
+def required(decision: Decision) -> str:
+    """What a check requires."""
+    if decision.kind == "require":
+        return "best score in all samples"
+    side, threshold = "at most" if decision.lower_is_better else "at least", decision.threshold
+    if decision.kind == "max_regression":
+        return f"{side} {signed(threshold)}"
+    return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
+
+
+def verdict_text(decision: Decision, next_look: int | None) -> str:
+    """The verdict, and how many more samples would decide it at the next look."""
+    mark = MARKS[decision.verdict]
+    if decision.verdict != "inconclusive":
+        return mark
+    if decision.p_pass is None:
+        missing = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
+        return missing if decision.missing else f"{mark}; no sample has a score"
+    if next_look is None:
+        return mark
+    if decision.labeled is not None and not decision.missing:
+        if decision.more_labels is None:
+            return f"{mark}; labels of all these samples may not decide it"
+        more = count(decision.more_labels, "more label")
+        return f"{mark}; about {more} would decide it at the next look (--look {next_look})"
+    found = None if decision.labeled is not None else decision.more_samples
+    more = None if found is None else f"about {count(found, 'more sample')}"
+    if decision.missing:
+        without = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
+        return without if more is None else f"{without}, or {more} at the next look (--look {next_look})"
+    if more is None and decision.effective is not None:
+        return f"{mark}; more samples may decide it at the next look (--look {next_look})"
+    if more is None:
+        return f"{mark}; no realistic number of samples would decide it"
+    return f"{mark}; {more} would decide it at the next look (--look {next_look})"
+
+
+def miss_cells(miss: Miss) -> tuple[str, str, str]:
+    """A sample that misses what is required, its score, and the reason, as text."""
+    score = "failed" if miss.value is None else f"{miss.value:.4g}"
+    return case_key(miss.sample, miss.trial), score, safe(miss.reason, LONGEST_REASON)
+
+
+def rate(alpha: float) -> str:
+    """An error rate in percent, however small."""
+    return f"{100 * alpha:.3g}%"
