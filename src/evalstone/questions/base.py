@@ -98,6 +98,8 @@ class _Prompted:
     """What is no text in a reply."""
     bounded: bool = True
     """Whether numbers outside the range that the reply type says are refused."""
+    headed: ClassVar[str] = ""
+    """The input whose texts begin with a line that says what they are; a piece of one begins with it too."""
     instead: ClassVar[str] = ""
     """For a question that can't be asked in parts: the scorers that measure nearly the same in parts."""
 

@@ -5,17 +5,13 @@ Shared by faithfulness, hallucination and context recall: the claims of one text
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
-from evalstone._core.text import is_blank
-from evalstone.questions.base import Ask, ListOf, VerdictPerItem
-from evalstone.questions.limits import ContextLimits
-from evalstone.questions.parts import SMALLEST_ROOM, Chunk, Space, check_count, overhead, room_of, too_long
+from evalstone.questions.base import ListOf
+from evalstone.questions.evidence import SETTLED, VerdictByEvidence, cite_first
 from evalstone.questions.reply import Cites, NotInReply, Restates, Subject, WorstFirst
 
 LIST_CLAIMS = Prompt(
@@ -113,56 +109,26 @@ Reply: {"verdicts": {
 
 
 @dataclass(frozen=True)
-class VerifyClaims(VerdictPerItem[ClaimVerdict]):
-    """For each claim, in order: do the passages support it, contradict it, or not mention it?"""
+class VerifyClaims(VerdictByEvidence[ClaimVerdict]):
+    """For each claim, in order: do the passages support it, contradict it, or not mention it?
+
+    In parts, a claim is supported when a chunk of passages supports it, else contradicted when one contradicts it.
+    """
 
     kind = "verify_claims"
     items = "claims"
+    evidence = "context"
     claims: tuple[str, ...]
     context: tuple[str, ...]
     prompt: Prompt = VERIFY_CLAIMS
 
     def example(self) -> Any:
         reply = super().example()
-        told = next((number for number, text in enumerate(self.context, start=1) if not is_blank(text)), None)
-        for verdict in reply["verdicts"].values():
-            verdict.update({"passages": [told]} if told else {"passages": [], "verdict": "not_mentioned"})
+        cite_first(reply["verdicts"], self.context, "not_mentioned")
         return reply
 
-    async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[ClaimVerdict, ...]:
-        """The verdicts on batches of claims, each by one chunk of passages after another.
-
-        A claim is supported when a chunk supports it, else contradicted when one contradicts it. A later chunk is asked
-        only about the claims that none before it supports. Beside long passages, claims have a third of the room.
-        """
-        example = replace(self, claims=("x",), context=("x",))
-        both, claim = overhead(example, "claims")
-        _, passage = overhead(example, "context")
-        fixed = both - passage
-        room = room_of(fixed, limits)
-        evidence, asked = Space(room, extra=passage), Space(room, limits.items, extra=claim)
-        passages, longest = evidence.size(*self.context), max(map(asked.size, self.claims), default=0)
-        batches = replace(asked, longest=max(room - passages, room // 3, longest)).chunks(self.claims)
-        left = room - max(asked.size(*batch.texts) for batch in batches)
-        if left < min(passages, SMALLEST_ROOM + passage):
-            raise too_long(self, limits, f"the question has about {fixed + room - left:,} tokens without its context")
-        chunks = replace(evidence, longest=left).chunks(self.context)
-        check_count(self, len(batches) * len(chunks))
-        verdicts = await asyncio.gather(*(self._by_chunks(ask, batch.texts, chunks) for batch in batches))
-        return tuple(itertools.chain.from_iterable(verdicts))
-
-    async def _by_chunks(self, ask: Ask, claims: tuple[str, ...], chunks: Sequence[Chunk]) -> list[ClaimVerdict]:
-        best: dict[int, ClaimVerdict] = {}
-        for chunk in chunks:
-            unsupported = [n for n in range(len(claims)) if n not in best or best[n].verdict != "supported"]
-            if not unsupported:
-                break
-            question = replace(self, claims=tuple(claims[n] for n in unsupported), context=chunk.texts)
-            for n, verdict in zip(unsupported, await ask(question), strict=True):
-                if n not in best or _WEIGHT[verdict.verdict] > _WEIGHT[best[n].verdict]:
-                    cited = dict.fromkeys(chunk.numbers[number - 1] for number in verdict.passages)
-                    best[n] = replace(verdict, passages=tuple(cited))
-        return [best[n] for n in range(len(claims))]
+    def weight(self, verdict: ClaimVerdict) -> int:
+        return _WEIGHT[verdict.verdict]
 
 
-_WEIGHT: Mapping[Support, int] = {"not_mentioned": 0, "contradicted": 1, "supported": 2}
+_WEIGHT: Mapping[Support, int] = {"not_mentioned": 0, "contradicted": 1, "supported": SETTLED}

@@ -37,16 +37,24 @@ class Chunk:
     texts: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
 
+    def numbers_of(self, cited: Iterable[int]) -> tuple[int, ...]:
+        """The items that texts are of which a part cites by their places in it, from 1; each once."""
+        return tuple(dict.fromkeys(self.numbers[place - 1] for place in cited))
+
 
 @dataclass(frozen=True)
 class Space:
-    """What one chunk holds at most, in measure and in sentences or items; `extra` is what each text takes by itself."""
+    """What one chunk holds at most, in measure and in sentences or items; `extra` is what each text takes by itself.
+
+    headed: the first line of a text says what it is, and stands above every piece of it.
+    """
 
     longest: float
     texts: float = math.inf
     sentences: float = math.inf
     extra: int = 0
     measure: Callable[[str], int] = estimated_tokens
+    headed: bool = False
 
     def size(self, *texts: str) -> int:
         """What texts take of a chunk."""
@@ -77,8 +85,15 @@ class Space:
         return [Chunk(tuple(texts), tuple(numbers)) for texts, numbers in found] or [Chunk()]
 
     def pieces(self, text: str) -> Iterator[str]:
-        """A text in pieces that a chunk holds; joined, they are the text, but for blank ones."""
+        """A text in pieces that a chunk holds; joined, they are the text, but for blank ones and repeated headings."""
         room = self.longest - self.extra
+        heading = "".join(text.partition("\n")[:2]) if self.headed else ""
+        if not heading.endswith("\n") or self.measure(heading) > room / 4:
+            heading = ""
+        for number, piece in enumerate(self._slices(text, room - self.measure(heading))):
+            yield heading + piece if number else piece
+
+    def _slices(self, text: str, room: float) -> Iterator[str]:
         piece: list[str] = []
         left, few = room, self.sentences
         for sentence in sentence_slices(text):
@@ -152,7 +167,7 @@ def space_for(
     room = room_of(fixed, limits)
     if room - extra < SMALLEST_ROOM:
         raise too_long(question, limits, f"the question has about {fixed:,} tokens without its {name}")
-    return Space(room, texts, sentences, extra)
+    return Space(room, texts, sentences, extra, headed=question.headed == name)
 
 
 def chunks_of(

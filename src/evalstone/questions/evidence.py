@@ -1,0 +1,96 @@
+"""Verdicts on items by evidence: either may be longer than one question, so items go in batches, evidence in chunks."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar, cast
+
+from evalstone._core.text import is_blank
+from evalstone.questions.base import Ask, VerdictPerItem
+from evalstone.questions.limits import ContextLimits
+from evalstone.questions.parts import (
+    SMALLEST_ROOM,
+    Chunk,
+    Space,
+    check_count,
+    overhead,
+    room_of,
+    too_long,
+    with_input,
+)
+from evalstone.questions.reply import Cites, reply_fields
+
+V = TypeVar("V")
+
+SETTLED = 2
+"""The weight of a verdict that no other chunk of the evidence can change."""
+
+
+def cite_first(verdicts: Mapping[str, dict[str, Any]], texts: Sequence[str], undecided: str) -> None:
+    """Let the numbered verdicts of an example cite the first text with words; without one, let them be undecided."""
+    first = next((number for number, text in enumerate(texts, start=1) if not is_blank(text)), None)
+    for verdict in verdicts.values():
+        verdict.update({"passages": [first]} if first else {"passages": [], "verdict": undecided})
+
+
+class VerdictByEvidence(VerdictPerItem[V]):
+    """One verdict for each item of one input, by the texts of another.
+
+    evidence: the input with the texts. last_first: whether later texts overrule earlier ones, so that chunks are asked
+    about from the last one. An item is asked about with one chunk after another until its verdict is settled; of
+    several verdicts the one with the highest `weight` counts, the first of equals.
+    """
+
+    evidence: ClassVar[str]
+    last_first: ClassVar[bool] = False
+
+    @abstractmethod
+    def weight(self, verdict: V) -> int:
+        """Return from 0, where the chunk decides nothing, to SETTLED."""
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[V, ...]:
+        """The verdicts on batches of items. Beside long evidence, items have a third of the room."""
+        texts: tuple[str, ...] = getattr(self, self.evidence)
+        items: tuple[str, ...] = getattr(self, self.items)
+        example = with_input(with_input(self, self.items, ("x",)), self.evidence, ("x",))
+        both, item = overhead(example, self.items)
+        _, text = overhead(example, self.evidence)
+        fixed = both - text
+        room = room_of(fixed, limits)
+        evidence = Space(room, extra=text, headed=self.headed == self.evidence)
+        asked = Space(room, limits.items, extra=item)
+        whole, longest = evidence.size(*texts), max(map(asked.size, items), default=0)
+        batches = replace(asked, longest=max(room - whole, room // 3, longest)).chunks(items)
+        left = room - max(asked.size(*batch.texts) for batch in batches)
+        if left < min(whole, SMALLEST_ROOM + text):
+            why = f"the question has about {fixed + room - left:,} tokens without its {self.evidence}"
+            raise too_long(self, limits, why)
+        chunks = replace(evidence, longest=left).chunks(texts)
+        check_count(self, len(batches) * len(chunks))
+        chunks = chunks[::-1] if self.last_first else chunks
+        verdicts = await asyncio.gather(*(self._by_chunks(ask, batch.texts, chunks) for batch in batches))
+        return tuple(itertools.chain.from_iterable(verdicts))
+
+    async def _by_chunks(self, ask: Ask, items: tuple[str, ...], chunks: Sequence[Chunk]) -> Iterator[V]:
+        best: dict[int, V] = {}
+        for chunk in chunks:
+            unsettled = [n for n in range(len(items)) if n not in best or self.weight(best[n]) < SETTLED]
+            if not unsettled:
+                break
+            part = with_input(self, self.items, tuple(items[n] for n in unsettled))
+            for n, verdict in zip(unsettled, await ask(with_input(part, self.evidence, chunk.texts)), strict=True):
+                if n not in best or self.weight(verdict) > self.weight(best[n]):
+                    best[n] = self._of_whole(verdict, chunk)
+        return (best[n] for n in range(len(items)))
+
+    def _of_whole(self, verdict: V, chunk: Chunk) -> V:
+        """The verdict on a chunk with citations of the whole evidence."""
+        cited: dict[str, tuple[int, ...]] = {}
+        for field in reply_fields(type(verdict)):
+            if (cites := field.marker(Cites)) and cites.input == self.evidence:
+                cited[field.name] = chunk.numbers_of(getattr(verdict, field.name))
+        return replace(cast(Any, verdict), **cited) if cited else verdict
