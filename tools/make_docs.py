@@ -35,7 +35,8 @@ SAMPLE = Sample(
         Message(role="user", content="When was Ada born?"),
         Message(role="assistant", content="In 1815.", tool_calls=[ToolCall(name="search", result="1815")]),
     ],
-    metadata={"noisy_query": "When, in 1816?", "rubric": "- It names a year", "criterion": "A year is named"},
+    metadata={"noisy_query": "When, in 1816?", "rubric": "- It names a year", "criterion": "A year is named"}
+    | {"topics": ["history"]},
 )
 DOCS = Path(__file__).parents[1] / "docs"
 EXPORTS = Path(__file__).parents[1] / "src/evalstone/scorers/__init__.pyi"

@@ -212,9 +212,11 @@ def reply_types(kind: Any) -> list[type[Any]]:
 def test_questions_judged_item_by_item_are_those_whose_answer_is_a_verdict_an_item():
     assert {kind.kind for kind in QUESTION_KINDS if question_of(kind, "a").divisible_by} == {
         "check_criteria",
+        "check_goal",
         "find_answers",
         "judge_instructions",
         "judge_opinions",
+        "judge_requests",
         "judge_statements",
         "verify_claims",
     }

@@ -22,6 +22,7 @@ from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError
 from evalstone.questions import FindToxicity, ListStatements
 from evalstone.questions.base import Ask, Question
+from evalstone.questions.conversation import CALL
 from evalstone.questions.robustness import DIMENSIONS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
 from evalstone.scorers.base import described_parameters, documentation, summary
@@ -41,8 +42,8 @@ MADE_ALONE = {
 """The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
 
 FAMILIES = (
-    "alignment", "claims", "context_ranking", "context_relevance", "graded", "retrieval", "safety", "similarity",
-    "statements", "tool_calls", "trajectories", "translation", "word_coverage",
+    "alignment", "claims", "context_ranking", "context_relevance", "graded", "plans", "retrieval", "safety",
+    "similarity", "statements", "tool_calls", "trajectories", "translation", "word_coverage",
 )  # fmt: skip
 """The modules that hold several scorers."""
 
@@ -86,7 +87,8 @@ def others(scorer: Scorer, name: str) -> list[Any]:
 
 SOURCES = {
     "claims": "text", "opinions": "text", "questions": "text", "statements": "answer", "part": "text",
-    "statement": "context", "answer": "answer", "extra": "answer", "reference": "reference",
+    "statement": "context", "answer": "answer", "extra": "answer", "reference": "reference", "requests": "conversation",
+    "steps": "conversation",
 }  # fmt: skip
 """The inputs that the texts of a reply have to come from, by the key of the text or of its list."""
 
@@ -103,12 +105,27 @@ def pieces(question: Question[Any], key: str) -> list[str]:
     return [text for text in dict.fromkeys(found) if re.search(r"[^\W_]", text)]
 
 
+UNDECIDED = {
+    "supported": "not_mentioned", "contradicted": "not_mentioned",
+    "reached": "not_shown", "failed": "not_shown", "done": "not_done",
+}  # fmt: skip
+"""The verdicts that must cite a passage, and those that are left without one."""
+
+
+def passages_in(question: Question[Any]) -> tuple[str, ...]:
+    return getattr(question, "context", getattr(question, "conversation", ()))
+
+
 def evident(reply: dict[str, Any], question: Question[Any]) -> dict[str, Any]:
     """An object of a reply with the evidence that its verdict must have, or with another verdict."""
-    if reply.get("verdict") in ("supported", "contradicted"):
-        worded = [number for number, text in enumerate(getattr(question, "context", ()), start=1) if not is_blank(text)]
+    if "passages" in reply and reply.get("verdict") in UNDECIDED:
+        worded = [number for number, text in enumerate(passages_in(question), start=1) if not is_blank(text)]
         cited = [number for number in reply["passages"] if number in worded] or worded[:1]
-        return {**reply, "passages": cited, "verdict": reply["verdict"] if cited else "not_mentioned"}
+        return {**reply, "passages": cited, "verdict": reply["verdict"] if cited else UNDECIDED[reply["verdict"]]}
+    if "unplanned" in reply:
+        done = {number for verdict in reply["plan"].values() for number in verdict["passages"]}
+        calls = [number for number, text in enumerate(passages_in(question), start=1) if text.startswith(CALL)]
+        return {**reply, "unplanned": [number for number in reply["unplanned"] if number in set(calls) - done]}
     return {**reply, "match": "missing"} if "match" in reply and not reply["answer"] else reply
 
 
@@ -120,7 +137,7 @@ def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any],
             members = schema["properties"].items()
             return evident({name: replies(draw, member, question, name) for name, member in members}, question)
         case "array" if schema["items"]["type"] == "integer":
-            count = len(getattr(question, "context", ()))
+            count = len(passages_in(question))
             return draw(st.lists(st.integers(1, count), max_size=3)) if count else []
         case "array" if "dimension" in schema["items"].get("properties", ()):
             names = draw(st.lists(st.sampled_from(DIMENSIONS), unique=True))

@@ -149,6 +149,7 @@ THEIRS = {
         PromptAlignmentMetric: prompt_instructions
         ToolCorrectnessMetric: available_tools evaluation_params should_exact_match should_consider_ordering
         TaskCompletionMetric: task
+        TopicAdherenceMetric: relevant_topics threshold
         GEval: name criteria evaluation_steps evaluation_params rubric top_logprobs threshold strict_mode
         ConversationalGEval: name criteria evaluation_steps evaluation_params rubric top_logprobs
         DAGMetric: name dag threshold

@@ -12,7 +12,7 @@ from evalstone import ScriptedJudge, evaluate, load
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.scorers.rag.graded import GradedScorer
-from evalstone.types import Failed, Message, Sample, Score, ToolCall
+from evalstone.types import Failed, Message, Sample, Score, ToolCall, TrajectoryExpectation
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "contains": {"expected": "is"},
@@ -37,7 +37,13 @@ def samples() -> Iterator[Sample]:
         Message(role="assistant", content="In France."),
     )
     for sample in list(load(DEMO_DATA))[:8]:
-        yield replace(sample, reference=sample.output, instructions="Be brief.", messages=talk)
+        yield replace(
+            sample,
+            reference=sample.output,
+            instructions="Be brief.",
+            messages=talk,
+            expected_trajectory=TrajectoryExpectation.read(["search", "read"]),
+        )
     yield Sample(id="blank", input=" ", output=" ", reference=" ", instructions=" ", context=(" ",))
     yield Sample(id="nothing", output="x")
 

@@ -23,9 +23,9 @@ FULL: dict[str, Any] = {
     "expected_trajectory": TrajectoryExpectation.read([{"name": "search"}, {"name": "read"}]),
     "instructions": "Answer in one sentence.",
     "metadata": {"noisy_query": "When, in 1816?", "rubric": "- It names a year", "criterion": "A year is named"}
-    | {"retrieved": ["a", "b"], "relevant": {"b": 2, "c": 1}},
+    | {"retrieved": ["a", "b"], "relevant": {"b": 2, "c": 1}, "goal": "Ada's year of birth", "topics": ["history"]},
 }
-STANDS_IN: Mapping[str, tuple[str, ...]] = {"trajectory": ("messages",)}
+STANDS_IN: Mapping[str, tuple[str, ...]] = {"trajectory": ("messages",), "messages": ("trajectory",)}
 """Fields from which another one is taken where it is absent."""
 
 
@@ -120,6 +120,10 @@ OTHERS: Mapping[str, list[Any]] = {
     "on_undecided": ["fail", "raise"],
     "when_empty": ["fail"],
     "by_sentence": [False],
+    "topics": [("history",), ("history", "baking")],
+    "measure": ["precision", "recall", "accuracy"],
+    "out_of_order": [0.0, 1],
+    "arguments": ["subset", "ignore"],
     "longest": [50],
     "layout": ["minicheck"],
 }

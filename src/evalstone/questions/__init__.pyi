@@ -11,6 +11,11 @@ from evalstone.questions.alignment import JudgeInstructions as JudgeInstructions
 from evalstone.questions.claims import ClaimVerdict as ClaimVerdict
 from evalstone.questions.claims import ListClaims as ListClaims
 from evalstone.questions.claims import VerifyClaims as VerifyClaims
+from evalstone.questions.conversation import CheckGoal as CheckGoal
+from evalstone.questions.conversation import GoalVerdict as GoalVerdict
+from evalstone.questions.conversation import JudgeRequests as JudgeRequests
+from evalstone.questions.conversation import ListRequests as ListRequests
+from evalstone.questions.conversation import RequestVerdict as RequestVerdict
 from evalstone.questions.coverage import FindAnswers as FindAnswers
 from evalstone.questions.coverage import ListQuestions as ListQuestions
 from evalstone.questions.coverage import QuestionVerdict as QuestionVerdict
@@ -25,6 +30,13 @@ from evalstone.questions.harm import JudgeOpinions as JudgeOpinions
 from evalstone.questions.harm import ListOpinions as ListOpinions
 from evalstone.questions.harm import OpinionVerdict as OpinionVerdict
 from evalstone.questions.harm import ToxicityVerdict as ToxicityVerdict
+from evalstone.questions.plans import JudgeExecution as JudgeExecution
+from evalstone.questions.plans import JudgePlan as JudgePlan
+from evalstone.questions.plans import ListPlan as ListPlan
+from evalstone.questions.plans import PlanCriterion as PlanCriterion
+from evalstone.questions.plans import PlanExecution as PlanExecution
+from evalstone.questions.plans import PlannedStepVerdict as PlannedStepVerdict
+from evalstone.questions.plans import PlanReview as PlanReview
 from evalstone.questions.preference import ComparePair as ComparePair
 from evalstone.questions.preference import Preference as Preference
 from evalstone.questions.relevance import FindUsefulPassages as FindUsefulPassages

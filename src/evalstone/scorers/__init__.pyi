@@ -1,8 +1,13 @@
 # The public names of evalstone.scorers.
 
+from evalstone.scorers.agents.goal_reached import GoalReached as GoalReached
 from evalstone.scorers.agents.multi_turn_judge import MultiTurnJudge as MultiTurnJudge
+from evalstone.scorers.agents.plans import PlanAdherence as PlanAdherence
+from evalstone.scorers.agents.plans import PlanQuality as PlanQuality
+from evalstone.scorers.agents.tool_call_f1 import ToolCallF1 as ToolCallF1
 from evalstone.scorers.agents.tool_calls import ToolCallAccuracy as ToolCallAccuracy
 from evalstone.scorers.agents.tool_calls import ToolCallAppropriateness as ToolCallAppropriateness
+from evalstone.scorers.agents.topic_adherence import TopicAdherence as TopicAdherence
 from evalstone.scorers.agents.trajectories import TrajectoryAccuracy as TrajectoryAccuracy
 from evalstone.scorers.agents.trajectories import TrajectoryJudge as TrajectoryJudge
 from evalstone.scorers.agents.trajectories import TrajectoryQuality as TrajectoryQuality

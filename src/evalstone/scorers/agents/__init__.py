@@ -1,1 +1,153 @@
-"""Scorers of agents: their tool calls, their steps, and what they say over a conversation."""
+"""What scorers of agents share: where the steps, the conversation, the goal and the tools come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from evalstone._core.text import is_blank
+from evalstone.agents.from_traces import extract_trajectory
+from evalstone.agents.messages import texts
+from evalstone.errors import ConfigError, OutcomeError
+from evalstone.questions.conversation import ASSISTANT, CALL, RESULT, STATE, THINKING, USER
+from evalstone.scorers.base import Scorer, as_text, shortened
+from evalstone.types import TOOL_STEPS, Message, Role, Sample, ToolCall, Trajectory
+
+_ACTIONS = (*TOOL_STEPS, "agent_run", "workflow_step")
+_HEADINGS: Mapping[Role, str] = {"user": USER, "assistant": ASSISTANT, "tool": RESULT}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectorySource(Scorer):
+    """A scorer of a sample's steps: its trajectory, else the tool calls in its messages."""
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        values = super().values(sample)
+        if values["trajectory"] is None and sample.messages:
+            values["trajectory"] = extract_trajectory(sample.messages)
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationSource(Scorer):
+    """A scorer of a sample's conversation: its messages, else the steps of its trajectory as tool calls.
+
+    The input comes first where no message is the user's.
+    """
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        values = super().values(sample)
+        messages = sample.messages
+        if not messages and sample.trajectory is not None:
+            messages = tuple(messages_of(sample.trajectory))
+        if messages and sample.input is not None and not texts(messages, "user"):
+            messages = (Message(role="user", content=sample.input), *messages)
+        return {**values, "messages": messages}
+
+
+def messages_of(trajectory: Trajectory) -> Iterator[Message]:
+    """The steps that did something, those inside others too, each as a message with a tool call."""
+    for step in trajectory.walk():
+        if step.step_type not in _ACTIONS:
+            continue
+        data = dict(step.data)
+        arguments, success = data.pop("tool_args", None), data.pop("success", None)
+        result = data.pop("tool_result", None) if step.step_type in TOOL_STEPS else data or None
+        named = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {"arguments": arguments}
+        state = "error" if success is False else "call" if result is None and success is None else "result"
+        call = ToolCall(name=step.name, arguments={} if arguments is None else named, result=result, state=state)
+        yield Message(role="assistant", tool_calls=[call])
+
+
+def require_both_sides(scorer: Scorer, messages: Sequence[Message], input: str | None) -> None:
+    """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete."""
+    if input is None and not any(message.role == "user" for message in messages):
+        raise OutcomeError(f"{scorer.name}: the conversation has no user message, and the sample no input")
+    if not any(message.role == "assistant" for message in messages):
+        raise OutcomeError(f"{scorer.name}: the conversation has no assistant message")
+
+
+def conversation_of(
+    messages: Sequence[Message], *, thinking: bool = False, calls: bool = True, state: Any = None
+) -> tuple[str, ...]:
+    """A conversation as questions have it: texts that begin with a line that says what they are.
+
+    Blank messages and those of the system are left out. thinking, calls: whether the reasoning and the tool calls of
+    the assistant are in it. state: what was left behind, which comes last; None for nothing.
+    """
+    found: list[str] = []
+    for place, message in enumerate(messages):
+        said = ""
+        if message.role != "system" and not is_blank(message.content):
+            said = f"{_HEADINGS[message.role]}\n{message.content}"
+        thought = f"{THINKING}\n{message.reasoning}" if thinking and not is_blank(message.reasoning or "") else ""
+        made = [_call_text(call) for call in message.tool_calls if calls and call.state != "partial"]
+        is_last = place + 1 == len(messages) or messages[place + 1].role == "user"
+        # Many formats have the calls of a turn in the message with the answer, which was written after them.
+        answers = is_last and all(call.state in ("result", "error") for call in message.tool_calls)
+        found += filter(None, [thought, *made, said] if answers else [thought, said, *made])
+    return (*found, f"{STATE}\n{as_text(state)}") if state is not None else tuple(found)
+
+
+def _call_text(call: ToolCall) -> str:
+    lines = [f"{CALL} {shortened(call.name, 60)}", f"arguments: {as_text(call.arguments)}"]
+    match call.state:
+        case "result":
+            lines.append(f"result: {as_text(call.result)}")
+        case "error":
+            lines.append(f"error: {as_text(call.result if call.error is None else call.error)}")
+        case _:
+            lines.append("no result")
+    return "\n".join(lines)
+
+
+def goal_of(
+    scorer: Scorer, metadata: Mapping[str, Any] | None, messages: Sequence[Message], *, longest: int | None = None
+) -> tuple[str, ...]:
+    """The criteria of a sample's goal: `goal` in the metadata, else what the user asked for, as one; else none.
+
+    longest: how many characters of what the user asked for it has at most, from the beginning and the end.
+    """
+    if goal := texts_in(scorer, metadata, "goal"):
+        return goal
+    asked = "\n\n".join(texts(messages, "user"))
+    if longest is not None and len(asked) > longest:
+        asked = f"{asked[: longest // 2]} […] {asked[-longest // 2 :]}"
+    return (f"The user gets what they ask for: {asked}",) if asked else ()
+
+
+def texts_in(scorer: Scorer, metadata: Mapping[str, Any] | None, name: str) -> tuple[str, ...]:
+    """A text or a list of texts in the metadata, as a tuple; empty where there is none.
+
+    Raises OutcomeError for anything else, and for a blank text in the list.
+    """
+    value: object = (metadata or {}).get(name)
+    if value is None or (isinstance(value, str) and is_blank(value)):
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    listed = tuple(cast("Sequence[object]", value)) if isinstance(value, Sequence) else (None,)
+    if all(isinstance(text, str) and not is_blank(text) for text in listed):
+        return cast("tuple[str, ...]", listed)
+    shown = shortened(repr(cast(object, value)), 60)
+    raise OutcomeError(f"{scorer.name}: {name} in metadata must be text or a list of texts, not {shown}")
+
+
+def require_tools(scorer: Scorer) -> None:
+    """Make the field `tools` a tuple of texts. Raise ConfigError if it is not a list of tools."""
+    tools: object = getattr(scorer, "tools")  # noqa: B009 - of the scorers that have one
+    if isinstance(tools, str | bytes) or not isinstance(tools, Sequence):
+        raise ConfigError(f"{scorer.name}: tools must be a list of tools, not {tools!r}")
+    object.__setattr__(scorer, "tools", tuple(_described(scorer, cast("Sequence[object]", tools))))
+
+
+def _described(scorer: Scorer, tools: Iterable[object]) -> Iterator[str]:
+    for tool in tools:
+        if isinstance(tool, str) and not is_blank(tool):
+            yield tool
+            continue
+        table = cast("Mapping[str, Any]", tool if isinstance(tool, Mapping) else {})
+        if not isinstance(name := table.get("name") or table.get("id"), str):
+            raise ConfigError(f"{scorer.name}: tools: a tool must be a name, or an object with a name, not {tool!r}")
+        yield f"{name}: {table['description']}" if table.get("description") else name

@@ -7,21 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from evalstone._core.text import is_blank
 from evalstone.agents.messages import called_tools, last_assistant_text, last_user_text, tool_calls
-from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
+from evalstone.scorers.agents import require_both_sides, require_tools
 from evalstone.scorers.base import Scorer, as_text, reason_with, require_text, require_texts, share, shortened
 from evalstone.types import TOOL_STEPS, Message, Score, Skipped, ToolCall, TrajectoryExpectation
-
-
-def require_both_sides(scorer: Scorer, messages: Sequence[Message], input: str | None) -> None:
-    """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete."""
-    if input is None and not any(message.role == "user" for message in messages):
-        raise OutcomeError(f"{scorer.name}: the conversation has no user message, and the sample no input")
-    if not any(message.role == "assistant" for message in messages):
-        raise OutcomeError(f"{scorer.name}: the conversation has no assistant message")
 
 
 def call_line(call: ToolCall) -> str:
@@ -147,18 +138,7 @@ class ToolCallAppropriateness(Scorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.tools, str) or not isinstance(self.tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: tools must be a list of tools, not {self.tools!r}")
-        object.__setattr__(self, "tools", tuple(self._described(tool) for tool in self.tools))
-
-    def _described(self, tool: str | Mapping[str, Any]) -> str:
-        if isinstance(tool, str) and not is_blank(tool):
-            return tool
-        if isinstance(tool, Mapping):
-            name = tool.get("name") or tool.get("id")
-            if isinstance(name, str):
-                return f"{name}: {tool['description']}" if tool.get("description") else name
-        raise ConfigError(f"{self.name}: tools: a tool must be a name, or an object with a name, not {tool!r}")
+        require_tools(self)
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], input: str | None = None, output: str | None = None

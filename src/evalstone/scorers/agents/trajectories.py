@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast, get_args
 
-from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.trajectory_comparison import (
     TrajectoryComparison,
     blacklisted,
@@ -19,29 +18,18 @@ from evalstone.agents.trajectory_comparison import (
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeSteps, StepVerdicts
+from evalstone.scorers.agents import TrajectorySource
 from evalstone.scorers.base import Scorer, as_text, listed, reason_with, require_choice, require_number, shortened
 from evalstone.scorers.definitions import OURS, Defined, Definition
 from evalstone.types import (
     ExpectedStep,
     Ordering,
-    Sample,
     Score,
     Skipped,
     Trajectory,
     TrajectoryExpectation,
     TrajectoryStep,
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrajectorySource(Scorer):
-    """A scorer of a sample's steps: its trajectory, else the tool calls in its messages."""
-
-    def values(self, sample: Sample) -> dict[str, Any]:
-        values = super().values(sample)
-        if values["trajectory"] is None and sample.messages:
-            values["trajectory"] = extract_trajectory(sample.messages)
-        return values
 
 
 def expectation_of(scorer: Scorer, field: str) -> TrajectoryExpectation | None:

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalstone.questions.base import Ask
+from evalstone.questions.conversation import CheckGoal
+from evalstone.scorers.agents import ConversationSource, conversation_of, goal_of, require_both_sides
+from evalstone.scorers.base import reason_with, share
+from evalstone.types import Message, Score
+
+LONGEST_REQUEST = 2000
+"""Characters of the criterion. The conversation, which is shown too, has all of the user's messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalReached(ConversationSource):
+    """Whether the agent reached the user's goal.
+
+        goal reached = criteria that were reached / criteria          range [0, scale], higher is better
+
+    The criteria are `goal` in the sample's metadata: a text, or a list of texts that are judged one by one. Each says
+    what is to be reached; rules that must never be broken are for multi_turn_judge and checks. Without a goal there is
+    one criterion, which is everything that the user asks for in the messages. What counts is how things stand at the
+    end. It is shown by the results of tool calls and by the sample's `state`; what the agent only claims does not
+    count. The sample's reference, if it has one, is the expected outcome that the criteria are held against.
+
+    The conversation is the sample's messages, else its input and the steps of its trajectory. Undefined without either.
+    A conversation without an assistant's message is an error. One judge call. Source: our own; ragas' AgentGoalAccuracy
+    is 0 or 1 for the whole conversation, and deepeval's TaskCompletion and GoalAccuracy are numbers that the judge
+    gives.
+    """
+
+    name = "goal_reached"
+    interpretation = (
+        (1.0, "all that was wanted is done, and the conversation shows it"),
+        (0.5, "at least half of it is done"),
+        (0.0, "the goal was not reached, or nothing shows that it was"),
+    )
+    advice = (
+        "Read the criteria that failed, then those that are not shown: did the agent only say that it was done? Look "
+        "at the errors that tools returned, and have the agent check the result before it answers."
+    )
+
+    async def score(
+        self,
+        ask: Ask,
+        *,
+        messages: Sequence[Message],
+        metadata: Mapping[str, Any] | None = None,
+        reference: str | None = None,
+        state: Any = None,
+    ) -> Score:
+        criteria = goal_of(self, metadata, messages, longest=LONGEST_REQUEST)
+        require_both_sides(self, messages, " ".join(criteria) or None)
+        verdicts = await ask(CheckGoal(criteria, conversation_of(messages, state=state), reference or ""))
+        reached = [v.verdict == "reached" for v in verdicts]
+        reason = reason_with(
+            f"{sum(reached)} of {len(verdicts)} {'criterion is' if len(verdicts) == 1 else 'criteria are'} reached",
+            ("failed", [v.criterion for v in verdicts if v.verdict == "failed"]),
+            ("not shown", [v.criterion for v in verdicts if v.verdict == "not_shown"]),
+        )
+        return Score(share(reached) * self.scale, self.scale, reason, verdicts)

@@ -1,0 +1,170 @@
+"""Plan quality and plan adherence: how good an agent's plan was, and whether the agent kept to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+from evalstone._core.display import count
+from evalstone._core.text import is_blank
+from evalstone.errors import OutcomeError
+from evalstone.questions.base import Ask
+from evalstone.questions.conversation import ASSISTANT
+from evalstone.questions.plans import Holds, JudgeExecution, JudgePlan, ListPlan, PlanReview
+from evalstone.scorers.agents import ConversationSource, conversation_of, goal_of, require_both_sides, require_tools
+from evalstone.scorers.base import as_text, reason_with, require_number, shortened
+from evalstone.types import Message, Score, Skipped
+
+NO_PLAN = Skipped("the agent made no plan")
+WORTH: Mapping[Holds, float] = {"yes": 1.0, "partly": 0.5, "no": 0.0}
+
+
+async def plan_of(ask: Ask, messages: Sequence[Message], state: Any) -> tuple[str, ...]:
+    """The steps of the plan: `plan` in the state, else what the judge finds in the conversation; none without a plan.
+
+    Raises OutcomeError for a plan in the state that is neither text nor a list.
+    """
+    plan: object = cast("Mapping[str, Any]", state).get("plan") if isinstance(state, Mapping) else None
+    if plan is None:
+        return await ask(ListPlan(conversation_of(messages, thinking=True)))
+    if isinstance(plan, str):
+        return () if is_blank(plan) else await ask(ListPlan((f"{ASSISTANT}\n{plan}",)))
+    if isinstance(plan, Sequence):
+        return tuple(text for text in map(as_text, cast("Sequence[object]", plan)) if not is_blank(text))
+    raise OutcomeError(f"plan in state must be text or a list of steps, not {shortened(repr(plan), 60)}")
+
+
+def plan_worth(review: PlanReview) -> float:
+    """The mean over the four criteria: 1 for yes, 0.5 for partly, 0 for no."""
+    criteria = (review.complete, review.feasible, review.ordered, review.economical)
+    return sum(WORTH[one.verdict] for one in criteria) / len(criteria)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanQuality(ConversationSource):
+    """How good the agent's plan is for what the user wants.
+
+        plan quality = (complete + feasible + ordered + economical) / 4          range [0, scale], higher is better
+
+    Each criterion is 1 for yes, 0.5 for partly and 0 for no: do the steps do all that the task asks for, can the agent
+    take each of them, does none need what only a later one brings, and is none needless? How the plan turned out does
+    not matter.
+
+    The plan is `plan` in the sample's state (a list of steps, or a text), else what the agent says or thinks in its
+    messages that it will do. The task is `goal` in the metadata, else what the user asks for. Undefined when the agent
+    made no plan. A conversation without a user's or an assistant's message is an error. Two judge calls, the first
+    shared with plan adherence; one for a list in the state. Source: our own; deepeval's PlanQuality is a number that
+    the judge gives, 1 without a plan.
+
+    Attributes:
+        tools: The tools that were available: names, `name: description`, or objects with a `name` (or `id`) and a
+            `description`.
+    """
+
+    name = "plan_quality"
+    interpretation = (
+        (0.9, "a plan that does what is asked"),
+        (0.6, "a usable plan with gaps"),
+        (0.3, "a plan that hardly leads to the goal"),
+        (0.0, "no plan for this task"),
+    )
+    advice = (
+        "Read the problems of each criterion. Give the agent its tools and their limits before it plans, ask for the "
+        "steps and what each of them needs, and have it check the plan against the request."
+    )
+
+    tools: Sequence[str | Mapping[str, Any]] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_tools(self)
+
+    async def score(
+        self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None, state: Any = None
+    ) -> Score | Skipped:
+        goal = goal_of(self, metadata, messages)
+        require_both_sides(self, messages, " ".join(goal) or None)
+        plan = await plan_of(ask, messages, state)
+        if not plan:
+            return NO_PLAN
+        review = await ask(JudgePlan("\n".join(goal), plan, cast("tuple[str, ...]", self.tools)))
+        criteria: dict[str, dict[str, Any]] = asdict(review)
+        reason = reason_with(
+            f"The plan of {count(len(plan), 'step')} is "
+            + ", ".join(f"{name}: {criterion['verdict']}" for name, criterion in criteria.items()),
+            *((f"not {name}", criterion["problems"]) for name, criterion in criteria.items()),
+        )
+        return Score(plan_worth(review) * self.scale, self.scale, reason, {"plan": plan, **criteria})
+
+
+def out_of_order(places: Sequence[int | None]) -> list[int]:
+    """The fewest numbers, from 0, of the places to leave out so that the others don't descend; None is left aside."""
+    best: list[tuple[int, ...]] = []
+    for number, place in enumerate(places):
+        before = [kept for kept in best if place is not None and cast(int, places[kept[-1]]) <= place]
+        if place is not None:
+            best.append((*max(before, key=len, default=()), number))
+    kept = max(best, key=len, default=())
+    return [number for number, place in enumerate(places) if place is not None and number not in kept]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanAdherence(ConversationSource):
+    """How far the agent did what it had planned, in that order, and nothing else.
+
+        plan adherence = (d + w · o) / (p + u)          range [0, scale], higher is better
+
+    p steps of the plan; d of them done in order, o done out of order; u tool calls that belong to no step. w is
+    `out_of_order`. A step is done where a tool call did it, or a message that says what it was to say; claiming it is
+    not doing it. The order follows from the last passage that the judge cites for each step: out of order are the
+    fewest steps without which the others are in the order of the plan.
+
+    The plan is `plan` in the sample's state (a list of steps, or a text), else what the agent says or thinks in its
+    messages that it will do. Undefined when the agent made no plan. A conversation without a user's or an assistant's
+    message is an error. Two judge calls, the first shared with plan quality; one for a list in the state. Source: our
+    own; deepeval's PlanAdherence is a number that the judge gives, 1 without a plan.
+
+    Attributes:
+        out_of_order: What a step counts that was done out of order, in [0, 1].
+    """
+
+    name = "plan_adherence"
+    interpretation = (
+        (0.9, "the agent did what it had planned"),
+        (0.6, "it left steps out, or did others"),
+        (0.0, "it did not keep to its plan"),
+    )
+    advice = (
+        "Read the steps that were not done and the calls that were not planned. If they were right, the plan was not: "
+        "have the agent revise it when a tool returns something unexpected. Otherwise show it the plan at every step."
+    )
+
+    out_of_order: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number(self, "out_of_order", high=1)
+
+    async def score(self, ask: Ask, *, messages: Sequence[Message], state: Any = None) -> Score | Skipped:
+        require_both_sides(self, messages, None)
+        plan = await plan_of(ask, messages, state)
+        if not plan:
+            return NO_PLAN
+        conversation = conversation_of(messages)
+        execution = await ask(JudgeExecution(plan, conversation))
+        done = [verdict.verdict == "done" for verdict in execution.plan]
+        late = out_of_order([max(v.passages) if v.verdict == "done" else None for v in execution.plan])
+        # The votes of a panel may take the steps from one judge and the rest from another.
+        cited = {number for verdict in execution.plan for number in verdict.passages}
+        unplanned = [conversation[number - 1] for number in execution.unplanned if number not in cited]
+        value = (sum(done) - len(late) + self.out_of_order * len(late)) / (len(plan) + len(unplanned))
+        moved = [plan[number] for number in late]
+        reason = reason_with(
+            f"{sum(done)} of {count(len(plan), 'planned step')} done",
+            ("out of order", moved),
+            ("not done", [step for step, was_done in zip(plan, done, strict=True) if not was_done]),
+            ("not planned", unplanned),
+        )
+        evidence = {"plan": execution.plan, "out_of_order": moved, "unplanned": unplanned}
+        return Score(value * self.scale, self.scale, reason, evidence)

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from evalstone._core.display import count
+from evalstone.agents.trajectory_comparison import same_json
+from evalstone.scorers.agents import TrajectorySource
+from evalstone.scorers.base import as_text, reason_with, require_choice, shortened
+from evalstone.types import TOOL_STEPS, ExpectedStep, Score, Skipped, Trajectory, TrajectoryExpectation, TrajectoryStep
+
+Arguments: TypeAlias = Literal["equal", "subset", "ignore"]
+
+
+def call_matches(expected: ExpectedStep, made: TrajectoryStep, arguments: Arguments) -> bool:
+    """Whether a call is the one expected: by its name, and by the arguments that are expected, if there are any."""
+    if expected.name != made.name:
+        return False
+    if arguments == "ignore" or "tool_args" not in expected.data:
+        return True
+    wanted: Any = expected.data["tool_args"]
+    given: Any = made.data.get("tool_args")
+    if arguments == "equal" or not all(isinstance(one, Mapping) for one in (wanted, given)):
+        return same_json(wanted, given)
+    return all(key in given and same_json(value, given[key]) for key, value in wanted.items())
+
+
+def most_pairs(left: int, right: int, fits: Callable[[int, int], bool]) -> list[int | None]:
+    """For each number below `left` a number below `right` that fits, each at most once, and for as many as can be.
+
+    A number without one takes a free one, or that of another number which can move on, and so forth: the shortest such
+    chain is looked for.
+    """
+    options = [[one for one in range(right) if fits(number, one)] for number in range(left)]
+    mate: list[int | None] = [None] * left
+    owner: dict[int, int] = {}
+    for start in range(left):
+        wanted_by: dict[int, int] = {}
+        queue = deque([start])
+        free: int | None = None
+        while queue and free is None:
+            number = queue.popleft()
+            for one in options[number]:
+                if one not in wanted_by:
+                    wanted_by[one] = number
+                    if one not in owner:
+                        free = one
+                        break
+                    queue.append(owner[one])
+        while free is not None:
+            number = wanted_by[free]
+            owner[free] = number
+            mate[number], free = free, mate[number]
+    return mate
+
+
+def _tool_steps(expected: TrajectoryExpectation) -> Iterator[ExpectedStep]:
+    for step in expected.steps or ():
+        if step.step_type in (None, *TOOL_STEPS):
+            yield step
+        if step.children is not None:
+            yield from _tool_steps(step.children)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCallF1(TrajectorySource):
+    """How far the tool calls that were made are those expected, in any order.
+
+        precision = matched calls / calls made
+        recall    = matched calls / calls expected
+        tool call f1 = 2 · precision · recall / (precision + recall)          range [0, scale], higher is better
+
+    What is expected are the tool calls in the sample's expected trajectory, those inside other steps too. A call
+    matches by its name and the `tool_args` that are expected, compared as JSON; an expected call without `tool_args`
+    takes any. Each call is matched with one at most, so that as many as possible are: a call that was made twice and
+    expected once counts once. The calls made are the tool steps of the sample's trajectory, else the tool calls in its
+    messages, failed ones too. F1 is counted as 2 · matched / (made + expected), which is 0 when nothing was called. It
+    is 1 when an empty list is expected and nothing was called.
+
+    Undefined when no expected trajectory is given, or none of its steps is a tool call. No judge call. Source: ragas'
+    ToolCallF1, which compares sets, so that repeated calls don't count, and gives 0 where nothing is expected.
+
+    Attributes:
+        arguments: "equal": the arguments are those expected; "subset": these are among them; "ignore": any.
+    """
+
+    name = "tool_call_f1"
+    interpretation = (
+        (1.0, "the expected calls were made, and no others"),
+        (0.6, "most calls are those expected"),
+        (0.0, "the agent called other tools, or with other arguments"),
+    )
+    advice = (
+        "Read which calls are missing and which were not expected. A tool in both lists was called with other "
+        "arguments: describe its parameters better, or compare only those that matter with arguments='subset'."
+    )
+
+    arguments: Arguments = "equal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self, "arguments", get_args(Arguments))
+
+    def score(self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation) -> Score | Skipped:
+        expected = list(_tool_steps(expected_trajectory))
+        if not expected and expected_trajectory.steps != ():
+            return Skipped("no tool call is expected: the expected trajectory names none")
+        made = [step for step in trajectory.walk() if step.step_type in TOOL_STEPS]
+        pairs = most_pairs(
+            len(expected), len(made), lambda one, other: call_matches(expected[one], made[other], self.arguments)
+        )
+        matched = set(pairs) - {None}
+        missing = [_line(step) for step, place in zip(expected, pairs, strict=True) if place is None]
+        extra = [_line(step) for place, step in enumerate(made) if place not in matched]
+        value = 2 * len(matched) / (len(made) + len(expected)) if made or expected else 1.0
+        evidence = {
+            "precision": len(matched) / len(made) if made else None,
+            "recall": len(matched) / len(expected) if expected else None,
+            "missing": missing,
+            "not_expected": extra,
+        }
+        summary = f"{len(matched)} of {count(len(expected), 'expected call')} matched, {count(len(made), 'call')} made"
+        reason = reason_with(summary, ("missing", missing), ("not expected", extra))
+        return Score(value * self.scale, self.scale, reason, evidence)
+
+
+def _line(step: TrajectoryStep | ExpectedStep) -> str:
+    arguments = f"({shortened(as_text(step.data['tool_args']), 300)})" if step.data.get("tool_args") else ""
+    return f"{step.name}{arguments}"

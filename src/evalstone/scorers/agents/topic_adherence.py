@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from evalstone._core.display import count
+from evalstone.questions.base import Ask
+from evalstone.questions.conversation import JudgeRequests, ListRequests, RequestVerdict
+from evalstone.scorers.agents import ConversationSource, conversation_of, require_both_sides, texts_in
+from evalstone.scorers.base import reason_with, require_choice, require_texts
+from evalstone.types import Message, Score, Skipped
+
+Measure: TypeAlias = Literal["f1", "precision", "recall", "accuracy"]
+
+UNDEFINED: Mapping[Measure, str] = {
+    "f1": "no request is on topic, and none was answered",
+    "precision": "no request was answered",
+    "recall": "no request is on topic",
+}
+
+
+def adherence(verdicts: Sequence[RequestVerdict], measure: Measure) -> float | None:
+    """The measure over at least one request, as the class has it; None where its divisor is 0."""
+    right = sum(v.on_topic and v.answered for v in verdicts)
+    astray = sum(v.answered and not v.on_topic for v in verdicts)
+    refused = sum(v.on_topic and not v.answered for v in verdicts)
+    match measure:
+        case "precision":
+            part, whole = right, right + astray
+        case "recall":
+            part, whole = right, right + refused
+        case "f1":
+            part, whole = 2 * right, 2 * right + astray + refused
+        case "accuracy":
+            part, whole = len(verdicts) - astray - refused, len(verdicts)
+    return part / whole if whole else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicAdherence(ConversationSource):
+    """Whether the agent answers requests about its topics, and only these.
+
+        precision = answered requests on topic / answered requests
+        recall    = answered requests on topic / requests on topic
+        accuracy  = (answered requests on topic + refused requests off topic) / requests
+        f1        = 2 · TP / (2 · TP + FP + FN), the harmonic mean of precision and recall
+        topic adherence = f1, or the other `measure`          range [0, scale], higher is better
+
+    Requests are what the user asks for in the messages, as the judge lists them. A request is answered when the agent
+    takes it up, right or wrong; otherwise it is refused. TP are requests on topic that were answered, FP those off
+    topic that were answered, FN those on topic that were refused.
+
+    Undefined without topics, when the user asks for nothing, and where the divisor is 0: precision when nothing was
+    answered, recall when nothing is on topic, F1 when nothing is on topic and nothing was answered. Conversations in
+    which everything should be refused need measure="accuracy". One without a user's or an assistant's message is an
+    error. Two judge calls. Source: ragas' TopicAdherence, over topics in place of requests; the accuracy is deepeval's.
+
+    Attributes:
+        topics: What the agent is there for; by default `topics` in the sample's metadata.
+        measure: "f1", "precision", "recall" or "accuracy".
+    """
+
+    name = "topic_adherence"
+    interpretation = (
+        (0.95, "the agent keeps to its topics"),
+        (0.7, "it sometimes strays, or refuses what it should answer"),
+        (0.0, "it answers anything, or refuses too much"),
+    )
+    advice = (
+        "Read the requests that were answered off topic, and those that were refused on topic. Name the topics in the "
+        "system prompt, with an example of a request to decline and of one that only looks off topic."
+    )
+
+    topics: Sequence[str] = ()
+    measure: Measure = "f1"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_texts(self, "topics")
+        require_choice(self, "measure", get_args(Measure))
+
+    async def score(
+        self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None
+    ) -> Score | Skipped:
+        topics = tuple(self.topics) or texts_in(self, metadata, "topics")
+        if not topics:
+            return Skipped(f"{self.name} needs topics, its own or in metadata")
+        require_both_sides(self, messages, None)
+        requests = await ask(ListRequests(conversation_of(messages, calls=False)))
+        if not requests:
+            return Skipped("the user asks for nothing")
+        verdicts = await ask(JudgeRequests(requests, topics, conversation_of(messages)))
+        value = adherence(verdicts, self.measure)
+        if value is None:
+            return Skipped(f"{UNDEFINED[self.measure]}, so there is no {self.measure}")
+        on_topic = sum(v.on_topic for v in verdicts)
+        reason = reason_with(
+            f"{on_topic} of {count(len(verdicts), 'request')} on topic, {sum(v.answered for v in verdicts)} answered",
+            ("answered off topic", [v.request for v in verdicts if v.answered and not v.on_topic]),
+            ("refused on topic", [v.request for v in verdicts if v.on_topic and not v.answered]),
+        )
+        return Score(value * self.scale, self.scale, reason, verdicts)

@@ -1,0 +1,170 @@
+"""Conversations that are longer than one question are read in parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import pytest
+
+from evalstone.errors import QuestionTooLong
+from evalstone.questions import CheckGoal, JudgeExecution, JudgePlan, JudgeRequests, ListPlan, ListRequests
+from evalstone.questions.base import Ask, Question
+from evalstone.questions.conversation import GoalVerdict, RequestVerdict
+from evalstone.questions.limits import ContextLimits
+from evalstone.questions.parts import Space
+from evalstone.questions.plans import PlanExecution, PlannedStepVerdict
+
+A = TypeVar("A")
+
+FILLER = "Nothing of this is of any use to anyone here or there. " * 5
+"""About 100 tokens."""
+
+
+def read(question: Question[A], answer: Callable[[Any], Any], shorter: Question[Any]) -> tuple[A, list[Any]]:
+    """What a question comes to in parts, for a judge that takes hardly more than a shorter one, and the parts."""
+    limits = ContextLimits(tokens := shorter.size() + 60, longest=tokens)
+    parts: list[Any] = []
+
+    async def ask(part: Question[Any]) -> Any:
+        assert part.fits(limits)
+        parts.append(part)
+        return answer(part)
+
+    assert not question.fits(limits)
+    return asyncio.run(question.in_parts(cast(Ask, ask), limits)), parts
+
+
+def goal_verdict(criterion: str, conversation: tuple[str, ...]) -> GoalVerdict:
+    """The last passage that has "criterion: done" or "criterion: undone" decides."""
+    for number, text in reversed(list(enumerate(conversation, start=1))):
+        if f"{criterion}: undone" in text:
+            return GoalVerdict(criterion, "failed", (number,))
+        if f"{criterion}: done" in text:
+            return GoalVerdict(criterion, "reached", (number,))
+    return GoalVerdict(criterion, "not_shown")
+
+
+def test_the_last_part_that_decides_a_criterion_counts_and_is_cited_as_in_the_whole() -> None:
+    talk = (FILLER, f"a: done. b: done. {FILLER}", FILLER, f"b: undone. {FILLER}", FILLER)
+    question = CheckGoal(("a", "b", "c"), talk, "It is done.")
+    answer, parts = read(
+        question,
+        lambda part: tuple(goal_verdict(criterion, part.conversation) for criterion in part.criteria),
+        CheckGoal(("a", "b", "c"), (talk[1],), "It is done."),
+    )
+    assert [(v.criterion, v.verdict, v.passages) for v in answer] == [
+        ("a", "reached", (2,)),
+        ("b", "failed", (4,)),
+        ("c", "not_shown", ()),
+    ]
+    # From the end, and no more than has to be asked.
+    assert [part.criteria for part in parts] == [("a", "b", "c"), ("a", "b", "c"), ("a", "c"), ("a", "c"), ("c",)]
+    assert [part.conversation for part in parts] == [(text,) for text in reversed(talk)]
+    assert {part.expected_outcome for part in parts} == {"It is done."}
+
+
+def test_a_request_is_answered_where_any_part_answers_it() -> None:
+    talk = (f"a? {FILLER}", f"b? {FILLER}", f"a! {FILLER}")
+    answer, parts = read(
+        JudgeRequests(("a", "b"), ("t",), talk),
+        lambda part: tuple(
+            RequestVerdict(request, request == "a", f"{request}!" in part.conversation[0]) for request in part.requests
+        ),
+        JudgeRequests(("a", "b"), ("t",), (talk[0],)),
+    )
+    assert [(v.request, v.on_topic, v.answered) for v in answer] == [("a", True, True), ("b", False, False)]
+    assert len(parts) == 3
+
+
+def test_every_piece_of_a_long_message_says_whose_it_is() -> None:
+    talk = ("user:\nGo on.", f"tool call: read\narguments: {{}}\nresult: {FILLER * 6}")
+    short = (talk[0], FILLER)
+    for question, shorter in (
+        (ListRequests(talk), ListRequests(short)),
+        (ListPlan(talk), ListPlan(short)),
+        (CheckGoal(("a",), talk), CheckGoal(("a",), short)),
+        (JudgeExecution(("a",), talk), JudgeExecution(("a",), short)),
+    ):
+        seen: list[str] = []
+
+        def answer(part: Any, seen: list[str] = seen) -> Any:
+            seen.extend(part.conversation)
+            if isinstance(part, JudgeExecution):
+                return PlanExecution((PlannedStepVerdict("a", "not_done"),))
+            return (GoalVerdict("a", "not_shown"),) if isinstance(part, CheckGoal) else ()
+
+        read(cast("Question[Any]", question), answer, shorter)
+        assert seen.count(talk[0]) == 1
+        pieces = [text for text in seen if text != talk[0]]
+        assert len(pieces) > 2
+        assert all(piece.startswith("tool call: read\n") for piece in pieces)
+
+
+def test_a_heading_that_would_take_the_room_is_not_repeated() -> None:
+    space = Space(20, measure=len, headed=True)
+    assert list(space.pieces("ab:\nOne is. Two is. Three is.")) == ["ab:\nOne is.", "ab:\n Two is.", "ab:\n Three is."]
+    assert list(space.pieces("One is here. Two is there.")) == ["One is here.", " Two is there."]
+    assert list(space.pieces("a long heading:\nTwo is there.")) == ["a long heading:\n", "Two is there."]
+    assert all(len(piece) <= 20 for piece in space.pieces("ab:\n" + "x" * 100))
+
+
+def test_the_steps_of_a_plan_from_all_parts_are_listed_once() -> None:
+    talk = (f"a b {FILLER}", f"b c {FILLER}")
+    answer, _ = read(ListPlan(talk), lambda part: tuple(part.conversation[0][:3].split()), ListPlan((talk[0],)))
+    assert answer == ("a", "b", "c")
+
+
+def test_a_step_is_done_in_any_part_and_a_call_is_unplanned_in_its_first_piece() -> None:
+    def call(name: str) -> str:
+        return f"tool call: {name}\nresult: {FILLER}"
+
+    talk = (call("a"), call("x"), call("b"), f"{call('y')}{FILLER * 3}", call("a"), f"user:\n{FILLER}")
+    plan = ("a", "b", "c")
+
+    def answer(part: JudgeExecution) -> PlanExecution:
+        names = [text.partition("\n")[0][-1] for text in part.conversation]
+        numbers = [tuple(n for n, name in enumerate(names, start=1) if name == step) for step in part.plan]
+        verdicts = (
+            PlannedStepVerdict(step, "done" if cited else "not_done", cited)
+            for step, cited in zip(part.plan, numbers, strict=True)
+        )
+        unplanned = tuple(n for n, name in enumerate(names, start=1) if name not in (*part.plan, ":"))
+        return PlanExecution(tuple(verdicts), unplanned)
+
+    found, parts = read(JudgeExecution(plan, talk), answer, JudgeExecution(plan, (talk[0],)))
+    assert [(v.step, v.verdict, v.passages) for v in found.plan] == [
+        ("a", "done", (1, 5)),
+        ("b", "done", (3,)),
+        ("c", "not_done", ()),
+    ]
+    assert found.unplanned == (2, 4)
+    assert len(parts) > len(talk)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        CheckGoal(("a",), ("user:\nb", "assistant:\nc")),
+        ListRequests(("user:\nb", "assistant:\nc")),
+        JudgeRequests(("a",), ("t",), ("user:\nb", "assistant:\nc")),
+        ListPlan(("user:\nb", "assistant:\nc")),
+        JudgeExecution(("a",), ("user:\nb", "assistant:\nc")),
+    ],
+    ids=lambda question: question.kind,
+)
+def test_messages_are_fenced_one_by_one(question: Question[Any]) -> None:
+    shown = question.render()[1]
+    assert "<<passage 1>>\nuser:\nb\n<</passage 1>>\n<<passage 2>>\nassistant:\nc\n<</passage 2>>" in shown
+
+
+def test_a_plan_is_reviewed_as_a_whole() -> None:
+    with pytest.raises(QuestionTooLong, match=r"judge_plan: the question has about .* shorten the task"):
+        read(JudgePlan(FILLER * 3, ("a",)), lambda part: None, JudgePlan(FILLER, ("a",)))
+
+
+def test_criteria_that_leave_no_room_for_the_conversation_are_refused() -> None:
+    question = CheckGoal((FILLER * 9,), (FILLER,))
+    with pytest.raises(QuestionTooLong, match="tokens without its conversation"):
+        read(question, lambda part: (), CheckGoal((FILLER,), (FILLER,)))

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from evalstone import ScriptedJudge, evaluate
+from evalstone.errors import ConfigError
+from evalstone.questions import JudgePlan, ListPlan
+from evalstone.scorers import PlanQuality
+from evalstone.types import Failed, Message, Sample, Skipped, ToolCall
+from tests.fakes import outcome_of, record_of, score_of
+
+STEPS = ("Search a flight to Oslo", "Book the flight to Oslo")
+TALK = [
+    Message(role="user", content="Book a flight to Oslo."),
+    Message(
+        role="assistant",
+        content="On it.",
+        reasoning="First I search a flight to Oslo, then I book the flight.",
+        tool_calls=[ToolCall(name="search", arguments={"to": "Oslo"}, result=[7])],
+    ),
+    Message(role="assistant", content="Booked."),
+]
+SAMPLE = Sample(messages=TALK)
+LISTED = {"steps": list(STEPS)}
+
+
+def review(complete: str, feasible: str, ordered: str, economical: str) -> dict[str, Any]:
+    words = {"complete": complete, "feasible": feasible, "ordered": ordered, "economical": economical}
+    return {
+        name: {"reason": "so", "problems": [] if word == "yes" else [f"not {name} enough"], "verdict": word}
+        for name, word in words.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (("yes", "yes", "yes", "yes"), 1),
+        (("no", "no", "no", "no"), 0),
+        (("yes", "partly", "yes", "no"), 2.5 / 4),
+        (("partly", "partly", "no", "yes"), 2 / 4),
+    ],
+)
+def test_the_score_is_the_mean_over_the_four_criteria(words: tuple[str, str, str, str], value: float):
+    assert score_of(PlanQuality(scale=10), SAMPLE, [LISTED, review(*words)]).value == pytest.approx(10 * value)
+
+
+def test_the_reason_names_the_verdicts_and_the_problems_and_the_evidence_has_the_plan():
+    score = score_of(PlanQuality(), SAMPLE, [LISTED, review("yes", "partly", "yes", "no")])
+    assert score.reason == (
+        "The plan of 2 steps is complete: yes, feasible: partly, ordered: yes, economical: no; "
+        "not feasible: “not feasible enough”; not economical: “not economical enough”."
+    )
+    assert score.evidence["plan"] == STEPS
+    assert score.evidence["feasible"] == {"verdict": "partly", "reason": "so", "problems": ("not feasible enough",)}
+
+
+def test_the_plan_is_looked_for_in_messages_thinking_and_calls_and_judged_by_the_task_alone():
+    scorer = PlanQuality(tools=["search", {"name": "book", "description": "books a flight"}])
+    _, judge = record_of(scorer, SAMPLE, [LISTED, review("yes", "yes", "yes", "yes")])
+    assert judge.asked == [
+        ListPlan(
+            (
+                "user:\nBook a flight to Oslo.",
+                "assistant, thinking:\nFirst I search a flight to Oslo, then I book the flight.",
+                "assistant:\nOn it.",
+                'tool call: search\narguments: {"to": "Oslo"}\nresult: [7]',
+                "assistant:\nBooked.",
+            )
+        ),
+        JudgePlan("The user gets what they ask for: Book a flight to Oslo.", STEPS, ("search", "book: books a flight")),
+    ]
+
+
+def test_a_plan_in_the_state_is_taken_and_one_in_words_is_listed():
+    good = review("yes", "yes", "yes", "yes")
+    for plan in (
+        ["Search", {"content": "Book", "status": "pending"}],
+        ("Search", " ", {"content": "Book", "status": "pending"}),
+    ):
+        _, judge = record_of(PlanQuality(), Sample(messages=TALK, state={"plan": plan}), [good])
+        [question] = judge.asked
+        assert cast(JudgePlan, question).plan == ("Search", '{"content": "Book", "status": "pending"}')
+    _, judge = record_of(
+        PlanQuality(), Sample(messages=TALK, state={"plan": f"{STEPS[0]}. {STEPS[1]}."}), [LISTED, good]
+    )
+    assert judge.asked[0] == ListPlan((f"assistant:\n{STEPS[0]}. {STEPS[1]}.",))
+
+
+def test_the_task_is_the_goal_in_the_metadata():
+    sample = Sample(messages=TALK, metadata={"goal": ["A flight", "A seat"]}, state={"plan": ["Search"]})
+    _, judge = record_of(PlanQuality(), sample, [review("yes", "yes", "yes", "yes")])
+    assert cast(JudgePlan, judge.asked[0]).task == "A flight\nA seat"
+
+
+@pytest.mark.parametrize("state", [{"plan": []}, {"plan": " "}, {"plan": [" "]}])
+def test_an_empty_plan_in_the_state_is_none_and_nothing_is_asked(state: Any):
+    record, judge = record_of(PlanQuality(), Sample(messages=TALK, state=state), lambda _: pytest.fail("asked"))
+    assert record.outcome == Skipped("the agent made no plan")
+    assert judge.asked == []
+
+
+@pytest.mark.parametrize("state", [None, 5, [], {"basket": ["Search"]}])
+def test_without_a_plan_there_is_no_score(state: Any):
+    sample = Sample(messages=TALK, state=state)
+    assert outcome_of(PlanQuality(), sample, [{"steps": []}]) == Skipped("the agent made no plan")
+
+
+def test_a_plan_that_is_neither_text_nor_a_list_is_an_error():
+    outcome = outcome_of(PlanQuality(), Sample(messages=TALK, state={"plan": {"tier": "gold"}}), [])
+    assert isinstance(outcome, Failed)
+    assert "plan in state must be text or a list of steps, not {'tier': 'gold'}" in outcome.error
+
+
+def test_a_plan_that_the_conversation_does_not_have_is_refused():
+    outcome = outcome_of(PlanQuality(), SAMPLE, [{"steps": ["Rent a car in Bergen for 300 euros"]}])
+    assert isinstance(outcome, Failed)
+    assert "is not from the conversation" in outcome.error
+
+
+def test_quality_and_adherence_share_the_search_for_the_plan():
+    judge = ScriptedJudge(
+        {
+            "list_plan": LISTED,
+            "judge_plan": review("yes", "yes", "yes", "yes"),
+            "judge_execution": {
+                "plan": {n: {"reason": "so", "passages": [], "verdict": "not_done"} for n in "12"},
+                "unplanned": [],
+            },
+        }
+    )
+    run = evaluate([SAMPLE], ["plan_quality", "plan_adherence"], judge=judge, ledger=None)
+    assert (run["plan_quality"].mean, run["plan_adherence"].mean) == (1, 0)
+    assert sorted(question.kind for question in judge.asked) == ["judge_execution", "judge_plan", "list_plan"]
+
+
+def test_tools_that_have_no_name_are_refused():
+    with pytest.raises(ConfigError, match="plan_quality: tools must be a list of tools"):
+        PlanQuality(tools="search")
