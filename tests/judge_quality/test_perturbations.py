@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from evalstone._core.text import words
 from evalstone.errors import ConfigError
 from evalstone.judge_quality.perturbations import (
+    CHECKED,
     LEAD,
     PERTURBATIONS,
     REPEAT,
@@ -22,7 +24,7 @@ from evalstone.judge_quality.perturbations import (
 )
 from evalstone.results.audit import Perturbation
 from evalstone.scorers import Faithfulness, LLMClassifier
-from evalstone.types import Sample
+from evalstone.types import Message, Sample, ToolCall
 
 PROSE = "The tower does not lean. It is 56 m high, and wasn't straight in 1178. Prof. Pisano built it."
 SAMPLE = Sample(
@@ -197,3 +199,29 @@ def test_only_injections_ask_for_a_score():
     assert {one.name for one in PERTURBATIONS.values() if one.direction} == {
         one.name for one in PERTURBATIONS.values() if one.family == "injection"
     }
+
+
+def test_a_changed_text_is_changed_in_the_messages_that_it_is_from() -> None:
+    question, answer = SAMPLE.input or "", SAMPLE.output or ""
+    talk = [
+        Message(role="user", content=answer),
+        Message(role="assistant", content=answer),
+        Message(role="user", content=question),
+        Message(role="assistant", content=answer, tool_calls=[ToolCall(name="look", result=answer)]),
+        Message(role="assistant", content="Anything else?"),
+    ]
+    sample = replace(SAMPLE, messages=talk, metadata={"mine": "In my words."})
+
+    def contents(changed: Sample | None) -> list[str]:
+        assert changed is not None
+        assert changed.messages[3].tool_calls == talk[3].tool_calls
+        return [message.content for message in changed.messages]
+
+    before = contents(sample)
+    noted = f"{answer}\n\n{CHECKED}"
+    assert contents(applied("injection_checked", sample)) == [*before[:3], noted, before[4]]
+    assert contents(from_column("mine").apply(sample)) == [*before[:3], "In my words.", before[4]]
+    reversed_options = applied("options_reversed", sample)
+    assert contents(reversed_options) == [*before[:2], reversed_options.input, *before[3:]]
+    other = replace(sample, messages=[Message(role="assistant", content="Something else.")])
+    assert applied("injection_checked", other).messages == other.messages

@@ -246,7 +246,9 @@ def test_what_a_judge_lists_by_itself_is_not_voted_on() -> None:
         "judge_passage_statements",
         "list_claims",
         "list_opinions",
+        "list_plan",
         "list_questions",
+        "list_requests",
         "list_statements",
     }
     assert [is_votable(question) for question in OWN] == [True, True, True, True, False]

@@ -16,12 +16,23 @@ from evalstone._core.text import sentences
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.audit import Apply, Perturbation
 from evalstone.scorers import LLMClassifier, Scorer
-from evalstone.types import Sample
+from evalstone.types import FIELD_ROLES, Sample
 
 
 def unchanged(sample: Sample) -> Sample:
     """The sample itself."""
     return sample
+
+
+def with_text(sample: Sample, field: str, text: str) -> Sample:
+    """The sample with another input or output, also in the message that has it: some scorers read only messages."""
+    role, old = FIELD_ROLES[field], getattr(sample, field)
+    messages = list(sample.messages)
+    for place in reversed(range(len(messages))):
+        if messages[place].role == role and messages[place].content == old:
+            messages[place] = replace(messages[place], content=text)
+            break
+    return replace(sample, messages=messages, **{field: text})
 
 
 def on_output(change: Callable[[str], str | None]) -> Apply:
@@ -31,7 +42,7 @@ def on_output(change: Callable[[str], str | None]) -> Apply:
         if sample.output is None or not sample.output.strip():
             return None
         changed = change(sample.output)
-        return None if changed is None or changed == sample.output else replace(sample, output=changed)
+        return None if changed is None or changed == sample.output else with_text(sample, "output", changed)
 
     return apply
 
@@ -87,7 +98,7 @@ def reverse_options(sample: Sample) -> Sample | None:
         return None
     begin, end = blocks[0]
     reversed_lines = [*lines[:begin], *lines[begin:end][::-1], *lines[end:]]
-    return None if reversed_lines == lines else replace(sample, input="\n".join(reversed_lines))
+    return None if reversed_lines == lines else with_text(sample, "input", "\n".join(reversed_lines))
 
 
 def _option_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -220,7 +231,7 @@ def from_column(column: str) -> Perturbation:
         text = sample.metadata.get(column)
         if not isinstance(text, str) or not text.strip() or text == sample.output:
             return None
-        return replace(sample, output=text)
+        return with_text(sample, "output", text)
 
     return Perturbation(f"paraphrase_{column}", "paraphrase", "wording: your paraphrase says the same", apply)
 
