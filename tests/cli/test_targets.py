@@ -241,3 +241,63 @@ def test_a_call_that_ends_the_process_is_a_failure(evalstone: Evalstone, tmp_pat
     done = evalstone("run", "two.jsonl", "--target", "quitter:agent", "--scorer", "contains(expected=a)", "-q")
     assert done.returncode == 3
     assert "raised SystemExit: 0 (quitter.py, line 3)" in done.stdout
+
+
+TOOLS = """
+from evalstone.targets import Tools
+
+@Tools()
+def search(query):
+    with open("calls", "a") as file:
+        file.write(query + chr(10))
+    return query + " found"
+
+def agent(*, input):
+    return search(input)
+"""
+
+
+def test_tools_are_recorded_and_replayed_by_an_option_and_by_a_file(evalstone: Evalstone, tmp_path: Path) -> None:
+    (tmp_path / "tools_app.py").write_text(TOOLS)
+    (tmp_path / "two.jsonl").write_text('{"id": "a", "input": "a"}\n{"id": "b", "input": "b"}\n')
+    run = ("run", "two.jsonl", "--target", "tools_app:agent", "-s", "contains(expected=found)", "-q")
+    done = evalstone(*run, "--target-tools", "record:sub.jsonl")
+    assert (done.returncode, calls(tmp_path)) == (0, 2), done.stderr
+    done = evalstone(*run, "--target-tools", "replay:sub.jsonl", "-o", "out")
+    assert (done.returncode, calls(tmp_path)) == (0, 2), done.stderr
+    identity = json.loads((tmp_path / "out" / "summary.json").read_text())["target"]["identity"]
+    assert identity.startswith("tools_app:agent with tools replay:sub.jsonl@")
+    # Paths in a file are relative to it.
+    folder = tmp_path / "below"
+    folder.mkdir()
+    (folder / "run.toml").write_text(
+        'data = "../two.jsonl"\nscorers = ["contains(expected=found)"]\n'
+        '[target]\naddress = "../tools_app.py:agent"\ntools = "replay:../sub.jsonl"\n'
+    )
+    done = evalstone("run", str(folder / "run.toml"), "-q")
+    assert (done.returncode, calls(tmp_path)) == (0, 2), done.stderr
+    (folder / "grid.toml").write_text(
+        'data = "../two.jsonl"\nscorers = ["contains(expected=found)"]\n[experiment]\ntargets = [\n'
+        '  { name = "then", address = "../tools_app.py:agent", tools = "replay:../sub.jsonl" },\n'
+        '  { name = "now", address = "../tools_app.py:agent" },\n]\n'
+    )
+    done = evalstone("run", str(folder / "grid.toml"), "-q")
+    assert (done.returncode, calls(tmp_path)) == (0, 4), done.stderr
+
+
+def test_what_is_wrong_with_the_tools_is_said_before_anything_is_called(evalstone: Evalstone, tmp_path: Path) -> None:
+    (tmp_path / "tools_app2.py").write_text(TOOLS)
+    (tmp_path / "one.jsonl").write_text('{"id": "a", "input": "a"}\n')
+    run = ("run", "one.jsonl", "--target", "tools_app2:agent", "-s", "contains(expected=found)", "-q")
+    for tools, problem in (
+        ("replay:no.jsonl", "no.jsonl can't be read: No such file"),
+        ("record:no/no.jsonl", "no/no.jsonl'"),
+        ("mock:x", "tools must be Tools, or record:FILE or replay:FILE, not 'mock:x'"),
+    ):
+        done = evalstone(*run, "--target-tools", tools)
+        assert done.returncode == 2
+        assert problem in done.stderr
+    done = evalstone("run", "one.jsonl", "--target", "cmd:cat", "--target-tools", "record:x", *RIGHT, "-q")
+    assert done.returncode == 2
+    assert "unknown setting 'tools'" in done.stderr
+    assert calls(tmp_path) == 0

@@ -111,6 +111,14 @@ TargetTimeout = Annotated[
 TargetConcurrency = Annotated[
     int | None, option("--target-concurrency N", "Maximum number of concurrent target calls. Default: 8.", min=1)
 ]
+TargetTools = Annotated[
+    Value,
+    option(
+        "--target-tools KIND:FILE",
+        "What answers the tools of a function: record:FILE calls and records them, replay:FILE has their recorded "
+        "results.",
+    ),
+]
 
 # Saved runs
 Ledger = Annotated[
@@ -277,10 +285,11 @@ def _refuse_foreign(scorer: str) -> None:
 
 
 def target_settings(
-    address: str | None, version: str | None, timeout: float | None, concurrency: int | None
+    address: str | None, version: str | None, timeout: float | None, concurrency: int | None, tools: str | None
 ) -> dict[str, Any]:
     """The options of a target as its table."""
-    given = {"address": address, "version": version, "timeout": timeout, "max_concurrency": concurrency}
+    limits = {"timeout": timeout, "max_concurrency": concurrency}
+    given = {"address": address, "version": version, **limits, "tools": tools}
     return {name: value for name, value in given.items() if value is not None}
 
 

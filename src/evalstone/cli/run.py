@@ -61,6 +61,7 @@ def run(
     target_version: options.TargetVersion = None,
     target_timeout: options.TargetTimeout = None,
     target_concurrency: options.TargetConcurrency = None,
+    target_tools: options.TargetTools = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
@@ -109,7 +110,7 @@ def run(
     config = load_config(
         data,
         scorers=scorer,
-        target=options.target_settings(target, target_version, target_timeout, target_concurrency),
+        target=options.target_settings(target, target_version, target_timeout, target_concurrency, target_tools),
         trials=trials,
         judge=judge,
         budget=budget,

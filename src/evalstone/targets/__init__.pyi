@@ -9,5 +9,6 @@ from evalstone.targets.http import HTTPTarget as HTTPTarget
 from evalstone.targets.model import ModelTarget as ModelTarget
 from evalstone.targets.parse import parse_target as parse_target
 from evalstone.targets.replay import ReplayTarget as ReplayTarget
+from evalstone.targets.tools import Tools as Tools
 
 __all__: list[str]

@@ -24,7 +24,9 @@ from evalstone.datasets.stored import message_of
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.judges.providers.limits import Limits
 from evalstone.judges.settings import Range, check_settings
-from evalstone.types import NO_USAGE, Message, Sample, Usage, passages
+from evalstone.targets.tool_calls import Source, tool_calls
+from evalstone.targets.tools import Tools, parse_tools
+from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Usage, passages
 
 INPUTS = ("input", "messages", "context", "instructions", "metadata")
 """The sample fields that a target may be given. What is expected of its answer is not among them."""
@@ -300,19 +302,22 @@ class FunctionTarget(Target):
         prepare: Called with the sample before each trial, to set up what the function works on.
         finish: Called with the sample after each trial, also after a failed one; what it returns, unless None, is the
             answer's `state`.
+        tools: What answers its tools, in place of what they were wrapped with: `Tools`, or record:FILE or replay:FILE.
 
     Raises:
-        ConfigError: A parameter is none of these.
+        ConfigError: A parameter is none of these; or the tools can't be used, as `Tools.record` and `.replay` say.
     """
 
     function: Callable[..., Any]
     prepare: Callable[[Sample], Any] | None = None
     finish: Callable[[Sample], Any] | None = None
+    tools: Tools | str | None = None
     label: str = ""
     """The target's name; by default that of the function with its module."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "tools", parse_tools(self.tools))
         for name in ("function", "prepare", "finish"):
             value = getattr(self, name)
             if not callable(value) and (value is not None or name == "function"):
@@ -346,6 +351,18 @@ class FunctionTarget(Target):
         kind: Any = function if hasattr(function, "__qualname__") else type(function)
         return self.label or f"{kind.__module__}:{kind.__qualname__}"
 
+    @property
+    def identity(self) -> str:
+        """Name, version and tools."""
+        source = self._source
+        return super().identity + (f" with tools {source.identity}" if source is not None and source.identity else "")
+
+    @property
+    def _source(self) -> Source | None:
+        """What answers its tools; None for what they were wrapped with."""
+        tools = parse_tools(self.tools)
+        return None if tools is None else tools.source
+
     @functools.cached_property
     def _accepted(self) -> tuple[str, ...]:
         parameters = self._parameters
@@ -369,13 +386,30 @@ class FunctionTarget(Target):
         sample = replace(sample, metadata=copy.deepcopy(sample.metadata))  # it may be changed by the function
         values = parameter_values(sample, trial=trial, thread=thread)
         arguments = {name: values[name] for name in self._accepted if name in self.required or values[name] is not None}
-        try:
-            if self.prepare is not None:
-                await sync.call_at_once(self.prepare, sample)
-            result: object = await sync.call_at_once(self.function, **arguments)
-        finally:
-            state: object = None if self.finish is None else await sync.call_at_once(self.finish, sample)
-        return result if state is None else replace(Answer.of(result), state=state)
+        async with tool_calls(sample, trial=trial, thread=thread, source=self._source) as calls:
+            try:
+                if self.prepare is not None:
+                    await sync.call_at_once(self.prepare, sample)
+                first = len(calls.made)
+                result: object = await sync.call_at_once(self.function, **arguments)
+                made = calls.transcript(first)
+            finally:
+                state: object = None if self.finish is None else await sync.call_at_once(self.finish, sample)
+        return result if state is None and not made else _completed(result, made, state)
+
+
+def _completed(result: object, made: Sequence[ToolCall], state: object) -> Answer:
+    """What a function returned, with what is known beside it: its state, and, if it has no messages, its tool calls."""
+    try:
+        answer = Answer.of(result)
+    except BlankAnswer as blank:
+        if not made:
+            raise
+        answer = blank.answer
+    if made and not answer.messages:
+        said = [] if is_blank(answer.output or "") else [Message(role="assistant", content=answer.output or "")]
+        answer = replace(answer, messages=[Message(role="assistant", tool_calls=made), *said])
+    return answer if state is None else replace(answer, state=state)
 
 
 def absent(target: Target, sample: Sample) -> str:
