@@ -301,3 +301,33 @@ def test_what_is_wrong_with_the_tools_is_said_before_anything_is_called(evalston
     assert done.returncode == 2
     assert "unknown setting 'tools'" in done.stderr
     assert calls(tmp_path) == 0
+
+
+def test_a_run_in_the_ledger_is_a_target(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    ledger = ("--ledger", "runs.db", "-q")
+    first = evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "2", *RIGHT, *ledger, "--name", "base")
+    assert first.returncode == 3, first.stderr
+    made = calls(tmp_path)
+    replay = ("run", "d.jsonl", "--trials", "2", *RIGHT, *ledger)
+    figures = [line.split()[:5] for line in first.stdout.splitlines() if line.startswith("contains ")]
+    for name in ("base", "last"):
+        done = evalstone(*replay, "--target", f"replay:{name}")
+        assert done.returncode == 3, done.stderr
+        assert [line.split()[:5] for line in done.stdout.splitlines() if line.startswith("contains ")] == figures
+    done = evalstone(*replay, "--target", "replay:base", "--dry-run")
+    assert (done.returncode, done.stdout.count("Target calls: 0 (8 answers are")) == (0, 1), done.stdout
+    (tmp_path / "grid.toml").write_text(
+        f'data = "d.jsonl"\ntrials = 2\nledger = "runs.db"\nscorers = ["contains(expected=right)"]\n[experiment]\n'
+        f'targets = ["{app}:free", "replay:base"]\n'
+    )
+    done = evalstone("run", "grid.toml", "-q")
+    assert done.returncode == 3, done.stderr
+    assert "base" in done.stdout
+    assert calls(tmp_path) == made
+    for more, problem in (
+        (["--ledger", "other.db"], "no run of that id or name in the ledger other.db"),
+        ([], "no run"),
+    ):
+        done = evalstone("run", "d.jsonl", *RIGHT, "-q", "--target", "replay:base", *more)
+        assert done.returncode == 2
+        assert problem in done.stderr

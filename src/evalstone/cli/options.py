@@ -97,7 +97,7 @@ Target = Annotated[
     option(
         "--target ADDRESS",
         "What answers the samples before they are scored: my_app:agent, path/agent.py:agent, cmd:COMMAND, a URL, "
-        "a model such as openai/gpt-5.1, or replay:FOLDER.",
+        "a model such as openai/gpt-5.1, or replay:RUN (a results folder, or a run in the ledger).",
     ),
 ]
 Trials = Annotated[int | None, option("--trials N", "How often the target answers each sample. Default: 1.", min=1)]

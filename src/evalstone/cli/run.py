@@ -321,7 +321,14 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool =
     dataset = evalstone.load(config.data, mapping=config.map)
     if config.limit is not None and config.limit < len(dataset):
         dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
-    plan = plan_for(dataset, config.scorers, judge=config.judge, target=config.target, trials=config.trials)
+    plan = plan_for(
+        dataset,
+        config.scorers,
+        judge=config.judge,
+        target=config.target,
+        trials=config.trials,
+        ledger=config.ledger,
+    )
     if config.batch and plan.target is not None:
         raise ConfigError("--batch can't be used with a target; save its answers with --out, then score samples.jsonl")
     if config.wait and not config.batch:
