@@ -130,6 +130,40 @@ def test_a_dry_run_says_how_often_a_target_is_called_and_calls_nothing(
     assert "Target calls: 6 (3 answers are in the ledger)" in dry("-s", "toxicity", "--target-version", "1")
 
 
+def test_a_dry_run_does_not_count_as_skipped_what_an_answer_may_hold(
+    evalstone: Evalstone, app: str, tmp_path: Path
+) -> None:
+    (tmp_path / f"{app}_scorers.py").write_text(
+        "def planned(*, metadata, state=None):\n    return state['plan'] == 1\n"
+    )
+    rows = [
+        {"input": "a", "reference": "It is so. It was.", "metadata": {"relevant": ["d1"]}},
+        {"input": "b", "metadata": {"relevant": ["d1"]}},
+        {
+            "input": "c",
+            "output": "Paris is in France.",
+            "context": ["Paris is in France."],
+            "metadata": {"relevant": ["d1"]},
+        },
+    ]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def dry(scorer: str) -> tuple[dict[str, int], str]:
+        done = evalstone("run", "d.jsonl", "--target", f"{app}:free", "--trials", "2", "--dry-run", "-s", scorer)
+        assert done.returncode == 0, done.stderr
+        assert "would fail" not in done.stdout
+        row = [line.split() for line in done.stdout.splitlines() if "  " in line][-1]
+        return {"calls": int(row[1]), "skipped": int(row[-1])}, done.stdout
+
+    for scorer in ("recall_at_k", "tool_called(tool=x)", "trajectory_accuracy", f"{app}_scorers:planned"):
+        assert dry(scorer)[0] == {"calls": 0, "skipped": 0}, scorer
+    # Nothing that a target returns is a reference.
+    assert dry("contains")[0] == {"calls": 0, "skipped": 4}
+    figures, told = dry("faithfulness")
+    assert figures == {"calls": 4, "skipped": 0}
+    assert "faithfulness: the calls for 1 sample depend on the answer: faithfulness needs context" in told
+
+
 def test_a_gate_watches_a_target_but_no_trials(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
     gate = ("--gate", "--fail-under", "contains=0.5", *RIGHT, "-q")
     done = evalstone("run", "d.jsonl", "--target", f"{app}:free", *gate)
