@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import pytest
 from evalstone import Failed, Run, evaluate
 from evalstone.errors import DataError
 from evalstone.targets import Tools
-from evalstone.targets.tool_recording import RecordedCall, Recorder, Recording
+from evalstone.targets.tool_recording import RecordedCall, RecordedLine, Recorder, Recording
 
 ROOT = Path(__file__).parents[2]
 CASES = [{"id": f"q{n}", "input": f"question {n}"} for n in range(40)]
@@ -51,11 +52,15 @@ def call(tool: str = "search", **arguments: Any) -> RecordedCall:
     return RecordedCall(tool=tool, arguments=arguments, seconds=0.5, finished=True, result="r")
 
 
+def line(sample: str, thread: str, *calls: RecordedCall, turn: int = 1, began: int = 1) -> RecordedLine:
+    return RecordedLine(sample=sample, trial=1, thread=thread, turn=turn, began=began, calls=calls)
+
+
 def recording(path: Path) -> list[str]:
     """A recording of three answers; its lines."""
     recorder = Recorder(path)
     for sample in ("a", "b", "c"):
-        recorder.add(sample, 1, f"thread {sample}", 1, [call(query=sample)])
+        recorder.add(line(sample, f"thread {sample}", call(query=sample)))
     return path.read_text().splitlines(keepends=True)
 
 
@@ -80,7 +85,7 @@ def test_a_line_whose_writer_was_killed_is_not_there_and_the_next_one_is_whole(t
     path.write_text("".join(lines[:2]) + lines[2][:left])
     run = replayed(path, "a", "b", "c")
     assert problems(run) == [f"the target failed: the tool calls of sample 'c', trial 1, are not recorded in {path}"]
-    Recorder(path).add("d", 1, "t", 1, [call(query="d")])
+    Recorder(path).add(line("d", "t", call(query="d")))
     assert path.read_text().splitlines(keepends=True)[:2] == lines[:2]
     assert len(path.read_text().splitlines()) == 3
     assert problems(replayed(path, "a", "b", "d")) == []
@@ -91,8 +96,11 @@ def test_a_line_whose_writer_was_killed_is_not_there_and_the_next_one_is_whole(t
     [
         ("notes without an end", "line 1: not the tool calls of an answer"),
         ('{"sample": "a", "trial": 1}\n', "line 1: not the tool calls of an answer .*thread"),
-        ('{"sample": "a", "trial": "1", "thread": "t", "turn": 1, "calls": []}\n', "line 1: .*trial"),
-        ('{"sample": "a", "trial": 1, "thread": "t", "turn": 1, "calls": [{"tool": "x"}]}\n', r"line 1: .*calls\.0"),
+        ('{"sample": "a", "trial": "1", "thread": "t", "turn": 1, "began": 1, "calls": []}\n', "line 1: .*trial"),
+        (
+            '{"sample": "a", "trial": 1, "thread": "t", "turn": 1, "began": 1, "calls": [{"tool": "x"}]}\n',
+            r"line 1: .*calls\.0",
+        ),
         ("[" * 100_000 + "\n", "line 1: not the tool calls"),
         ('{"sample": torn\n{"sample": "b"}', "line 1: not the tool calls"),
     ],
@@ -106,16 +114,25 @@ def test_what_is_no_recording_is_refused_and_stays_as_it_is(tmp_path: Path, text
     assert path.read_text() == text
 
 
-def test_the_last_attempt_at_a_sample_counts_alone(tmp_path: Path) -> None:
+def test_an_attempt_takes_the_place_of_earlier_ones_from_its_first_turn_on(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     recorder = Recorder(path)
-    recorder.add("a", 1, "first", 1, [call(query="a"), call("old", query="x")])
-    recorder.add("b", 1, "other", 1, [])
-    recorder.add("a", 1, "second", 1, [call(query="b")])
-    recorder.add("a", 1, "second", 2, [call(query="c")])
-    replay = Recording(path).of("a", 1)
-    assert replay.rest(1) == "1 recorded tool call was not made: search(query='b')"
-    assert replay.rest(2).startswith("2 recorded tool calls were not made: search(query='b'), search(query='c')")
+
+    def rest(turn: int, began: int = 1) -> list[str]:
+        return re.findall("query='(.*?)'", Recording(path).of("a", 1, began).rest(turn))
+
+    recorder.add(line("a", "first", call(query="one"), call(query="two")))
+    recorder.add(line("b", "other"))
+    recorder.add(line("a", "first", call(query="three"), turn=2))
+    assert (rest(1), rest(2)) == (["one", "two"], ["one", "two", "three"])
+    # One that goes on with the second turn, after a crash.
+    recorder.add(line("a", "second", call(query="four"), turn=2, began=2))
+    recorder.add(line("a", "second", call(query="five"), turn=3, began=2))
+    assert (rest(2), rest(3)) == (["one", "two", "four"], ["one", "two", "four", "five"])
+    assert (rest(2, 2), rest(3, 3)) == (["four"], ["five"])
+    # One that begins again, and calls nothing in its first turn.
+    recorder.add(line("a", "third", call(query="six"), turn=2))
+    assert (rest(1), rest(2)) == ([], ["six"])
 
 
 def test_a_recording_that_changes_during_the_run_fails_and_does_not_mix_calls(tmp_path: Path) -> None:
@@ -138,7 +155,7 @@ def test_the_content_is_part_of_the_name(tmp_path: Path) -> None:
     before = Tools.replay(path).source.identity
     assert Tools.replay(path).source.identity == before
     assert Tools.replay(path, strict=True).source.identity == f"strict {before}"
-    Recorder(path).add("d", 1, "t", 1, [])
+    Recorder(path).add(line("d", "t"))
     assert Tools.replay(path).source.identity != before
     mocks = [{"a": 1}, {"a": 2}, {"b": 1}, {"a": lambda: 1}]
     assert len({Tools.mock(each).source.identity for each in (*mocks, {"a": 1})}) == len(mocks)
@@ -149,7 +166,7 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
     recorders = [Recorder(path), Recorder(path)]
 
     def add(number: int) -> None:
-        recorders[number % 2].add(f"s{number}", 1, "t", 1, [call(query="x" * 9000)])
+        recorders[number % 2].add(line(f"s{number}", "t", call(query="x" * 9000)))
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(add, range(100)))

@@ -24,6 +24,7 @@ from evalstone.errors import ConfigError, TargetError
 from evalstone.run.plan import Plan
 from evalstone.scorers import parse_scorers
 from evalstone.targets import Answer, FunctionTarget, Tools, parse_target
+from evalstone.types import Message
 
 ANSWERED = "regex(pattern='.')"
 CASES = [{"id": f"q{n}", "input": f"question {n}"} for n in range(3)]
@@ -462,7 +463,7 @@ def _numbers() -> Any:
         (lambda tools: Tools.record("nowhere/x.jsonl"), "cannot write .*nowhere/x.jsonl.*: No such file or directory"),
         (lambda tools: FunctionTarget(function=_echo, tools="rec:x"), "tools must be Tools, or record:FILE or replay"),
         (lambda tools: FunctionTarget(function=_echo, tools=cast(Any, 7)), "tools must be .*, not 7"),
-        (lambda tools: parse_target({"address": "replay:x", "tools": "record:x"}), "unknown setting 'tools'"),
+        (lambda tools: parse_target({"address": "cmd:x", "tools": "record:x"}), "unknown setting 'tools'"),
     ],
 )
 def test_what_can_t_be_wrapped_or_used_is_refused(wrap: Callable[[Tools], Any], problem: str) -> None:
@@ -576,10 +577,10 @@ def test_outside_of_a_run_functions_are_called_plainly_and_replays_are_refused(t
     assert Shop(Tools.record(path)).search("a", 1) == Shop(Tools()).search("a", 1) == ["a 0"]
     assert asyncio.run(Shop(Tools.record(path)).price(item="a")) == {"item": "a", "euros": 1}
     assert path.stat().st_size == size
-    with pytest.raises(TargetError, match="the tool search is replayed, and was called outside of a run"):
+    with pytest.raises(TargetError, match="the tool search is replayed, and was called outside of an answer"):
         Shop(Tools.replay(path)).search("a", 1)
     assert Shop(Tools.mock({"search": [1]})).search("a") == [1]
-    with pytest.raises(TargetError, match="the tool search has mocks by sample, and was called outside of a run"):
+    with pytest.raises(TargetError, match="the tool search has mocks by sample, and was called outside of an answer"):
         Shop(Tools.mock(lambda sample: {})).search("a")
 
 
@@ -671,23 +672,27 @@ def test_a_tool_that_the_target_gave_up_is_given_up_again(tmp_path: Path) -> Non
     assert next(iter(again.dataset or ())).messages[1].tool_calls[0].state == "call"
 
 
-def test_prepare_and_finish_use_the_tools_and_are_not_in_the_transcript(tmp_path: Path) -> None:
+def test_what_prepare_and_finish_call_is_no_part_of_the_answer(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
 
-    def target(tools: Tools) -> FunctionTarget:
-        shop = Shop(tools)
+    def target(wrapped: Tools, **more: Any) -> FunctionTarget:
+        shop = Shop(wrapped)
         return FunctionTarget(
             function=lambda *, input: str(shop.search(input, 1)),
             prepare=lambda sample: shop.search("before", 1),
             finish=lambda sample: {"after": shop.search("after", 1)},
-            label="shop",
+            **more,
         )
 
-    first, again = one(target(Tools.record(path))), one(target(Tools.replay(path, strict=True)))
-    for run in (first, again):
+    for tools in (target(Tools.record(path)), target(Tools(), tools=Tools.mock({"search": ["after 0"]}))):
+        run = run_it(tools)
         sample = next(iter(run.dataset or ()))
         assert sample.state == {"after": ["after 0"]}
         assert [call.arguments["query"] for message in sample.messages for call in message.tool_calls] == ["question 0"]
+    calls = [call["arguments"]["query"] for line in path.read_text().splitlines() for call in json.loads(line)["calls"]]
+    assert sorted(calls) == ["question 0", "question 1", "question 2"]
+    for refused in (target(Tools.replay(path)), target(Tools(), tools=f"replay:{path}")):
+        assert "the tool search is replayed, and was called outside of an answer" in errors(one(refused))[0]
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -726,6 +731,33 @@ def test_the_turns_of_a_conversation_continue_the_same_recording(tmp_path: Path,
         assert play(tools, ["a", "bc"]) == ["a in first", "b in first, c in first"]
         with pytest.raises(TargetError, match="called with other arguments than recorded"):
             play(tools, ["ab", "ac", "ac"])
+
+
+def test_a_conversation_that_goes_on_after_a_crash_replays_its_later_turns(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    numbers = iter(range(100))
+
+    async def talk(tools: Tools, thread: str, first: int, last: int) -> list[str]:
+        @tools
+        def draw(of: str) -> int:
+            return next(numbers)
+
+        target = FunctionTarget(function=lambda *, input: f"{draw('all')} {draw(input)}")
+        found = list[str]()
+        for turn in range(first, last + 1):
+            said = tuple(Message(role="user", content=f"turn {n}") for n in range(1, turn + 1))
+            sample = Sample(id="talk", input=f"turn {turn}", messages=said)
+            found.append(Answer.of(await target.call(sample, trial=1, thread=thread)).output or "")
+        return found
+
+    before = asyncio.run(talk(Tools.record(path), "killed", 1, 2))
+    after = asyncio.run(talk(Tools.record(path), "resumed", 2, 3))
+    assert (before, after) == (["0 1", "2 3"], ["4 5", "6 7"])
+    for strict in (False, True):
+        tools = Tools.replay(path, strict=strict)
+        assert asyncio.run(talk(tools, "a", 1, 3)) == ["0 1", "4 5", "6 7"]
+        assert asyncio.run(talk(tools, "b", 1, 1)) == ["0 1"]
+        assert asyncio.run(talk(tools, "c", 3, 3)) == ["6 7"]
 
 
 def test_a_call_that_fails_in_one_turn_fails_the_next_ones_too(tmp_path: Path) -> None:

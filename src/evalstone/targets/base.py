@@ -24,7 +24,7 @@ from evalstone.datasets.stored import message_of
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.judges.providers.limits import Limits
 from evalstone.judges.settings import Range, check_settings
-from evalstone.targets.tool_calls import Source, tool_calls
+from evalstone.targets.tool_calls import Source, beside_answers, tool_calls
 from evalstone.targets.tools import Tools, parse_tools
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Usage, passages
 
@@ -386,30 +386,31 @@ class FunctionTarget(Target):
         sample = replace(sample, metadata=copy.deepcopy(sample.metadata))  # it may be changed by the function
         values = parameter_values(sample, trial=trial, thread=thread)
         arguments = {name: values[name] for name in self._accepted if name in self.required or values[name] is not None}
-        async with tool_calls(sample, trial=trial, thread=thread, source=self._source) as calls:
-            try:
-                if self.prepare is not None:
+        try:
+            if self.prepare is not None:
+                with beside_answers(self._source):
                     await sync.call_at_once(self.prepare, sample)
-                first = len(calls.made)
+            async with tool_calls(sample, trial=trial, thread=thread, source=self._source) as calls:
                 result: object = await sync.call_at_once(self.function, **arguments)
-                made = calls.transcript(first)
-            finally:
+        finally:
+            with beside_answers(self._source):
                 state: object = None if self.finish is None else await sync.call_at_once(self.finish, sample)
-        return result if state is None and not made else _completed(result, made, state)
+        result = _with_tool_calls(result, calls.transcript)
+        return result if state is None else replace(Answer.of(result), state=state)
 
 
-def _completed(result: object, made: Sequence[ToolCall], state: object) -> Answer:
-    """What a function returned, with what is known beside it: its state, and, if it has no messages, its tool calls."""
+def _with_tool_calls(result: object, made: Sequence[ToolCall]) -> object:
+    """What a function returned, with the calls of its tools if it has no messages."""
+    if not made:
+        return result
     try:
         answer = Answer.of(result)
     except BlankAnswer as blank:
-        if not made:
-            raise
         answer = blank.answer
-    if made and not answer.messages:
-        said = [] if is_blank(answer.output or "") else [Message(role="assistant", content=answer.output or "")]
-        answer = replace(answer, messages=[Message(role="assistant", tool_calls=made), *said])
-    return answer if state is None else replace(answer, state=state)
+    if answer.messages:
+        return answer
+    said = [] if is_blank(answer.output or "") else [Message(role="assistant", content=answer.output or "")]
+    return replace(answer, messages=[Message(role="assistant", tool_calls=made), *said])
 
 
 def absent(target: Target, sample: Sample) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import strict_jsonable
@@ -122,7 +122,8 @@ class ToolCalls:
 
     def __init__(self, sample: Sample, trial: int, thread: str, source: Source | None) -> None:
         self.sample, self.trial, self.thread, self.source = sample, trial, thread, source
-        self.turn = 0
+        self.turn = self.began = 0
+        """The turn, and the first one of this attempt, from 1."""
         self.open = False
         """Whether the target is answering."""
         self.problem = ""
@@ -131,6 +132,13 @@ class ToolCalls:
         """The calls of this turn, in the order in which they began."""
         self.replayed: dict[Source, Replayed] = {}
         self.lock = threading.Lock()
+
+    def answer_turn(self, sample: Sample) -> None:
+        """Begin with the next turn. A conversation that was interrupted may go on with a later one than the first."""
+        spoken = sum(message.role == "user" for message in sample.messages)
+        self.turn = max(self.turn + 1, spoken)
+        self.began = self.began or self.turn
+        self.sample, self.open, self.made = sample, True, []
 
     @property
     def sources(self) -> list[Source]:
@@ -144,9 +152,10 @@ class ToolCalls:
         self.problem = self.problem or problem
         return TargetError(problem)
 
-    def transcript(self, first: int) -> tuple[ToolCall, ...]:
-        """The calls of this turn as they stand in messages, without the first ones."""
-        return tuple(call.to_tool_call() for _, call in self.made[first:])
+    @property
+    def transcript(self) -> tuple[ToolCall, ...]:
+        """The calls of this turn as they stand in messages."""
+        return tuple(call.to_tool_call() for _, call in self.made)
 
 
 current: ContextVar[ToolCalls | None] = ContextVar("evalstone_tool_calls", default=None)
@@ -155,10 +164,29 @@ inside: ContextVar[bool] = ContextVar("evalstone_inside_tool", default=False)
 in_flight: set[ToolCalls] = set()
 
 
+class Beside(NamedTuple):
+    """What the source of a target is where it is not answering, but set up or cleaned up."""
+
+    source: Source | None
+
+
+beside: ContextVar[Beside | None] = ContextVar("evalstone_beside_answers", default=None)
+
+
+@contextmanager
+def beside_answers(source: Source | None) -> Generator[None]:
+    """Within the block tools are called as outside of a run: it sets up or cleans up what a target works on."""
+    before = beside.set(Beside(source))
+    try:
+        yield
+    finally:
+        beside.reset(before)
+
+
 @asynccontextmanager
 async def tool_calls(sample: Sample, *, trial: int, thread: str, source: Source | None) -> AsyncGenerator[ToolCalls]:
     """The calls of tools within the block, which is one answer of a target. The next answer of the same task with the
-    same thread is the next turn of the conversation.
+    same thread is the next turn of the conversation. sample: its messages are what was said so far.
 
     Raises:
         TargetError: A call had no answer, whatever the block raises; or what was recorded was not called.
@@ -167,7 +195,7 @@ async def tool_calls(sample: Sample, *, trial: int, thread: str, source: Source 
     calls = current.get()
     if calls is None or (calls.sample.id, calls.trial, calls.thread) != (sample.id, trial, thread):
         calls = ToolCalls(sample, trial, thread, source)
-    calls.turn, calls.open, calls.made = calls.turn + 1, True, []
+    calls.answer_turn(sample)
     current.set(calls)
     in_flight.add(calls)
     try:

@@ -1,10 +1,10 @@
 """Recordings of tool calls: JSON Lines with the calls of one answer of a target in each line.
 
-    {"sample": "ada", "trial": 1, "thread": "9f0c…", "turn": 1, "calls": [
+    {"sample": "ada", "trial": 1, "thread": "9f0c…", "turn": 1, "began": 1, "calls": [
      {"tool": "search", "arguments": {"query": "Ada"}, "seconds": 0.21, "finished": true, "result": ["…"]}]}
 
-A conversation has a line for each turn. The lines of one attempt at a sample and trial have the same thread; of several
-attempts the last one counts.
+A conversation has a line for each turn. The lines of one attempt at a sample and trial have the same thread. An attempt
+takes the place of earlier ones from the turn on in which it began.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from datetime import date, time
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 from uuid import UUID
 
 from evalstone._core.display import count, excerpt, safe, shortlist
@@ -101,7 +101,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Line:
+class RecordedLine:
     """The calls of one answer."""
 
     sample: str
@@ -109,6 +109,8 @@ class _Line:
     thread: str
     """The id of the attempt."""
     turn: int
+    began: int
+    """The first turn of the attempt; later ones continue a conversation that was interrupted."""
     calls: tuple[RecordedCall, ...]
 
 
@@ -183,21 +185,19 @@ class Recorder:
             for _ in _lines(path):
                 pass
 
-    def add(self, sample: str, trial: int, thread: str, turn: int, calls: Sequence[RecordedCall]) -> None:
+    def add(self, line: RecordedLine) -> None:
         """Add the calls of one answer, durably.
 
         Raises:
             DataError: The line would be too long to be read again.
             ConfigError, WriteError: As `write_text`.
         """
-        rows = [call.to_dict() for call in calls]
-        row = {"sample": sample, "trial": trial, "thread": thread, "turn": turn, "calls": rows}
-        line = json_line(row).encode() + b"\n"
-        if len(line) > row_limit():
-            raise too_long(f"the recording of {count(len(calls), 'tool call')} of sample {sample!r}")
+        text = json_line({**vars(line), "calls": [call.to_dict() for call in line.calls]}).encode() + b"\n"
+        if len(text) > row_limit():
+            raise too_long(f"the recording of {count(len(line.calls), 'tool call')} of sample {line.sample!r}")
         with self._lock, _appending(self.path) as file:
             _cut_torn_line(file)
-            file.write(line)
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
 
@@ -226,7 +226,7 @@ def _cut_torn_line(file: BinaryIO) -> None:
     file.seek(0, os.SEEK_END)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes, _Line]]:
+def _lines(path: Path) -> Iterator[tuple[int, bytes, RecordedLine]]:
     """The lines of a recording, each with its place in the file. One at the end whose writer was killed is left out.
 
     Raises:
@@ -248,11 +248,19 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes, _Line]]:
         raise ConfigError(f"the recording {path} can't be read: {error.strerror}") from None
 
 
-def _line(text: bytes, place: str) -> _Line:
+def _line(text: bytes, place: str) -> RecordedLine:
     try:
-        return read_data(_Line, json.loads(text))
+        return read_data(RecordedLine, json.loads(text))
     except (ValueError, RecursionError, DataError) as error:
         raise DataError(f"{place}: not the tool calls of an answer ({error})") from None
+
+
+class _Place(NamedTuple):
+    """Where a line begins, and of which turn it is."""
+
+    thread: str
+    turn: int
+    place: int
 
 
 class Recording:
@@ -260,29 +268,38 @@ class Recording:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        digest, self._places = hashlib.blake2b(digest_size=8), dict[tuple[str, int], tuple[str, list[int]]]()
+        self._lines: dict[tuple[str, int], list[_Place]] = {}
+        digest = hashlib.blake2b(digest_size=8)
         for place, text, line in _lines(path):
-            key = line.sample, line.trial
-            thread, places = self._places.get(key, ("", []))
-            # Two runs at a time may record the same sample: the lines of the last attempt don't follow each other.
-            self._places[key] = line.thread, [*(places if thread == line.thread else ()), place]
+            lines = self._lines.setdefault((line.sample, line.trial), [])
+            if lines and lines[-1].thread != line.thread:
+                lines[:] = [each for each in lines if each.turn < line.began]
+            lines.append(_Place(line.thread, line.turn, place))
             digest.update(text)
         self.digest = digest.hexdigest()
 
-    def of(self, sample: str, trial: int) -> Replayed:
-        """The calls of a sample and trial. Raises TargetError if there are none."""
-        if (found := self._places.get((sample, trial))) is None:
+    def of(self, sample: str, trial: int, turn: int = 1) -> Replayed:
+        """The calls of a sample and trial; of a conversation that goes on with a later turn, those from this one on.
+
+        Raises:
+            TargetError: They are not recorded, or the file has changed.
+        """
+        if (places := self._lines.get((sample, trial))) is None:
             raise TargetError(f"the tool calls of sample {sample!r}, trial {trial}, are not recorded in {self.path}")
+        if any(each.turn == turn for each in places):
+            places = [each for each in places if each.turn >= turn]
+        changed = f"{self.path} has changed since the run began"
         try:
             with self.path.open("rb") as stream:
-                lines = [self._at(stream, place) for place in found[1]]
+                lines = [self._at(stream, each.place) for each in places]
         except (OSError, DataError) as error:
-            raise TargetError(f"{self.path} has changed since the run began: {error}") from None
-        if any((line.sample, line.trial, line.thread) != (sample, trial, found[0]) for line in lines):
-            raise TargetError(f"{self.path} has changed since the run began")
+            raise TargetError(f"{changed}: {error}") from None
+        for line, each in zip(lines, places, strict=True):
+            if (line.sample, line.trial, line.thread, line.turn) != (sample, trial, each.thread, each.turn):
+                raise TargetError(changed)
         return Replayed([(line.turn, line.calls) for line in lines])
 
-    def _at(self, stream: BinaryIO, place: int) -> _Line:
+    def _at(self, stream: BinaryIO, place: int) -> RecordedLine:
         stream.seek(place)
         return _line(stream.readline(), f"byte {place}")
 

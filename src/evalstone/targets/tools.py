@@ -17,8 +17,16 @@ from typing import Any, TypeVar, cast, overload
 from evalstone._core import sync
 from evalstone._core.display import excerpt, shortlist
 from evalstone.errors import ConfigError, TargetError, described, unknown
-from evalstone.targets.tool_calls import Call, Source, ToolCalls, current, in_flight, inside
-from evalstone.targets.tool_recording import RecordedCall, Recorder, Recording, Replayed, argument_data, result_data
+from evalstone.targets.tool_calls import Call, Source, ToolCalls, beside, current, in_flight, inside
+from evalstone.targets.tool_recording import (
+    RecordedCall,
+    RecordedLine,
+    Recorder,
+    Recording,
+    Replayed,
+    argument_data,
+    result_data,
+)
 from evalstone.types import Sample
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -188,6 +196,9 @@ class _Tool:
             yield live, _same
             return
         calls, call = current.get(), self._call(live)
+        if (aside := beside.get()) is not None:
+            yield (aside.source or self.tools.source).answer(call, None), _same
+            return
         source = self.tools.source if calls is None or calls.source is None else calls.source
         if calls is None or not calls.open:
             self._check_place(calls)
@@ -279,8 +290,15 @@ class _RecordSource(_FileSource):
         return result_data(result)
 
     async def keep(self, calls: ToolCalls, made: Sequence[Call]) -> None:
-        recorded = [call.recorded() for call in made]
-        await sync.call(self._recorder.add, calls.sample.id, calls.trial, calls.thread, calls.turn, recorded)
+        line = RecordedLine(
+            sample=calls.sample.id,
+            trial=calls.trial,
+            thread=calls.thread,
+            turn=calls.turn,
+            began=calls.began,
+            calls=tuple(call.recorded() for call in made),
+        )
+        await sync.call(self._recorder.add, line)
 
 
 class _ReplaySource(_FileSource):
@@ -292,7 +310,7 @@ class _ReplaySource(_FileSource):
 
     def answer(self, call: Call, calls: ToolCalls | None) -> Callable[[], Any]:
         if calls is None:
-            raise TargetError(f"the tool {call.tool} is replayed, and was called outside of a run, so for no sample")
+            raise TargetError(f"the tool {call.tool} is replayed, and was called outside of an answer of a target")
         with calls.lock:
             recorded = self._replayed(calls).match(call.tool, call.arguments, in_order=self._strict)
         if recorded.finished:
@@ -306,7 +324,7 @@ class _ReplaySource(_FileSource):
 
     def _replayed(self, calls: ToolCalls) -> Replayed:
         if self not in calls.replayed:
-            calls.replayed[self] = self._recording.of(calls.sample.id, calls.trial)
+            calls.replayed[self] = self._recording.of(calls.sample.id, calls.trial, calls.began)
         return calls.replayed[self]
 
 
@@ -338,7 +356,7 @@ class _MockSource(Source):
 
     def _of_sample(self, mocks: Callable[[Sample], object], calls: ToolCalls | None, tool: str) -> Mapping[str, object]:
         if calls is None:
-            raise TargetError(f"the tool {tool} has mocks by sample, and was called outside of a run, so for no sample")
+            raise TargetError(f"the tool {tool} has mocks by sample, and was called outside of an answer of a target")
         try:
             found = mocks(calls.sample)
         except Exception as error:  # whatever the user's own function raises
