@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import inspect
 import json
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -568,6 +569,47 @@ def test_what_a_tool_calls_itself_is_a_part_of_it(tmp_path: Path) -> None:
     assert [call["tool"] for call in json.loads(path.read_text())["calls"]] == ["outer", "inner"]
     assert outputs(first) == outputs(again) == ["aabbcc"]
     assert live == ["a", "b", "c"]
+
+
+def test_what_a_mock_calls_is_mocked_and_what_is_called_after_a_failed_call_is_not_called(tmp_path: Path) -> None:
+    shop = Shop(Tools())
+
+    async def agent(*, input: str) -> str:
+        try:
+            found: Any = await shop.price(item=input)
+            return str(found + shop.search("more"))
+        except TargetError as error:
+            with pytest.raises(TargetError, match=re.escape(str(error))):
+                shop.search("more")
+            raise RuntimeError("I can't go on") from error
+
+    mocks = {"price": lambda item: shop.search(item), "search": lambda query: [query]}
+    run = one({"function": agent, "tools": Tools.mock(mocks)})
+    assert outputs(run) == ["['question 0', 'more']"]
+    calls = next(iter(run.dataset or ())).messages[1].tool_calls
+    assert [call.name for call in calls] == ["price", "search", "search"]
+    assert errors(one({"function": agent, "tools": Tools.mock({"search": 1})})) == [
+        "the tool price has no mock; mocks: search"
+    ]
+    run_it(Shop(Tools.record(tmp_path / "calls.jsonl")).agent)
+    (error,) = errors(one({"function": agent, "tools": Tools.replay(tmp_path / "calls.jsonl")}))
+    assert (
+        error
+        == 'the tool price was called with other arguments than recorded: item was "question 0 0", now "question 0"'
+    )
+    assert shop.calls == []
+
+
+def test_a_target_may_change_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop = Shop(Tools.record("calls.jsonl"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    run_it(shop.agent)
+    assert not (tmp_path / "elsewhere" / "calls.jsonl").exists()
+    replaying = Shop(Tools.replay("../calls.jsonl"))
+    monkeypatch.chdir("..")
+    assert errors(run_it(replaying.agent)) == []
 
 
 def test_outside_of_a_run_functions_are_called_plainly_and_replays_are_refused(tmp_path: Path) -> None:
