@@ -24,7 +24,7 @@ from evalstone.datasets.stored import message_of
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.judges.providers.limits import Limits
 from evalstone.judges.settings import Range, check_settings
-from evalstone.targets.tool_calls import Source, beside_answers, tool_calls
+from evalstone.targets.tool_calls import Source, outside_answer, tool_calls
 from evalstone.targets.tools import Tools, parse_tools
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Usage, passages
 
@@ -388,20 +388,20 @@ class FunctionTarget(Target):
         arguments = {name: values[name] for name in self._accepted if name in self.required or values[name] is not None}
         try:
             if self.prepare is not None:
-                with beside_answers(self._source):
+                with outside_answer(self._source):
                     await sync.call_at_once(self.prepare, sample)
             async with tool_calls(sample, trial=trial, thread=thread, source=self._source) as calls:
                 result: object = await sync.call_at_once(self.function, **arguments)
         finally:
-            with beside_answers(self._source):
+            with outside_answer(self._source):
                 state: object = None if self.finish is None else await sync.call_at_once(self.finish, sample)
         result = _with_tool_calls(result, calls.transcript)
         return result if state is None else replace(Answer.of(result), state=state)
 
 
-def _with_tool_calls(result: object, made: Sequence[ToolCall]) -> object:
+def _with_tool_calls(result: object, calls: Sequence[ToolCall]) -> object:
     """What a function returned, with the calls of its tools if it has no messages."""
-    if not made:
+    if not calls:
         return result
     try:
         answer = Answer.of(result)
@@ -410,7 +410,7 @@ def _with_tool_calls(result: object, made: Sequence[ToolCall]) -> object:
     if answer.messages:
         return answer
     said = [] if is_blank(answer.output or "") else [Message(role="assistant", content=answer.output or "")]
-    return replace(answer, messages=[Message(role="assistant", tool_calls=made), *said])
+    return replace(answer, messages=[Message(role="assistant", tool_calls=calls), *said])
 
 
 def absent(target: Target, sample: Sample) -> str:

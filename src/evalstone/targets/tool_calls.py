@@ -95,8 +95,8 @@ class Source:
         """What to call for the result. calls: None outside of a run. Raises TargetError if there is none."""
         return call.live
 
-    async def keep(self, calls: ToolCalls, made: Sequence[Call]) -> None:
-        """Store the calls of an answer."""
+    async def keep(self, calls: ToolCalls, of_turn: Sequence[Call]) -> None:
+        """Store the calls of an answer. of_turn: those that this source answered."""
 
     def missing(self, calls: ToolCalls) -> str:
         """What had to be called for this answer and was not, in words; "" for nothing."""
@@ -128,7 +128,7 @@ class ToolCalls:
         """Whether the target is answering."""
         self.problem = ""
         """Why the answer doesn't count, even if the target's own code swallowed the error."""
-        self.made: list[tuple[Source, Call]] = []
+        self.of_turn: list[tuple[Source, Call]] = []
         """The calls of this turn, in the order in which they began."""
         self.replayed: dict[Source, Replayed] = {}
         self.lock = threading.Lock()
@@ -138,14 +138,14 @@ class ToolCalls:
         spoken = sum(message.role == "user" for message in sample.messages)
         self.turn = max(self.turn + 1, spoken)
         self.began = self.began or self.turn
-        self.sample, self.open, self.made = sample, True, []
+        self.sample, self.open, self.of_turn = sample, True, []
 
     @property
     def sources(self) -> list[Source]:
         """What answers the calls."""
         if self.source is not None:
             return [self.source]
-        return list(dict.fromkeys((*self.replayed, *(source for source, _ in self.made))))
+        return list(dict.fromkeys((*self.replayed, *(source for source, _ in self.of_turn))))
 
     def fail(self, problem: str) -> TargetError:
         """The error for a call without an answer. The first one fails the sample and trial."""
@@ -155,7 +155,7 @@ class ToolCalls:
     @property
     def transcript(self) -> tuple[ToolCall, ...]:
         """The calls of this turn as they stand in messages."""
-        return tuple(call.to_tool_call() for _, call in self.made)
+        return tuple(call.to_tool_call() for _, call in self.of_turn)
 
 
 current: ContextVar[ToolCalls | None] = ContextVar("evalstone_tool_calls", default=None)
@@ -164,23 +164,24 @@ inside: ContextVar[bool] = ContextVar("evalstone_inside_tool", default=False)
 in_flight: set[ToolCalls] = set()
 
 
-class Beside(NamedTuple):
-    """What the source of a target is where it is not answering, but set up or cleaned up."""
+class Outside(NamedTuple):
+    """Where a target does not answer, but is set up or cleaned up."""
 
     source: Source | None
+    """That of the target."""
 
 
-beside: ContextVar[Beside | None] = ContextVar("evalstone_beside_answers", default=None)
+outside: ContextVar[Outside | None] = ContextVar("evalstone_outside_answer", default=None)
 
 
 @contextmanager
-def beside_answers(source: Source | None) -> Generator[None]:
+def outside_answer(source: Source | None) -> Generator[None]:
     """Within the block tools are called as outside of a run: it sets up or cleans up what a target works on."""
-    before = beside.set(Beside(source))
+    before = outside.set(Outside(source))
     try:
         yield
     finally:
-        beside.reset(before)
+        outside.reset(before)
 
 
 @asynccontextmanager
@@ -205,7 +206,7 @@ async def tool_calls(sample: Sample, *, trial: int, thread: str, source: Source 
             calls.open = False
             in_flight.discard(calls)
             for each in calls.sources:
-                await each.keep(calls, [call for used, call in calls.made if used is each])
+                await each.keep(calls, [call for used, call in calls.of_turn if used is each])
     except StorageError:
         raise
     except Exception as error:

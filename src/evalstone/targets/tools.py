@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast, overload
 from evalstone._core import sync
 from evalstone._core.display import excerpt, shortlist
 from evalstone.errors import ConfigError, TargetError, described, unknown
-from evalstone.targets.tool_calls import Call, Source, ToolCalls, beside, current, in_flight, inside
+from evalstone.targets.tool_calls import Call, Source, ToolCalls, current, in_flight, inside, outside
 from evalstone.targets.tool_recording import (
     RecordedCall,
     RecordedLine,
@@ -196,7 +196,7 @@ class _Tool:
             yield live, _same
             return
         calls, call = current.get(), self._call(live)
-        if (aside := beside.get()) is not None:
+        if (aside := outside.get()) is not None:
             yield (aside.source or self.tools.source).answer(call, None), _same
             return
         source = self.tools.source if calls is None or calls.source is None else calls.source
@@ -211,7 +211,7 @@ class _Tool:
             answer = source.answer(call, calls)
         except (TargetError, ValueError) as error:
             raise calls.fail(str(error)) from None
-        calls.made.append((source, call))
+        calls.of_turn.append((source, call))
 
         def returned(result: Any) -> Any:
             try:
@@ -269,16 +269,16 @@ class _FileSource(Source):
     """Calls are compared, so their arguments must have a form as JSON."""
 
     def arguments(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        found: dict[str, Any] = {}
+        data: dict[str, Any] = {}
         for name, value in arguments.items():
             try:
-                found[name] = argument_data(value)
+                data[name] = argument_data(value)
             except ValueError as error:
                 raise ValueError(
                     f"the argument {name} of the tool {tool} can't be recorded: {error}; "
                     f'leave it out with @tools(ignore=["{name}"])'
                 ) from None
-        return found
+        return data
 
 
 class _RecordSource(_FileSource):
@@ -289,14 +289,14 @@ class _RecordSource(_FileSource):
     def result(self, result: Any) -> Any:
         return result_data(result)
 
-    async def keep(self, calls: ToolCalls, made: Sequence[Call]) -> None:
+    async def keep(self, calls: ToolCalls, of_turn: Sequence[Call]) -> None:
         line = RecordedLine(
             sample=calls.sample.id,
             trial=calls.trial,
             thread=calls.thread,
             turn=calls.turn,
             began=calls.began,
-            calls=tuple(call.recorded() for call in made),
+            calls=tuple(call.recorded() for call in of_turn),
         )
         await sync.call(self._recorder.add, line)
 
