@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.notifier import SampleResult
 from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute, score_sample
+from evalstone.run.saved import recorded_run
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.targets import Target, User, parse_target, parse_user
@@ -63,10 +65,12 @@ def plan_for(
     trials: int = 1,
     user: UserSpec | None = None,
     mapping: ColumnMapping | None = None,
+    ledger: str | Path | None = None,
 ) -> Plan:
     """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
     dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
-    answering = None if target is None else parse_target(target)
+    find_run = None if ledger is None else functools.partial(recorded_run, ledger=ledger)
+    answering = None if target is None else parse_target(target, find_run=find_run)
     talking = None if user is None else parse_user(user)
     return Plan(dataset, parse_scorers(scorers), parse_judge(judge), target=answering, trials=trials, user=talking)
 
@@ -129,7 +133,9 @@ async def aevaluate(
         RunAborted: When the judge or the target no longer answers; finished records stay in the ledger.
         LedgerError: When the ledger cannot be written.
     """
-    plan = plan_for(samples, scorers, judge=judge, target=target, trials=trials, user=user, mapping=mapping)
+    plan = plan_for(
+        samples, scorers, judge=judge, target=target, trials=trials, user=user, mapping=mapping, ledger=ledger
+    )
     with contextlib.ExitStack() as stack:
         bar = None
         if progress is None:  # a terminal or a notebook

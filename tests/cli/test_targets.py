@@ -130,6 +130,40 @@ def test_a_dry_run_says_how_often_a_target_is_called_and_calls_nothing(
     assert "Target calls: 6 (3 answers are in the ledger)" in dry("-s", "toxicity", "--target-version", "1")
 
 
+def test_a_dry_run_does_not_count_as_skipped_what_an_answer_may_hold(
+    evalstone: Evalstone, app: str, tmp_path: Path
+) -> None:
+    (tmp_path / f"{app}_scorers.py").write_text(
+        "def planned(*, metadata, state=None):\n    return state['plan'] == 1\n"
+    )
+    rows = [
+        {"input": "a", "reference": "It is so. It was.", "metadata": {"relevant": ["d1"]}},
+        {"input": "b", "metadata": {"relevant": ["d1"]}},
+        {
+            "input": "c",
+            "output": "Paris is in France.",
+            "context": ["Paris is in France."],
+            "metadata": {"relevant": ["d1"]},
+        },
+    ]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def dry(scorer: str) -> tuple[dict[str, int], str]:
+        done = evalstone("run", "d.jsonl", "--target", f"{app}:free", "--trials", "2", "--dry-run", "-s", scorer)
+        assert done.returncode == 0, done.stderr
+        assert "would fail" not in done.stdout
+        row = [line.split() for line in done.stdout.splitlines() if "  " in line][-1]
+        return {"calls": int(row[1]), "skipped": int(row[-1])}, done.stdout
+
+    for scorer in ("recall_at_k", "tool_called(tool=x)", "trajectory_accuracy", f"{app}_scorers:planned"):
+        assert dry(scorer)[0] == {"calls": 0, "skipped": 0}, scorer
+    # Nothing that a target returns is a reference.
+    assert dry("contains")[0] == {"calls": 0, "skipped": 4}
+    figures, told = dry("faithfulness")
+    assert figures == {"calls": 4, "skipped": 0}
+    assert "faithfulness: the calls for 1 sample depend on the answer: faithfulness needs context" in told
+
+
 def test_a_gate_watches_a_target_but_no_trials(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
     gate = ("--gate", "--fail-under", "contains=0.5", *RIGHT, "-q")
     done = evalstone("run", "d.jsonl", "--target", f"{app}:free", *gate)
@@ -294,3 +328,93 @@ def test_a_file_names_a_user_beside_it(evalstone: Evalstone, app: str, tmp_path:
         assert len(row["turns"]) == turns
     (folder / "run.toml").write_text(lines + "user = 3\n")
     assert "user should be" in evalstone("run", "sub/run.toml", "-q").stderr
+
+
+TOOLS = """
+from evalstone.targets import Tools
+
+@Tools()
+def search(query):
+    with open("calls", "a") as file:
+        file.write(query + chr(10))
+    return query + " found"
+
+def agent(*, input):
+    return search(input)
+"""
+
+
+def test_tools_are_recorded_and_replayed_by_an_option_and_by_a_file(evalstone: Evalstone, tmp_path: Path) -> None:
+    (tmp_path / "tools_app.py").write_text(TOOLS)
+    (tmp_path / "two.jsonl").write_text('{"id": "a", "input": "a"}\n{"id": "b", "input": "b"}\n')
+    run = ("run", "two.jsonl", "--target", "tools_app:agent", "-s", "contains(expected=found)", "-q")
+    done = evalstone(*run, "--target-tools", "record:sub.jsonl")
+    assert (done.returncode, calls(tmp_path)) == (0, 2), done.stderr
+    done = evalstone(*run, "--target-tools", "replay:sub.jsonl", "-o", "out")
+    assert (done.returncode, calls(tmp_path)) == (0, 2), done.stderr
+    identity = json.loads((tmp_path / "out" / "summary.json").read_text())["target"]["identity"]
+    assert identity.startswith("tools_app:agent with tools replay:sub.jsonl@")
+    # Paths in a file are relative to it.
+    folder = tmp_path / "below"
+    folder.mkdir()
+    (folder / "run.toml").write_text(
+        'data = "../two.jsonl"\nscorers = ["contains(expected=found)"]\n'
+        '[target]\naddress = "../tools_app.py:agent"\ntools = "replay:../sub.jsonl"\n'
+    )
+    done = evalstone("run", str(folder / "run.toml"), "-q")
+    assert (done.returncode, calls(tmp_path)) == (0, 2), done.stderr
+    (folder / "grid.toml").write_text(
+        'data = "../two.jsonl"\nscorers = ["contains(expected=found)"]\n[experiment]\ntargets = [\n'
+        '  { name = "then", address = "../tools_app.py:agent", tools = "replay:../sub.jsonl" },\n'
+        '  { name = "now", address = "../tools_app.py:agent" },\n]\n'
+    )
+    done = evalstone("run", str(folder / "grid.toml"), "-q")
+    assert (done.returncode, calls(tmp_path)) == (0, 4), done.stderr
+
+
+def test_what_is_wrong_with_the_tools_is_said_before_anything_is_called(evalstone: Evalstone, tmp_path: Path) -> None:
+    (tmp_path / "tools_app2.py").write_text(TOOLS)
+    (tmp_path / "one.jsonl").write_text('{"id": "a", "input": "a"}\n')
+    run = ("run", "one.jsonl", "--target", "tools_app2:agent", "-s", "contains(expected=found)", "-q")
+    for tools, problem in (
+        ("replay:no.jsonl", "no.jsonl can't be read: No such file"),
+        ("record:no/no.jsonl", "no/no.jsonl'"),
+        ("mock:x", "tools must be Tools, or record:FILE or replay:FILE, not 'mock:x'"),
+    ):
+        done = evalstone(*run, "--target-tools", tools)
+        assert done.returncode == 2
+        assert problem in done.stderr
+    done = evalstone("run", "one.jsonl", "--target", "cmd:cat", "--target-tools", "record:x", *RIGHT, "-q")
+    assert done.returncode == 2
+    assert "unknown setting 'tools'" in done.stderr
+    assert calls(tmp_path) == 0
+
+
+def test_a_run_in_the_ledger_is_a_target(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    ledger = ("--ledger", "runs.db", "-q")
+    first = evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "2", *RIGHT, *ledger, "--name", "base")
+    assert first.returncode == 3, first.stderr
+    made = calls(tmp_path)
+    replay = ("run", "d.jsonl", "--trials", "2", *RIGHT, *ledger)
+    figures = [line.split()[:5] for line in first.stdout.splitlines() if line.startswith("contains ")]
+    for name in ("base", "last"):
+        done = evalstone(*replay, "--target", f"replay:{name}")
+        assert done.returncode == 3, done.stderr
+        assert [line.split()[:5] for line in done.stdout.splitlines() if line.startswith("contains ")] == figures
+    done = evalstone(*replay, "--target", "replay:base", "--dry-run")
+    assert (done.returncode, done.stdout.count("Target calls: 0 (8 answers are")) == (0, 1), done.stdout
+    (tmp_path / "grid.toml").write_text(
+        f'data = "d.jsonl"\ntrials = 2\nledger = "runs.db"\nscorers = ["contains(expected=right)"]\n[experiment]\n'
+        f'targets = ["{app}:free", "replay:base"]\n'
+    )
+    done = evalstone("run", "grid.toml", "-q")
+    assert done.returncode == 3, done.stderr
+    assert "base" in done.stdout
+    assert calls(tmp_path) == made
+    for more, problem in (
+        (["--ledger", "other.db"], "no run of that id or name in the ledger other.db"),
+        ([], "no run"),
+    ):
+        done = evalstone("run", "d.jsonl", *RIGHT, "-q", "--target", "replay:base", *more)
+        assert done.returncode == 2
+        assert problem in done.stderr

@@ -251,6 +251,14 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether this is a folder; what can't be the path of one, such as a long name or "", is not."""
+    try:
+        return path != "" and Path(path).is_dir()
+    except OSError:
+        return False
+
+
 def make_folder(path: Path) -> None:
     """Create a folder and the missing ones above it, each for its owner alone; those that exist keep their mode.
 

@@ -164,8 +164,14 @@ def _target_beside(file: Path, target: Any) -> Any:
     if not isinstance(target, dict):
         return target
     table = cast("dict[str, Any]", target)
-    address = table.get("address")
-    return {**table, "address": _beside(file, address)} if isinstance(address, str) else table
+    placed = {name: place(file, text) for name, place in _PLACED.items() if isinstance(text := table.get(name), str)}
+    return {**table, **placed}
+
+
+def _tools_beside(file: Path, tools: str) -> str:
+    """The tools of a target with their file relative to the file that names the target."""
+    kind, separator, recording = tools.partition(":")
+    return f"{kind}:{file.parent / recording.strip()}" if separator and recording.strip() else tools
 
 
 def _user_beside(file: Path, user: Any) -> Any:
@@ -187,6 +193,10 @@ def _beside(file: Path, address: str) -> str:
         return f"{file.parent / f'{code}.py'}:{function}"
     kind, _, folder = address.partition(":")
     return f"replay:{file.parent / folder}" if kind == "replay" and (file.parent / folder).is_dir() else address
+
+
+_PLACED = {"address": _beside, "tools": _tools_beside}
+"""Settings of a target that hold a path."""
 
 
 def _with_logs_beside(file: Path, judge: Any) -> Any:

@@ -78,6 +78,11 @@ def show_estimate(plan: Plan, config: RunConfig) -> None:
         rows.add_row(line.name, *(f"{number:,}" for number in counts))
     screen.print(rows)
     for line in work.scorers:
+        if line.open:
+            depends = (
+                f"{line.name}: the calls for {count(line.open, 'sample')} depend on the answer: {line.open_reason}"
+            )
+            screen.print(safe(depends, 2000))
         if line.failed:
             failed = f"{line.name}: {count(line.failed, 'sample')} would fail: {line.error}"
             screen.print(safe(failed, 2000), style="yellow")

@@ -34,6 +34,7 @@ from evalstone.cli.options import ExitCode
 from evalstone.cli.output import console, deliver, json_lines, prints_to_stderr, table
 from evalstone.cli.run import checked_plan, evaluated, how_stopped, interruptible
 from evalstone.errors import ConfigError, unknown
+from evalstone.run.saved import recorded_run
 from evalstone.targets import FunctionTarget, Target, parse_target
 from evalstone.targets.base import PARAMETERS
 
@@ -117,7 +118,7 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
     names: set[str] = set()
     for file, target, values in itertools.product(data, targets, itertools.product(*choices)):
         chosen: dict[str, Any] = dict(zip(lists, values, strict=True))
-        label, made = _target(target, chosen, folder)
+        label, made = _target(target, chosen, folder, config.ledger)
         varied = [label] * (len(targets) > 1) + [f"{key}={_text(value)}" for key, value in chosen.items()]
         varied += [Path(file).stem] * (len(data) > 1)
         name = _folder_name(",".join(varied or [label or Path(file).stem]))
@@ -152,7 +153,7 @@ def _text(value: object) -> str:
 
 
 @prints_to_stderr()
-def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path) -> tuple[str, Target | None]:
+def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path, ledger: str) -> tuple[str, Target | None]:
     """A target of the experiment with some of its parameters, and what it is called without them."""
     if spec is None:
         if parameters:
@@ -162,18 +163,19 @@ def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path) -> tup
     label = str(table.pop("name", ""))
     settings: dict[str, Any] = options.target_spec(table, folder)
     label = label or str(settings["address"]).rpartition(":")[2]
+    parse = functools.partial(parse_target, find_run=functools.partial(recorded_run, ledger=ledger))
     try:
-        target = parse_target(settings)
+        target = parse(settings)
     except ConfigError:
         if not parameters:
             raise
-        return label, parse_target({**settings, **parameters})
+        return label, parse({**settings, **parameters})
     if not parameters:
         return label, target
     if isinstance(target, FunctionTarget):
         return label, with_parameters(target, parameters)
     try:
-        return label, parse_target({**settings, **parameters})
+        return label, parse({**settings, **parameters})
     except ConfigError as error:
         raise ConfigError(f"[experiment] {label}: {error}") from None
 

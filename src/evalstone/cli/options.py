@@ -98,7 +98,7 @@ Target = Annotated[
     option(
         "--target ADDRESS",
         "What answers the samples before they are scored: my_app:agent, path/agent.py:agent, cmd:COMMAND, a URL, "
-        "a model such as openai/gpt-5.1, or replay:FOLDER.",
+        "a model such as openai/gpt-5.1, or replay:RUN (a results folder, or a run in the ledger).",
     ),
 ]
 Trials = Annotated[int | None, option("--trials N", "How often the target answers each sample. Default: 1.", min=1)]
@@ -119,6 +119,14 @@ TargetTimeout = Annotated[
 ]
 TargetConcurrency = Annotated[
     int | None, option("--target-concurrency N", "Maximum number of concurrent target calls. Default: 8.", min=1)
+]
+TargetTools = Annotated[
+    Value,
+    option(
+        "--target-tools KIND:FILE",
+        "What answers the tools of a function: record:FILE calls and records them, replay:FILE has their recorded "
+        "results.",
+    ),
 ]
 
 # Saved runs
@@ -286,10 +294,11 @@ def _refuse_foreign(scorer: str) -> None:
 
 
 def target_settings(
-    address: str | None, version: str | None, timeout: float | None, concurrency: int | None
+    address: str | None, version: str | None, timeout: float | None, concurrency: int | None, tools: str | None
 ) -> dict[str, Any]:
     """The options of a target as its table."""
-    given = {"address": address, "version": version, "timeout": timeout, "max_concurrency": concurrency}
+    limits = {"timeout": timeout, "max_concurrency": concurrency}
+    given = {"address": address, "version": version, **limits, "tools": tools}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -323,9 +323,9 @@ def gate(
 
     Each check passes, fails, or is inconclusive (with the number of additional samples needed).
     """
+    from evalstone._core.files import is_folder
     from evalstone.report.gate_view import gate_view
     from evalstone.report.junit import gate_junit
-    from evalstone.results.files import is_folder
     from evalstone.results.looks import LOOKS, next_look, remember
 
     codes = {"exit4": ExitCode.INCONCLUSIVE, "pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD}
@@ -437,8 +437,9 @@ def runs(
 
 def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
     """The summaries of the evaluations in a folder, or in the folders within."""
+    from evalstone._core.files import is_folder
     from evalstone.datasets.stored import SUMMARY
-    from evalstone.results.files import is_folder, read_summary
+    from evalstone.results.files import read_summary
 
     folder = Path(name)
     if not is_folder(name):

@@ -61,6 +61,7 @@ def run(
     target_version: options.TargetVersion = None,
     target_timeout: options.TargetTimeout = None,
     target_concurrency: options.TargetConcurrency = None,
+    target_tools: options.TargetTools = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
@@ -112,7 +113,7 @@ def run(
     config = load_config(
         data,
         scorers=scorer,
-        target=options.target_settings(target, target_version, target_timeout, target_concurrency),
+        target=options.target_settings(target, target_version, target_timeout, target_concurrency, target_tools),
         trials=trials,
         user=user,
         judge=judge,
@@ -337,6 +338,7 @@ def checked_plan(
         target=config.target,
         trials=config.trials,
         user=config.user,
+        ledger=config.ledger,
     )
     if config.batch and plan.target is not None:
         raise ConfigError("--batch can't be used with a target; save its answers with --out, then score samples.jsonl")

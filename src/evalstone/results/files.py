@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from evalstone._core.files import cannot_write, file_text, file_values, make_folder
+from evalstone._core.files import cannot_write, file_text, file_values, is_folder, make_folder
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
@@ -54,14 +54,6 @@ def write_run(run: Run, folder: str | Path) -> Path:
     else:
         write_samples(path / SAMPLES, run.dataset)  # last, because the source may have changed meanwhile
     return path
-
-
-def is_folder(path: str | Path) -> bool:
-    """Whether this is a folder; what can't be the path of one, such as a long name or "", is not."""
-    try:
-        return path != "" and Path(path).is_dir()
-    except OSError:
-        return False
 
 
 def read_run(folder: str | Path) -> Run:

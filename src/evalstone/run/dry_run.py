@@ -25,9 +25,10 @@ from evalstone.results.summary import scorer_titles
 from evalstone.run.answers import answer_key
 from evalstone.run.budget import estimated_usage
 from evalstone.run.conversations import unanswerable
-from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.plan import FILLED, Plan, scorer_info
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session, read_stored
+from evalstone.scorers import Scorer
 from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ class ScorerEstimate:
     shared: int = 0
     """Questions that another scorer or sample asks as well."""
     skipped: int = 0
+    """Samples that it would skip; if a target answers, those that lack what no answer holds."""
+    open: int = 0
+    """Samples whose calls depend on what the target's answer holds, so that they are not estimated; not multiplied by
+    the trials."""
+    open_reason: str = ""
+    """Of the first of them, such as the field that is absent so far."""
     failed: int = 0
     error: str = ""
     """Of the first that failed, such as a question that is too long for the judge."""
@@ -149,7 +156,9 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
         lines = tuple(ScorerEstimate(titles[scorer.signature]) for scorer in plan.scorers)
         unknown = 0
         for sample in plan.dataset:
+            work = list(zip(plan.scorers, lines, strict=True))
             if plan.target is not None:
+                work = [(scorer, line) for scorer, line in work if not _skips(scorer, sample, line) and scorer.may_ask]
                 if sample.output is None and sample.reference is None:
                     unknown += 1
                     continue
@@ -158,7 +167,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
                     output=sample.reference if sample.output is None else sample.output,
                     metadata={**sample.metadata, "target": _CALL},
                 )
-            for scorer, line in zip(plan.scorers, lines, strict=True):
+            for scorer, line in work:
                 await session.score(scorer, sample, line)
             await asyncio.sleep(0)
         answers = 0 if store is None else _stored_answers(plan, store)
@@ -182,6 +191,13 @@ def _turns(plan: Plan, sample: Sample) -> int:
     if plan.target.holds_conversations or not (sample.turns or plan.user):
         return 1
     return len(sample.turns) or (1 if plan.user is None else plan.user.max_turns)
+
+
+def _skips(scorer: Scorer, sample: Sample, line: ScorerEstimate) -> bool:
+    """Whether a scorer skips a sample whatever the target answers; counts it."""
+    skips = not scorer.extracts and any(name not in FILLED for name in scorer.absent(scorer.values(sample)))
+    line.skipped += skips
+    return skips
 
 
 def _stored_answers(plan: Plan, store: Ledger) -> int:
@@ -221,16 +237,21 @@ class _DryRunSession(Session):
         self.kinds: Counter[str] = Counter()
         self.judges: dict[str, JudgeEstimate] = {}
         self._store = store
-        self._line = ScorerEstimate("")
+        self._line, self._has_target = ScorerEstimate(""), plan.target is not None
         self._all_free = not any(judge.cacheable for judge in plan.judges)
         self._of_scorers = {judge.identity for judge in plan.judges}
 
-    async def score(self, scorer: Any, sample: Sample, line: ScorerEstimate) -> None:
+    async def score(self, scorer: Scorer, sample: Sample, line: ScorerEstimate) -> None:
         """Run one scorer on one sample, counting its calls on a line."""
-        self._line = line
+        self._line, calls = line, line.calls
         outcome = (await score_sample(scorer, sample, self)).outcome
-        line.skipped += isinstance(outcome, Skipped)
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, Skipped) and not self._has_target:
+            line.skipped += 1
+        elif isinstance(outcome, Skipped) and line.calls == calls:
+            line.open += 1
+            line.open_reason = line.open_reason or outcome.reason
+        # What the user's own code raises for a stand-in says nothing about answers.
+        if isinstance(outcome, Failed) and not (self._has_target and outcome.exception):
             line.failed += 1
             line.error = line.error or outcome.error
 

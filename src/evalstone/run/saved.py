@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalstone._core.files import is_folder
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
@@ -30,8 +31,17 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
     Raises:
         ConfigError: there is no such folder, and no such run in the ledger.
     """
-    if files.is_folder(name):
-        return files.read_run(name)
+    return files.read_run(name) if is_folder(name) else _of_ledger(name, ledger)
+
+
+def recorded_run(name: str, *, ledger: str | Path | None = None) -> Run:
+    """The run in the ledger that `replay:NAME` names. A name and "last" mean the latest evaluation that is no replay
+    itself: otherwise a run that is resumed or repeated would replay the one before. Arguments and errors are those of
+    `read_run`."""
+    return _of_ledger(name, ledger, replays=False)
+
+
+def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = True) -> Run:
     from evalstone.ledger.base import DEFAULT_LEDGER, is_there, shown  # noqa: PLC0415 - a folder needs no ledger
 
     url = DEFAULT_LEDGER if ledger is None else ledger
@@ -39,7 +49,7 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
         from evalstone.ledger.store import Ledger, LedgerSamples  # noqa: PLC0415 - SQLAlchemy
 
         with Ledger(str(url)) as opened:
-            if (row := find_row(opened, str(name))) is not None:
+            if (row := find_row(opened, str(name), replays=replays)) is not None:
                 version = RunMetadata.of(row.metadata, f"run {row.id} in {opened.location}").dataset.version
                 run = Run.from_dict(row.metadata, opened.records_in_order(row))
                 # The samples of a run that was imported, or that was killed at its start, may not be there.
@@ -85,13 +95,24 @@ class _Answered(Iterable[Sample]):
                         yield sample
 
 
-def find_row(ledger: Ledger, name: str) -> RunRow | None:
-    """The run in a ledger that has this id, else the latest evaluation of this name; "last" is the latest of all."""
+def find_row(ledger: Ledger, name: str, *, replays: bool = True) -> RunRow | None:
+    """The run in a ledger that has this id, else the latest evaluation of this name; "last" is the latest of all.
+
+    replays: whether this may be the replay of another one.
+    """
     row = None if name == "last" else ledger.run(name)
     if row is None and name:
         wanted = (row for row in evaluations(ledger.runs()) if name in ("last", row.metadata.get("name")))
-        row = next(wanted, None)
+        row = next((row for row in wanted if replays or not _is_replay(row)), None)
     return row
+
+
+def _is_replay(row: RunRow) -> bool:
+    match row.metadata.get("target"):
+        case {"identity": str(identity)}:
+            return identity.startswith("replay:")
+        case _:
+            return False
 
 
 def evaluations(rows: Sequence[RunRow]) -> list[RunRow]:

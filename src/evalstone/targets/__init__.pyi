@@ -9,6 +9,7 @@ from evalstone.targets.http import HTTPTarget as HTTPTarget
 from evalstone.targets.model import ModelTarget as ModelTarget
 from evalstone.targets.parse import parse_target as parse_target
 from evalstone.targets.replay import ReplayTarget as ReplayTarget
+from evalstone.targets.tools import Tools as Tools
 from evalstone.targets.users import FunctionUser as FunctionUser
 from evalstone.targets.users import ScriptedUser as ScriptedUser
 from evalstone.targets.users import SimulatedUser as SimulatedUser

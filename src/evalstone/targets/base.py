@@ -24,7 +24,9 @@ from evalstone.datasets.stored import message_of, sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.judges.providers.limits import Limits
 from evalstone.judges.settings import Range, check_settings
-from evalstone.types import NO_USAGE, Message, Sample, Usage, passages
+from evalstone.targets.tool_calls import Source, outside_answer, tool_calls
+from evalstone.targets.tools import Tools, parse_tools
+from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Usage, passages
 
 INPUTS = ("input", "messages", "context", "instructions", "metadata")
 """The sample fields that a target may be given. What is expected of its answer is not among them."""
@@ -342,19 +344,22 @@ class FunctionTarget(Target):
         prepare: Called with the sample before each trial, to set up what the function works on.
         finish: Called with the sample after each trial, also after a failed one; what it returns, unless None, is the
             answer's `state`.
+        tools: What answers its tools, in place of what they were wrapped with: `Tools`, or record:FILE or replay:FILE.
 
     Raises:
-        ConfigError: A parameter is none of these.
+        ConfigError: A parameter is none of these; or the tools can't be used, as `Tools.record` and `.replay` say.
     """
 
     function: Callable[..., Any]
     prepare: Callable[[Sample], Any] | None = None
     finish: Callable[[Sample], Any] | None = None
+    tools: Tools | str | None = None
     label: str = ""
     """The target's name; by default that of the function with its module."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "tools", parse_tools(self.tools))
         for name in ("function", "prepare", "finish"):
             value = getattr(self, name)
             if not callable(value) and (value is not None or name == "function"):
@@ -387,6 +392,18 @@ class FunctionTarget(Target):
             function = function.func
         kind: Any = function if hasattr(function, "__qualname__") else type(function)
         return self.label or f"{kind.__module__}:{kind.__qualname__}"
+
+    @property
+    def identity(self) -> str:
+        """Name, version and tools."""
+        source = self._source
+        return super().identity + (f" with tools {source.identity}" if source is not None and source.identity else "")
+
+    @property
+    def _source(self) -> Source | None:
+        """What answers its tools; None for what they were wrapped with."""
+        tools = parse_tools(self.tools)
+        return None if tools is None else tools.source
 
     @functools.cached_property
     def _accepted(self) -> tuple[str, ...]:
@@ -430,16 +447,34 @@ class FunctionTarget(Target):
         held = Held(self._invoke, sample)
         try:
             if self.prepare is not None:
-                await sync.call_at_once(self.prepare, sample)
+                with outside_answer(self._source):
+                    await sync.call_at_once(self.prepare, sample)
             yield held
         finally:
-            held.state = None if self.finish is None else await sync.call_at_once(self.finish, sample)
+            with outside_answer(self._source):
+                held.state = None if self.finish is None else await sync.call_at_once(self.finish, sample)
 
     async def _invoke(self, sample: Sample, *, trial: int, thread: str) -> object:
         """Call the function alone."""
         values = parameter_values(sample, trial=trial, thread=thread)
         arguments = {name: values[name] for name in self._accepted if name in self.required or values[name] is not None}
-        return await sync.call_at_once(self.function, **arguments)
+        async with tool_calls(sample, trial=trial, thread=thread, source=self._source) as calls:
+            result: object = await sync.call_at_once(self.function, **arguments)
+        return _with_tool_calls(result, calls.transcript)
+
+
+def _with_tool_calls(result: object, calls: Sequence[ToolCall]) -> object:
+    """What a function returned, with the calls of its tools if it has no messages."""
+    if not calls:
+        return result
+    try:
+        answer = Answer.of(result)
+    except BlankAnswer as blank:
+        answer = blank.answer
+    if answer.messages:
+        return answer
+    said = [] if is_blank(answer.output or "") else [Message(role="assistant", content=answer.output or "")]
+    return replace(answer, messages=[Message(role="assistant", tool_calls=calls), *said])
 
 
 def absent(target: Target, sample: Sample) -> str:

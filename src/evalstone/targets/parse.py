@@ -5,7 +5,7 @@
     cmd:python agent.py                 a command
     https://host/v1/chat/completions    an HTTP service
     openai/gpt-5.1                      a language model
-    replay:results/run1                 the answers of a recorded run
+    replay:results/run1                 the answers of a recorded run: its folder, or its ID or name in the ledger
 
 Settings beside the address come in a table. Only the kind of target that an address names is imported.
 """
@@ -22,9 +22,10 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core.display import excerpt
+from evalstone._core.files import is_folder
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked, register_settings
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
@@ -32,7 +33,10 @@ from evalstone.judges.providers.base import split_model
 from evalstone.judges.providers.limits import Limits
 from evalstone.targets.base import CONCURRENCY, FunctionTarget, Target
 
-FORMS = "module:function, file.py:function, cmd:COMMAND, https://…, provider/model or replay:FOLDER"
+if TYPE_CHECKING:
+    from evalstone.targets.replay import RecordedRun
+
+FORMS = "module:function, file.py:function, cmd:COMMAND, https://…, provider/model or replay:RUN"
 WRAP = "wrap it in a function, such as def agent(*, input): return graph.invoke(…)"
 
 _HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+):\d+(/|$)")
@@ -41,11 +45,19 @@ _HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+):\d+(/|$)")
 _LIMITS = ("max_concurrency", "requests_per_minute", "max_requests")
 
 
-def parse_target(spec: object) -> Target:
+FindRun: TypeAlias = "Callable[[str], RecordedRun] | None"
+"""What finds a run by its id or name; None where there is no ledger to look in."""
+
+
+def parse_target(spec: object, *, find_run: FindRun = None) -> Target:
     """A target from a function, an address, a table of settings with an `address` or `function`, or a Target.
 
     The settings of a table are those of the kind of target, and the limits `max_concurrency`, `requests_per_minute` and
     `max_requests`.
+
+    Args:
+        spec: The target.
+        find_run: Finds the run of `replay:RUN` where that is no folder.
 
     Raises:
         ConfigError: There is no such target, or a setting is unknown or out of range.
@@ -54,17 +66,18 @@ def parse_target(spec: object) -> Target:
         return spec
     register_settings(spec)
     if not isinstance(spec, Mapping):
-        return _target(spec, {})
+        return _target(spec, {}, find_run)
     settings = {str(name): value for name, value in cast("Mapping[Any, Any]", spec).items()}
     named = [name for name in ("address", "function") if settings.get(name) not in (None, "")]
     if len(named) != 1:
         what = "has both" if named else f"has {', '.join(sorted(settings)) or 'nothing'}"
         raise ConfigError(f"a target's table needs either an address or a function; it {what}")
     subject = settings.pop(named[0])
-    return _target(subject, {name: value for name, value in settings.items() if name not in ("address", "function")})
+    others = {name: value for name, value in settings.items() if name not in ("address", "function")}
+    return _target(subject, others, find_run)
 
 
-def _target(address: object, settings: dict[str, Any]) -> Target:
+def _target(address: object, settings: dict[str, Any], find_run: FindRun) -> Target:
     if not isinstance(address, str):
         return _of_value(address, settings)
     address = address.strip()
@@ -78,9 +91,7 @@ def _target(address: object, settings: dict[str, Any]) -> Target:
 
         return _built(HTTPTarget, "url", address, settings)
     if scheme == "replay":
-        from evalstone.targets.replay import ReplayTarget  # noqa: PLC0415
-
-        return _built(ReplayTarget, "folder", rest.strip(), settings)
+        return _replay(rest.strip(), settings, find_run)
     if ".py:" in address:
         return _of_value(function_at(address), settings, address)
     if _is_command(address):
@@ -112,6 +123,16 @@ def function_at(address: str, what: str = "the target") -> Any:
         return _attribute(_loaded(Path(f"{file}.py"), named), name, named)
     module, _, name = address.partition(":")
     return _attribute(_imported(module, named), name, named)
+
+
+def _replay(run: str, settings: dict[str, Any], find_run: FindRun) -> Target:
+    from evalstone.targets.replay import ReplayTarget  # noqa: PLC0415
+
+    if run and not is_folder(run):
+        if find_run is None:
+            raise ConfigError(f"there is no results folder {run!r} to replay, and no ledger to look for such a run in")
+        return _built(ReplayTarget, "run", find_run(run), settings)
+    return _built(ReplayTarget, "folder", run, settings)
 
 
 def _is_command(address: str) -> bool:

@@ -4,34 +4,69 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol, cast, runtime_checkable
 
 from evalstone._core.files import file_text, file_values, row_limit
 from evalstone._core.json import to_jsonable
-from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_of
+from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_of, sample_row
+from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.targets.base import FAILED, Answer, Target
-from evalstone.types import Failed, Record, Sample
+from evalstone.types import Failed, Record, Sample, StoredTarget
+
+
+@runtime_checkable
+class RecordedRun(Protocol):
+    """What is needed of a `Run`."""
+
+    @property
+    def id(self) -> str:
+        """The run's identifier."""
+        ...
+
+    @property
+    def dataset(self) -> Iterable[Sample] | None:
+        """The samples with their answers, if they are there."""
+        ...
+
+    @property
+    def records(self) -> Iterable[Record]:
+        """The records."""
+        ...
+
+    @property
+    def target(self) -> StoredTarget | None:
+        """What answered the samples, if they were not scored as they were."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayTarget(Target):
-    """The answers that a run recorded in its results folder, by the id of the sample and the trial.
+    """The answers that a run recorded, by the id of the sample and the trial.
 
     A run without trials answers the first trial. What failed in the recorded run fails again with the same error.
     Replaying costs nothing: what the recorded call took is in the answer's `trace`. The version of this target is a
     hash of what was recorded.
 
     Raises:
-        ConfigError: There is no such folder, it has no answers, or a version was set.
-        DataError: A file in it is damaged, or has a sample and trial twice.
+        ConfigError: There is no such folder, it or the run has no answers, or a version was set.
+        DataError: A file in the folder is damaged, or has a sample and trial twice.
     """
 
-    folder: str
+    folder: str = ""
     """The results folder, as `--out` or `write_run` wrote it."""
+    run: RecordedRun | None = field(default=None, repr=False, compare=False)
+    """A `Run`, in place of a folder: of `evaluate`, or of `read_run`."""
+    _stream: BinaryIO | None = field(default=None, init=False, repr=False, compare=False)
+    """The samples of a run without a folder, in a temporary file."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
     _places: Mapping[tuple[str, int], int] = field(init=False, repr=False, compare=False)
     """Where the line of a sample and trial begins."""
     _failures: Mapping[tuple[str, int], str] = field(init=False, repr=False, compare=False)
@@ -40,35 +75,43 @@ class ReplayTarget(Target):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        samples = Path(self.folder, SAMPLES)
-        if not self.folder or not Path(self.folder).is_dir():
-            raise ConfigError(f"there is no results folder {self.folder!r} to replay")
-        if not samples.is_file():
-            raise ConfigError(f"{self.folder} holds no answers to replay: {SAMPLES} is missing")
+        if self.folder and self.run is not None:
+            raise ConfigError("a replay is of a folder or of a run, not of both")
         digest = hashlib.blake2b(digest_size=8)
-        try:
-            failures = dict(_failures(Path(self.folder)))
-            places: dict[tuple[str, int], int] = {}
-            for number, (place, sample) in enumerate(_samples(samples, digest), start=1):
-                key = (sample.id, sample.trial or 1)
-                if key in places:
-                    named = f"sample {sample.id!r}" + (f", trial {sample.trial}" if sample.trial else "")
-                    raise DataError(f"{samples}, line {number}: {named} is there twice")
-                places[key] = place
-        except OSError as error:
-            raise ConfigError(f"{self.folder} can't be read: {error.strerror}") from None
+        if self.run is not None:
+            failures, has_target = _failures(self.run.records), self.run.target is not None
+            stream = _spooled(self.run, failures)
+            object.__setattr__(self, "_stream", stream)
+            weakref.finalize(self, stream.close)
+            places = _places(stream, self._where, digest)
+        else:
+            samples = Path(self.folder, SAMPLES)
+            if not self.folder or not Path(self.folder).is_dir():
+                raise ConfigError(f"there is no results folder {self.folder!r} to replay")
+            if not samples.is_file():
+                raise ConfigError(f"{self.folder} holds no answers to replay: {SAMPLES} is missing")
+            try:
+                failures, has_target = _failures(_records(Path(self.folder))), _has_target(Path(self.folder))
+                with samples.open("rb") as file:
+                    places = _places(file, str(samples), digest)
+            except OSError as error:
+                raise ConfigError(f"{self.folder} can't be read: {error.strerror}") from None
         digest.update(json.dumps(sorted(failures.items())).encode())
         if self.version not in ("", digest.hexdigest()):
             raise ConfigError("the version of a replayed run is a hash of its content; leave version out")
         object.__setattr__(self, "_places", places)
         object.__setattr__(self, "_failures", failures)
-        object.__setattr__(self, "_has_target", _has_target(Path(self.folder)))
+        object.__setattr__(self, "_has_target", has_target)
         object.__setattr__(self, "version", digest.hexdigest())
 
     @property
     def name(self) -> str:
         """The address."""
-        return f"replay:{self.folder}"
+        return f"replay:{self.folder if self.run is None else self.run.id}"
+
+    @property
+    def _where(self) -> str:
+        return self.folder if self.run is None else f"run {self.run.id}"
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -85,7 +128,7 @@ class ReplayTarget(Target):
         recorded = max((trial for _, trial in (*self._places, *self._failures)), default=0)
         if trials > recorded:
             raise ConfigError(
-                f"{self.folder} has {recorded} of the {trials} trials to replay; ask for {recorded} at most"
+                f"{self._where} has {recorded} of the {trials} trials to replay; ask for {recorded} at most"
             )
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
@@ -94,13 +137,13 @@ class ReplayTarget(Target):
         if (failure := self._failures.get(key)) is not None:
             raise TargetError(failure)
         if (place := self._places.get(key)) is None:
-            raise TargetError(f"sample {sample.id!r}, trial {trial}, is not recorded in {self.folder}")
+            raise TargetError(f"sample {sample.id!r}, trial {trial}, is not recorded in {self._where}")
         recorded = self._recorded(place)
         if (recorded.id, recorded.trial or 1) != key:
-            raise TargetError(f"{self.folder} has changed since the run began")
+            raise TargetError(f"{self._where} has changed since the run began")
         took: Any = recorded.metadata.get("target")
         if took is None and self._has_target:
-            raise TargetError(f"sample {sample.id!r}, trial {trial}, has no answer in {self.folder}")
+            raise TargetError(f"sample {sample.id!r}, trial {trial}, has no answer in {self._where}")
         return Answer(
             output=recorded.output,
             messages=recorded.messages,
@@ -113,29 +156,59 @@ class ReplayTarget(Target):
 
     def _recorded(self, place: int) -> Sample:
         try:
-            with Path(self.folder, SAMPLES).open("rb") as stream:
+            # Runs in several threads may share the target.
+            with self._lock, self._opened() as stream:
                 stream.seek(place)
                 return sample_of(json.loads(stream.readline()))
         except (OSError, ValueError, RecursionError, ConfigError) as error:
-            raise TargetError(f"{self.folder} can't be read any more: {error}") from None
+            raise TargetError(f"{self._where} can't be read any more: {error}") from None
+
+    def _opened(self) -> AbstractContextManager[BinaryIO]:
+        return Path(self.folder, SAMPLES).open("rb") if self._stream is None else nullcontext(self._stream)
 
 
-def _samples(path: Path, digest: Any) -> Iterator[tuple[int, Sample]]:
-    """The samples of a file, each with the place of its line."""
-    limit, place = row_limit(), 0
-    with path.open("rb") as stream:
-        number = 0
-        while line := stream.readline(limit + 1):
-            number += 1
-            if len(line) > limit:
-                raise DataError(f"{path}, line {number}: it is longer than {limit / 1e6:g} MB")
-            try:
-                sample = sample_of(json.loads(line))
-            except (ValueError, TypeError, AttributeError, RecursionError, ConfigError) as error:
-                raise DataError(f"{path}, line {number}: {error}") from None
-            digest.update(line)
-            yield place, sample
-            place += len(line)
+def _spooled(run: RecordedRun, failures: Mapping[tuple[str, int], str]) -> BinaryIO:
+    """The samples of a run in a temporary file. Raises ConfigError if none has an answer."""
+    if run.dataset is None:
+        raise ConfigError(
+            f"run {run.id} holds no answers to replay: its samples are not in the ledger, for it was imported without "
+            "them, or never got to store them"
+        )
+    answered = bool(failures)
+    stream = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the target
+    try:
+        for sample in run.dataset:
+            stream.write(json_line(sample_row(sample)).encode() + b"\n")
+            answered = answered or run.target is None or "target" in sample.metadata
+        if not answered:
+            raise ConfigError(f"run {run.id} holds no answers to replay: they are no longer in the ledger")
+        stream.seek(0)
+    except BaseException:
+        stream.close()
+        raise
+    return cast("BinaryIO", stream)
+
+
+def _places(stream: BinaryIO, name: str, digest: Any) -> dict[tuple[str, int], int]:
+    """Where the line of each sample and trial begins. name: of the file, for errors."""
+    limit, place, number = row_limit(), 0, 0
+    places: dict[tuple[str, int], int] = {}
+    while line := stream.readline(limit + 1):
+        number += 1
+        if len(line) > limit:
+            raise DataError(f"{name}, line {number}: it is longer than {limit / 1e6:g} MB")
+        try:
+            sample = sample_of(json.loads(line))
+        except (ValueError, TypeError, AttributeError, RecursionError, ConfigError) as error:
+            raise DataError(f"{name}, line {number}: {error}") from None
+        key = (sample.id, sample.trial or 1)
+        if key in places:
+            named = f"sample {sample.id!r}" + (f", trial {sample.trial}" if sample.trial else "")
+            raise DataError(f"{name}, line {number}: {named} is there twice")
+        places[key] = place
+        digest.update(line)
+        place += len(line)
+    return places
 
 
 def _has_target(folder: Path) -> bool:
@@ -147,15 +220,21 @@ def _has_target(folder: Path) -> bool:
         raise DataError(f"{path} can't be read as a run: {error}") from None
 
 
-def _failures(folder: Path) -> Iterator[tuple[tuple[str, int], str]]:
-    """What the target of the recorded run failed on, with its errors."""
+def _records(folder: Path) -> Iterator[Record]:
     path = folder / RECORDS
     if not path.is_file():
         return
     for place, value in file_values(path):
         try:
-            record = Record.from_dict(value)
+            yield Record.from_dict(value)
         except ConfigError as error:
             raise DataError(f"{place}: {error}") from None
-        if isinstance(record.outcome, Failed) and record.outcome.error.startswith(FAILED):
-            yield (record.sample, record.trial or 1), record.outcome.error.removeprefix(FAILED)
+
+
+def _failures(records: Iterable[Record]) -> dict[tuple[str, int], str]:
+    """What the target of the recorded run failed on, with its errors."""
+    return {
+        (record.sample, record.trial or 1): record.outcome.error.removeprefix(FAILED)
+        for record in records
+        if isinstance(record.outcome, Failed) and record.outcome.error.startswith(FAILED)
+    }

@@ -1,0 +1,217 @@
+"""The calls of tools for one answer of a target, and what answers them."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from evalstone._core.display import excerpt
+from evalstone._core.json import strict_jsonable
+from evalstone.errors import StorageError, TargetError
+from evalstone.targets.tool_recording import RecordedCall, RecordedError, Replayed
+from evalstone.types import Sample, ToolCall
+
+
+class Call:
+    """A call of a tool, before, while and after it runs.
+
+    Args:
+        tool: The name of the tool.
+        live: The call of the function itself.
+        own: The positional arguments, without the object of a method.
+        arguments: All arguments by the names of the parameters.
+        is_async: Whether the function is async.
+    """
+
+    def __init__(
+        self,
+        tool: str,
+        live: functools.partial[Any],
+        *,
+        own: tuple[Any, ...],
+        arguments: Mapping[str, Any],
+        is_async: bool,
+    ) -> None:
+        self.tool, self.live, self.own, self.arguments, self.is_async = tool, live, own, arguments, is_async
+        self.finished = False
+        self.result: Any = None
+        self.error: Exception | None = None
+        self.seconds = 0.0
+
+    @contextmanager
+    def running(self, *, live: bool) -> Generator[None]:
+        """Measure the call, and keep what it raises. live: the function itself is called."""
+        started, before = time.perf_counter(), inside.set(live)
+        try:
+            yield
+            self.finished = True
+        except Exception as error:
+            self.error, self.finished = error, True
+            raise
+        finally:
+            inside.reset(before)
+            self.seconds = time.perf_counter() - started
+
+    def to_tool_call(self) -> ToolCall:
+        """The call as it stands in a message."""
+        error = None if self.error is None else f"{type(self.error).__name__}: {self.error}"
+        state = "call" if not self.finished else "result" if error is None else "error"
+        return ToolCall(name=self.tool, arguments=self.arguments, result=self.result, state=state, error=error)
+
+    def recorded(self) -> RecordedCall:
+        """The call as it stands in a recording."""
+        return RecordedCall(
+            tool=self.tool,
+            arguments=self.arguments,
+            seconds=self.seconds,
+            finished=self.finished,
+            result=self.result,
+            error=None if self.error is None else RecordedError.of(self.error),
+        )
+
+
+class Source:
+    """What answers the calls of tools: this one, the functions themselves."""
+
+    identity = ""
+    """What tells this source from others in the name of a target."""
+    live = True
+    """Whether the functions themselves are called."""
+
+    def arguments(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Arguments as JSON data. Raises ValueError for those that can't be kept."""
+        return {name: _shown(value) for name, value in arguments.items()}
+
+    def result(self, result: Any) -> Any:
+        """A result as JSON data. Raises ValueError for one that can't be kept."""
+        return _shown(result)
+
+    def answer(self, call: Call, calls: ToolCalls | None) -> Callable[[], Any]:
+        """What to call for the result. calls: None outside of a run. Raises TargetError if there is none."""
+        return call.live
+
+    async def keep(self, calls: ToolCalls, of_turn: Sequence[Call]) -> None:
+        """Store the calls of an answer. of_turn: those that this source answered."""
+
+    def missing(self, calls: ToolCalls) -> str:
+        """What had to be called for this answer and was not, in words; "" for nothing."""
+        return ""
+
+
+def _shown(value: Any) -> Any:
+    try:
+        return strict_jsonable(value)
+    except ValueError:
+        return excerpt(value)
+
+
+class ToolCalls:
+    """The calls of tools for one sample and trial; in a conversation, those of all turns.
+
+    Args:
+        sample: What the target answers.
+        trial: Which of several trials this is.
+        thread: The id of this attempt.
+        source: What answers every call, in place of what the tools were wrapped with.
+    """
+
+    def __init__(self, sample: Sample, trial: int, thread: str, source: Source | None) -> None:
+        self.sample, self.trial, self.thread, self.source = sample, trial, thread, source
+        self.turn = self.began = 0
+        """The turn, and the first one of this attempt, from 1."""
+        self.open = False
+        """Whether the target is answering."""
+        self.problem = ""
+        """Why the answer doesn't count, even if the target's own code swallowed the error."""
+        self.of_turn: list[tuple[Source, Call]] = []
+        """The calls of this turn, in the order in which they began."""
+        self.replayed: dict[Source, Replayed] = {}
+        self.lock = threading.Lock()
+
+    def answer_turn(self, sample: Sample) -> None:
+        """Begin with the next turn. A conversation that was interrupted may go on with a later one than the first."""
+        spoken = sum(message.role == "user" for message in sample.messages)
+        self.turn = max(self.turn + 1, spoken)
+        self.began = self.began or self.turn
+        self.sample, self.open, self.of_turn = sample, True, []
+
+    @property
+    def sources(self) -> list[Source]:
+        """What answers the calls."""
+        if self.source is not None:
+            return [self.source]
+        return list(dict.fromkeys((*self.replayed, *(source for source, _ in self.of_turn))))
+
+    def fail(self, problem: str) -> TargetError:
+        """The error for a call without an answer. The first one fails the sample and trial."""
+        self.problem = self.problem or problem
+        return TargetError(problem)
+
+    @property
+    def transcript(self) -> tuple[ToolCall, ...]:
+        """The calls of this turn as they stand in messages."""
+        return tuple(call.to_tool_call() for _, call in self.of_turn)
+
+
+current: ContextVar[ToolCalls | None] = ContextVar("evalstone_tool_calls", default=None)
+inside: ContextVar[bool] = ContextVar("evalstone_inside_tool", default=False)
+"""Whether the function of a tool is being called. What it calls is a part of it."""
+in_flight: set[ToolCalls] = set()
+
+
+class Outside(NamedTuple):
+    """Where a target does not answer, but is set up or cleaned up."""
+
+    source: Source | None
+    """That of the target."""
+
+
+outside: ContextVar[Outside | None] = ContextVar("evalstone_outside_answer", default=None)
+
+
+@contextmanager
+def outside_answer(source: Source | None) -> Generator[None]:
+    """Within the block tools are called as outside of a run: it sets up or cleans up what a target works on."""
+    before = outside.set(Outside(source))
+    try:
+        yield
+    finally:
+        outside.reset(before)
+
+
+@asynccontextmanager
+async def tool_calls(sample: Sample, *, trial: int, thread: str, source: Source | None) -> AsyncGenerator[ToolCalls]:
+    """The calls of tools within the block, which is one answer of a target. The next answer of the same task with the
+    same thread is the next turn of the conversation. sample: its messages are what was said so far.
+
+    Raises:
+        TargetError: A call had no answer, whatever the block raises; or what was recorded was not called.
+        StorageError: The calls can't be recorded.
+    """
+    calls = current.get()
+    if calls is None or (calls.sample.id, calls.trial, calls.thread) != (sample.id, trial, thread):
+        calls = ToolCalls(sample, trial, thread, source)
+    calls.answer_turn(sample)
+    current.set(calls)
+    in_flight.add(calls)
+    try:
+        try:
+            yield calls
+        finally:
+            calls.open = False
+            in_flight.discard(calls)
+            for each in calls.sources:
+                await each.keep(calls, [call for used, call in calls.of_turn if used is each])
+    except StorageError:
+        raise
+    except Exception as error:
+        if calls.problem:
+            raise TargetError(calls.problem) from error
+        raise
+    if problem := calls.problem or next(filter(None, (each.missing(calls) for each in calls.sources)), ""):
+        raise TargetError(problem)
