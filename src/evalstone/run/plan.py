@@ -26,7 +26,7 @@ WAITING = "waiting for "
 """How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""
 
 
-FILLED = ("output", "messages", "context", "metadata", "trajectory", "state")
+FILLED = ("output", "messages", "context", "metadata", "trajectory", "state", "turns")
 """The sample fields that an answer of a target may fill."""
 
 
@@ -118,6 +118,11 @@ class Plan:
             raise ConfigError(f"the scorer {twice[0]} is named twice")
         for judge in self.asked_judges if asking else ():
             judge.check()
+        for scorer in self.scorers:
+            asked = (*scorer.judges, *[self.judge] * scorer.asks_shared_judge)
+            if scorer.repeats and asked and all(judge.deterministic for judge in asked):
+                names = joined([judge.identity for judge in asked])
+                raise ConfigError(f"{scorer.name}: {names} gives the same answer each time; name a judge that can vary")
         if self.target is not None:
             self.target.check(self.trials)
             for sample in self.dataset:
