@@ -31,11 +31,15 @@ from evalstone import (
     ToolCall,
     Usage,
     evaluate,
+    read_run,
     score,
     scorer,
+    write_run,
 )
 from evalstone.api import plan_for
 from evalstone.errors import JudgeDeclined
+from evalstone.report import html, markdown
+from evalstone.report.run_view import run_view
 from evalstone.run.dry_run import estimate
 from evalstone.scorers import ContextRelevance, Faithfulness, PerStep, PerTurn, Repeated, parse_scorer
 from evalstone.types import Trajectory
@@ -67,7 +71,7 @@ class Says(Judge):
         (found,) = [key for key in self.words if key in text]
         self.asked.append((found, repeat))
         words: Any = self.words[found]
-        word: Any = words[repeat] if isinstance(words, tuple) else words
+        word: Any = words if isinstance(words, str | Exception) else words[repeat]
         if word == "wait":
             await asyncio.sleep(0.02)
             word = "good"
@@ -501,3 +505,26 @@ def test_a_repetition_that_fails_fails_the_record_and_one_that_is_declined_is_le
     judge = Says({"alpha": ("good", JudgeError("no"), "bad"), "beta": ("good", JudgeDeclined("not mine"), "bad")})
     assert score(Repeated(GRADE), output="alpha", judge=judge).outcome == Failed("judgment 2: no")
     assert outcome(score(Repeated(GRADE), output="beta", judge=judge)).value == 0.5
+
+
+def test_a_run_with_trials_reports_the_variance_of_the_judge_apart(tmp_path: Path) -> None:
+    # Means by sample and trial: (1, 0.5), (0, 0), (1, 0). The judge differs from itself in one answer of six, by 1, so
+    # that its variance is 0.5 / 6. Between trials there is (0.125 + 0 + 0.5) / 3, with half of the judge's in it.
+    words = {"a1": ("good", "good"), "a2": ("good", "bad"), "b1": ("bad", "bad"), "b2": ("bad", "bad")}
+    words |= {"c1": ("good", "good"), "c2": ("bad", "bad")}
+
+    def agent(*, input: str, trial: int) -> str:
+        return f"{input}{trial}"
+
+    samples = [{"id": name, "input": name} for name in "abc"]
+    grade = Repeated(GRADE, times=2)
+    run = evaluate(samples, grade, target=agent, trials=2, judge=Says(words), ledger=tmp_path / "l.db")
+    write_run(run, tmp_path / "results")
+    for one in (run, read_run(tmp_path / "results"), read_run(run.id, ledger=tmp_path / "l.db")):
+        (found,) = one.reliability()
+        assert found.variance is not None
+        variances = {name: each.mean for name, each in found.variance.variances.items()}
+        assert variances["noise"] == pytest.approx(0.5 / 6)
+        assert variances["trials"] == pytest.approx(0.625 / 3 - 0.5 / 12)
+        for render in (markdown.lines, html.page):
+            assert "SD of the judge" in "".join(render(run_view(one)))
