@@ -198,3 +198,11 @@ def test_a_function_beside_the_data_is_applied_per_turn(tmp_path: Path, form: st
     (record,) = map(json.loads, (tmp_path / "results/records.jsonl").read_text().splitlines())
     assert record["value"] == 0.25
     assert record["scorer"].startswith("brevity in turn 2(")
+
+
+@pytest.mark.parametrize("name", ["per_turn", "per_step", "repeated"])
+def test_a_scorer_that_applies_another_has_the_range_of_that(tmp_path: Path, name: str) -> None:
+    told = command(tmp_path, "scorers", name).stdout
+    assert "Range            that of the scorer" in told
+    assert "Judge calls" not in told
+    assert f"Signature        {name}(scorer=…)@1" in told

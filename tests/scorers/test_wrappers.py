@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from evalstone import (
+    Ask,
     ConfigError,
     Failed,
     Judge,
@@ -26,6 +27,7 @@ from evalstone import (
     Record,
     Sample,
     Score,
+    Scorer,
     SelfConsistency,
     Skipped,
     ToolCall,
@@ -38,6 +40,7 @@ from evalstone import (
 )
 from evalstone.api import plan_for
 from evalstone.errors import JudgeDeclined
+from evalstone.questions import ListClaims
 from evalstone.report import html, markdown
 from evalstone.report.run_view import run_view
 from evalstone.run.dry_run import estimate
@@ -528,3 +531,27 @@ def test_a_run_with_trials_reports_the_variance_of_the_judge_apart(tmp_path: Pat
         assert variances["trials"] == pytest.approx(0.625 / 3 - 0.5 / 12)
         for render in (markdown.lines, html.page):
             assert "SD of the judge" in "".join(render(run_view(one)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hasty(Scorer):
+    """Asks without waiting for the answer."""
+
+    name = "hasty"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        ask(ListClaims(text=output))  # type: ignore[unused-coroutine]
+        return Score(1)
+
+
+def test_a_question_that_nobody_waits_for_is_noticed_in_every_repetition() -> None:
+    record = score(Repeated(Hasty()), output="x", judge=Says({}))
+    assert isinstance(record.outcome, Failed)
+    assert "called ask without await (list_claims)" in record.outcome.error
+
+
+def test_a_reason_shows_the_first_ten_values() -> None:
+    found = outcome(score("per_turn(scorer=contains(expected=a))", conversation(*"a" * 12)))
+    assert "turn 10: 1, and 2 more)." in found.reason
+    found = outcome(score("per_turn(scorer=contains(expected=a))", conversation(*"a" * 10)))
+    assert "turn 10: 1)." in found.reason

@@ -190,7 +190,7 @@ def test_a_judge_that_varies_more_than_the_trials_leaves_them_0_with_a_caution()
 
 def test_components_of_trials_are_unbiased_where_judgments_and_trials_are_missing():
     source, sums = random.Random(4), {"samples": 0.0, "trials": 0.0, "noise": 0.0}
-    for _ in range(6):
+    for _ in range(3):
         table: list[list[list[float]]] = []
         for _ in range(300):
             level = source.uniform(0.3, 0.7)  # variance 0.16 / 12
@@ -198,7 +198,7 @@ def test_components_of_trials_are_unbiased_where_judgments_and_trials_are_missin
             judged = [[answer + source.uniform(-0.1, 0.1) for _ in range(3)] for answer in answers]  # 0.04 / 12
             table.append([[v for v in answer if source.random() > 0.4] for answer in judged])
         for name, value in _means(trial_components(table)).items():
-            sums[name] += value / 6
+            sums[name] += value / 3
     assert sums == {
         "samples": pytest.approx(0.16 / 12, rel=0.05),
         "trials": pytest.approx(0.09 / 12, rel=0.08),

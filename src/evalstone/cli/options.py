@@ -222,9 +222,9 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
         except ConfigError:
             if "(" not in name or ":" in name.partition("(")[0]:  # would import a module
                 raise
-            from evalstone.scorers.registry import applies_another
+            from evalstone.scorers.registry import names_wrapper
 
-            if ":" in name and applies_another(name):  # may import one
+            if ":" in name and names_wrapper(name):  # may import one
                 raise
         from evalstone.scorers import parse_scorers
 
@@ -249,7 +249,7 @@ def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
     folder: where modules are looked up that aren't installed. Raises ConfigError for a module that can't be imported,
     and for a name that another tool gives a scorer, with ours.
     """
-    from evalstone.scorers.registry import applies_another, as_table, imported
+    from evalstone.scorers.registry import as_table, imported, names_wrapper
 
     files: dict[str, None] = {}
 
@@ -259,7 +259,7 @@ def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
             files[file] = None
         elif isinstance(scorer, str):
             _refuse_foreign(scorer)
-        if applies_another(scorer):
+        if names_wrapper(scorer):
             table = as_table(scorer)
             return {**table, "scorer": found(table["scorer"])} if "scorer" in table else scorer
         return scorer

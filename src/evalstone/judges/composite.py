@@ -338,7 +338,7 @@ def _is_deterministic(judge: Judge) -> bool:
         return _is_deterministic(judge.judge)
     if isinstance(judge, ModelJudge):
         return judge.temperature == 0 and judge.seed is None
-    return all(map(_is_deterministic, judge.members)) if judge.members else not judge.cacheable
+    return all(map(_is_deterministic, judge.members)) if judge.members else judge.deterministic
 
 
 def _repeats(judge: Judge) -> bool:

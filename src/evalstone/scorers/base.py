@@ -309,6 +309,11 @@ def summary(kind: type[Scorer]) -> str:
     return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
+def applies_another(kind: type[Scorer]) -> bool:
+    """Whether a scorer applies another one, whose direction and judge calls are its own."""
+    return any(field.name == "scorer" for field in fields(kind))
+
+
 def documentation(kind: type[Scorer]) -> str:
     """The definition of a scorer: its docstring up to the parameters."""
     return (inspect.getdoc(kind) or "").partition("Attributes:\n")[0].strip()

@@ -162,7 +162,7 @@ def parse_scorer(spec: object) -> Scorer:
     return _build(name, table)
 
 
-def applies_another(spec: object) -> bool:
+def names_wrapper(spec: object) -> bool:
     """Whether a name, maybe with parameters, or a table is that of a scorer that applies another one."""
     name = spec.partition("(")[0] if isinstance(spec, str) else None
     if isinstance(spec, Mapping):

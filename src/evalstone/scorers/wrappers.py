@@ -8,6 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
 
 from evalstone._core.display import count, joined
@@ -340,8 +341,8 @@ class _Repetition:
     def context_limits(self) -> ContextLimits:
         return context_limits_of(self._ask)
 
-    async def __call__(self, question: Question[A], judge: Judge | None = None) -> A:
-        return await self._ask(question, judge, self._number)
+    def __call__(self, question: Question[A], judge: Judge | None = None) -> CoroutineType[Any, Any, A]:
+        return self._ask(question, judge, self._number)  # no coroutine of its own: one that isn't awaited is noticed
 
 
 def applied(scorer: Scorer) -> Iterator[Scorer]:
