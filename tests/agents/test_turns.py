@@ -44,6 +44,7 @@ def test_each_message_of_the_user_begins_a_turn_that_ends_before_the_next() -> N
     first, second = turns_of(Sample(messages=talk))
     assert (len(first.messages), len(second.messages), second.input) == (3, 2, None)
     assert first.instructions == second.instructions == "Be kind."
+    assert (first.id, second.id) == ("1", "2")
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,7 @@ def test_a_step_without_a_result_leaves_the_input_of_the_next_as_it_is() -> None
     assert send is not None
     assert [one.input for one in (plan, write, check, send)] == ["Go", "Go", '{"a": 1}', "Done."]
     assert [one.output for one in (plan, write, check, send)] == [None, "Done.", None, None]
+    assert [one.id for one in (plan, write, check, send)] == ["1", "3", "4", "5"]
     assert (plan.context, plan.instructions, plan.trial) == (("c",), "i", 2)
     assert (plan.metadata, write.metadata["tone"]) == ({"tone": "wet"}, "dry")
 

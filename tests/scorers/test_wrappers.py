@@ -69,6 +69,9 @@ class Says(Judge):
     def identity(self) -> str:
         return self.name
 
+    def price(self, usage: Usage) -> float:
+        return 0.5
+
     async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         text = question.render()[1]
         (found,) = [key for key in self.words if key in text]
@@ -555,3 +558,14 @@ def test_a_reason_shows_the_first_ten_values() -> None:
     assert "turn 10: 1, and 2 more)." in found.reason
     found = outcome(score("per_turn(scorer=contains(expected=a))", conversation(*"a" * 10)))
     assert "turn 10: 1)." in found.reason
+
+
+def test_a_run_whose_budget_ends_within_a_conversation_goes_on_and_pays_nothing_twice(tmp_path: Path) -> None:
+    judge, ledger = Says({"alpha": "good", "beta": "bad", "gamma": "good"}), tmp_path / "l.db"
+    talks = [conversation("alpha", "beta", "gamma", id="c1")]
+    first = evaluate(talks, PerTurn(GRADE), judge=judge, ledger=ledger, budget=1.2)
+    assert (len(first), len(judge.asked)) == (0, 2)
+    assert "budget" in first.stop_reason
+    run = evaluate(talks, PerTurn(GRADE), judge=judge, ledger=ledger)
+    assert sorted(judge.asked) == [("alpha", 0), ("beta", 0), ("gamma", 0)]
+    assert run["grade per turn"].mean == pytest.approx(2 / 3)
