@@ -72,7 +72,7 @@ def test_a_step_without_a_result_leaves_the_input_of_the_next_as_it_is() -> None
         {"step_type": "agent_run", "name": "plan"},
         {"step_type": "tool_call", "name": "find", "success": False, "tool_result": {"value": "lost"}},
         {"step_type": "agent_run", "name": "write", "output": "Done.", "tone": "dry"},
-        {"step_type": "agent_run", "name": "check", "input": {"a": 1}},
+        {"step_type": "agent_run", "name": "check", "input": {"a": "é"}},
         {"step_type": "agent_run", "name": "send"},
     ]
     sample = Sample(
@@ -89,7 +89,7 @@ def test_a_step_without_a_result_leaves_the_input_of_the_next_as_it_is() -> None
     assert write is not None
     assert check is not None
     assert send is not None
-    assert [one.input for one in (plan, write, check, send)] == ["Go", "Go", '{"a": 1}', "Done."]
+    assert [one.input for one in (plan, write, check, send)] == ["Go", "Go", '{"a": "é"}', "Done."]
     assert [one.output for one in (plan, write, check, send)] == [None, "Done.", None, None]
     assert [one.id for one in (plan, write, check, send)] == ["1", "3", "4", "5"]
     assert (plan.context, plan.instructions, plan.trial) == (("c",), "i", 2)

@@ -499,6 +499,8 @@ def test_a_judge_that_gives_the_same_answer_each_time_is_refused() -> None:
         with pytest.raises(ConfigError, match=r"faithfulness repeated 3 times: .* gives the same answer each time"):
             evaluate([sample], Repeated("faithfulness"), judge=judge, ledger=None)
     with pytest.raises(ConfigError, match="lexical@4 gives the same answer each time"):
+        score(Repeated("faithfulness"), sample)
+    with pytest.raises(ConfigError, match="lexical@4 gives the same answer each time"):
         evaluate([sample], PerTurn(Repeated(Faithfulness(judge="lexical"))), judge=THREE, ledger=None)
 
 
@@ -569,3 +571,26 @@ def test_a_run_whose_budget_ends_within_a_conversation_goes_on_and_pays_nothing_
     run = evaluate(talks, PerTurn(GRADE), judge=judge, ledger=ledger)
     assert sorted(judge.asked) == [("alpha", 0), ("beta", 0), ("gamma", 0)]
     assert run["grade per turn"].mean == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1, 3.3, 10])
+def test_a_mean_of_equal_scores_is_that_score_and_stays_on_the_scale(scale: float) -> None:
+    @scorer(scale=scale)
+    def full(*, output: str) -> float:
+        return scale
+
+    for turns in range(1, 12):
+        assert outcome(score(PerTurn(full), conversation(*"a" * turns))).value == pytest.approx(scale)
+
+
+def test_a_score_on_another_scale_counts_by_its_share() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Percent(Scorer):
+        """A score in percent whatever its scale is."""
+
+        name = "percent"
+
+        def score(self, *, output: str) -> Score:
+            return Score(float(output), 100)
+
+    assert outcome(score(PerTurn(Percent()), conversation("50", "100"))).value == 0.75

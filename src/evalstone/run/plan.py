@@ -118,11 +118,7 @@ class Plan:
             raise ConfigError(f"the scorer {twice[0]} is named twice")
         for judge in self.asked_judges if asking else ():
             judge.check()
-        for scorer in self.scorers:
-            asked = (*scorer.judges, *[self.judge] * scorer.asks_shared_judge)
-            if scorer.repeats and asked and all(judge.deterministic for judge in asked):
-                names = joined([judge.identity for judge in asked])
-                raise ConfigError(f"{scorer.name}: {names} gives the same answer each time; name a judge that can vary")
+        self.check_repeats()
         if self.target is not None:
             self.target.check(self.trials)
             for sample in self.dataset:
@@ -140,6 +136,14 @@ class Plan:
         if all(absent_fields):
             of = "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
             raise ConfigError(f"no sample{of} can be scored: {'. '.join(filter(None, absent_fields))}{self._columns()}")
+
+    def check_repeats(self) -> None:
+        """Raise ConfigError for a scorer that asks several times where its judge gives the same answer each time."""
+        for scorer in self.scorers:
+            asked = (*scorer.judges, *[self.judge] * scorer.asks_shared_judge)
+            if scorer.repeats and asked and all(judge.deterministic for judge in asked):
+                names = joined([judge.identity for judge in asked])
+                raise ConfigError(f"{scorer.name}: {names} gives the same answer each time; name a judge that can vary")
 
     def _absent(self, scorer: Scorer) -> str:
         """What no sample has and the scorer needs; empty when some sample has everything."""

@@ -92,8 +92,8 @@ class Wrapper(Scorer, ABC):
         return parts
 
     def missing(self, parts: Sequence[Part]) -> str:
-        """Say why no part is chosen, where there are some."""
-        raise NotImplementedError
+        """Say why none of these parts is chosen."""
+        return f"{self.name} needs {joined(type(self).required_fields)}"
 
     @property
     def signature(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -144,17 +144,17 @@ class Wrapper(Scorer, ABC):
 
     async def score(self, ask: Ask, *, sample: Sample, **fields: Any) -> Score | Skipped:
         """Return the mean over the parts that have a score."""
-        if not (parts := self.parts(sample)):
-            return Skipped(f"{self.name} needs {joined(type(self).required_fields)}")
-        if not (parts := self.chosen(parts)):
-            return Skipped(self.missing(self.parts(sample)))
+        every = self.parts(sample)
+        if not (parts := self.chosen(every)):
+            return Skipped(self.missing(every))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._outcome(ask, place, *part)) for place, part in enumerate(parts)]
         outcomes = [task.result() for task in tasks]
         scores = [outcome for outcome in outcomes if isinstance(outcome, Score)]
         if not scores:
             return Skipped(self._without_score([where for where, _ in parts], cast("Sequence[Skipped]", outcomes)))
-        value = math.fsum(one.fraction for one in scores) / len(scores) * self.scale
+        total = math.fsum(one.value * (self.scale / one.scale) for one in scores)
+        value = min(total / len(scores), self.scale)  # rounding may lift a mean of perfect scores
         evidence = [_as_data(where, outcome) for (where, _), outcome in zip(parts, outcomes, strict=True)]
         reason = self._reason([label(where) for where, _ in parts], outcomes)
         return Score(value, self.scale, reason, {f"{self.part}s": evidence})
@@ -241,7 +241,8 @@ class PerTurn(Wrapper):
         return parts[place : place + 1] if place >= 0 else ()
 
     def missing(self, parts: Sequence[Part]) -> str:
-        return f"the conversation has {count(len(parts), 'turn')}, so no turn {self.turn}"
+        told = f"the conversation has {count(len(parts), 'turn')}, so no turn {self.turn}"
+        return told if parts else super().missing(parts)
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,8 @@ class PerStep(Wrapper):
 
     def missing(self, parts: Sequence[Part]) -> str:
         names = list(dict.fromkeys(where["name"] for where, _ in parts))
-        return f"there is no step {self.step!r}; the steps are {listed(names, SHOWN)}"
+        told = f"there is no step {self.step!r}; the steps are {listed(names, SHOWN)}"
+        return told if parts else super().missing(parts)
 
 
 @dataclass(frozen=True)
