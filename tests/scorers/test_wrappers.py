@@ -345,6 +345,9 @@ def test_a_wrong_parameter_is_refused_in_python_too() -> None:
 def test_a_plan_that_can_score_nothing_says_what_is_absent() -> None:
     with pytest.raises(ConfigError, match="faithfulness per turn needs turns, output and context; context is absent"):
         evaluate([TALK], "per_turn(scorer=faithfulness)", ledger=None)
+    none_has_both: Any = [{"input": "a", "output": "b"}, {"input": "c", "context": "d"}]
+    with pytest.raises(ConfigError, match="turns, output and context; output and context are absent"):
+        evaluate([Sample(turns=none_has_both)], "per_turn(scorer=faithfulness)", ledger=None)
     with pytest.raises(ConfigError, match="turns is absent"):
         evaluate([{"output": "x", "context": "y"}], "per_turn(scorer=faithfulness)", ledger=None)
     with pytest.raises(ConfigError, match="rouge_l per step needs trajectory, reference and output; trajectory is"):

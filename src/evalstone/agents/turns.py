@@ -103,9 +103,10 @@ def succeeded(step: TrajectoryStep) -> bool:
 
 
 def _result(step: TrajectoryStep) -> Any:
-    result: Any = step.data.get("tool_result", step.data.get("output", step.metadata.get("output")))
-    entries = cast("Mapping[str, Any]", result) if isinstance(result, Mapping) else {}
-    return entries["value"] if list(entries) == ["value"] else result  # what is no object was wrapped as such
+    result = step.data.get("tool_result", step.data.get("output", step.metadata.get("output")))
+    if isinstance(result, Mapping) and list(entries := cast("Mapping[str, Any]", result)) == ["value"]:
+        return entries["value"]  # what is no object was wrapped as such
+    return cast("Any", result)
 
 
 def _text(value: Any) -> str | None:
