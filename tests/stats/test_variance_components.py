@@ -213,6 +213,7 @@ def test_components_of_trials_scale_with_the_square_of_the_scale_and_have_interv
     for name, interval in one.variances.items():
         assert ten.variances[name].mean == pytest.approx(100 * interval.mean)
         assert 0 <= (interval.low or 0) <= interval.mean <= (interval.high or 0)
+        assert {type(limit) for limit in (interval.low, interval.mean, interval.high)} == {float}
     wide, narrow = (trial_components(table, confidence=level).variances["noise"] for level in (0.95, 0.5))
     assert (wide.low or 0) <= (narrow.low or 0) <= (narrow.high or 0) <= (wide.high or 0)
 

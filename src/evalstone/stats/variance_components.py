@@ -194,8 +194,8 @@ def trial_components(
     by_sample, farthest = of_means._pseudo, of_means._most  # pyright: ignore[reportPrivateUsage]
     rows: dict[Component, tuple[float, ...]] = {
         "samples": by_sample["samples"],
-        "trials": tuple(np.array(by_sample["noise"]) - share * pseudo),
-        "noise": tuple(pseudo),
+        "trials": tuple((np.array(by_sample["noise"]) - share * pseudo).tolist()),
+        "noise": tuple(pseudo.tolist()),
     }
     fewest = min(len(answer) for trials in samples for answer in trials if len(answer) > 1)
     most: dict[Component, float] = {"samples": farthest["samples"], "trials": farthest["noise"]}
