@@ -597,3 +597,16 @@ def test_a_score_on_another_scale_counts_by_its_share() -> None:
             return Score(float(output), 100)
 
     assert outcome(score(PerTurn(Percent()), conversation("50", "100"))).value == 0.75
+
+
+def test_a_dry_run_takes_what_is_expected_of_each_turn_for_the_target_s_answer() -> None:
+    def agent(*, input: str, thread: str) -> str:
+        raise AssertionError("a dry run calls no target")
+
+    texts: Any = [{"input": "a", "reference": "alpha"}, {"input": "b", "reference": "beta"}]
+    talks = [Sample(id="c1", turns=texts), Sample(id="c2", turns=texts[:1]), Sample(id="c3", input="?")]
+    plan = plan_for(talks, [PerTurn(GRADE), GRADE], judge=THREE, target=agent, trials=2)
+    found = asyncio.run(estimate(plan))
+    # c1 has two texts, of which the conversation has the last as its output, and c2 the first.
+    assert [line.calls for line in found.scorers] == [4, 0]
+    assert found.without_stand_in == 1

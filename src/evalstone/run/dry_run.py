@@ -150,14 +150,10 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
         unknown = 0
         for sample in plan.dataset:
             if plan.target is not None:
-                if sample.output is None and sample.reference is None:
+                sample = _answered(sample)
+                if sample.output is None and all(turn.output is None for turn in sample.turns):
                     unknown += 1
                     continue
-                sample = replace(
-                    sample,
-                    output=sample.reference if sample.output is None else sample.output,
-                    metadata={**sample.metadata, "target": _CALL},
-                )
             for scorer, line in zip(plan.scorers, lines, strict=True):
                 await session.score(scorer, sample, line)
             await asyncio.sleep(0)
@@ -173,6 +169,14 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     named = [judge.identity for judge in plan.asked_judges] or [judge.judge for judge in judges] or ["none"]
     calls = askable * plan.trials - answers
     return Estimate(", ".join(named), len(plan.dataset), lines, judges, kinds, calls, answers, unknown)
+
+
+def _answered(sample: Sample) -> Sample:
+    """A sample as if its target had answered: with its own output, else its reference, else that of the last turn."""
+    turns = tuple(map(_answered, sample.turns))
+    texts = (sample.output, sample.reference, *(turn.output for turn in turns[-1:]))
+    output = next((text for text in texts if text is not None), None)
+    return replace(sample, output=output, turns=turns, metadata={**sample.metadata, "target": _CALL})
 
 
 def _stored_answers(plan: Plan, store: Ledger) -> int:
