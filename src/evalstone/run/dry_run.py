@@ -171,14 +171,6 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     return Estimate(", ".join(named), len(plan.dataset), lines, judges, kinds, calls, answers, unknown)
 
 
-def _answered(sample: Sample) -> Sample:
-    """A sample as if its target had answered: with its own output, else its reference, else that of the last turn."""
-    turns = tuple(map(_answered, sample.turns))
-    texts = (sample.output, sample.reference, *(turn.output for turn in turns[-1:]))
-    output = next((text for text in texts if text is not None), None)
-    return replace(sample, output=output, turns=turns, metadata={**sample.metadata, "target": _CALL})
-
-
 def _stored_answers(plan: Plan, store: Ledger) -> int:
     """How many answers of a plan's target the ledger has that the run would use."""
     target = plan.target
@@ -189,6 +181,14 @@ def _stored_answers(plan: Plan, store: Ledger) -> int:
         return 0
     keys = (answer_key(sample, target.inputs, target_scope(target.identity, run)) for sample in plan.cases())
     return sum(len(store.answers_to(some)) for some in chunks(keys, KEYS_PER_READ))
+
+
+def _answered(sample: Sample) -> Sample:
+    """A sample as if its target had answered: with its own output, else its reference, else that of the last turn."""
+    turns = tuple(map(_answered, sample.turns))
+    texts = (sample.output, sample.reference, *(turn.output for turn in turns[-1:]))
+    output = next((text for text in texts if text is not None), None)
+    return replace(sample, output=output, turns=turns, metadata={**sample.metadata, "target": _CALL})
 
 
 def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:
