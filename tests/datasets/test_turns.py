@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Sample, evaluate
+from evalstone import Sample, evaluate, read_run, write_run
 from evalstone.datasets import load, sample_from, turns
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import DataError
@@ -82,13 +82,36 @@ def test_turns_are_samples_of_their_own_in_the_group_of_the_conversation():
     assert (dataset.samples[1].reference, dataset.samples[2].output) == ("Bye!", "Hello")
 
 
-def test_the_turns_of_trials_have_names_of_their_own_and_are_one_group():
-    trials = [Sample(id="c1", turns=[Sample(input="Hi")], trial=number) for number in (1, 2)]
-    found = [turn for trial in trials for turn in turns([trial])]
-    assert [(one.id, one.group, one.trial) for one in found] == [
-        ("c1 #1 turn 1", "c1", None),
-        ("c1 #2 turn 1", "c1", None),
-    ]
+def test_the_turns_of_trials_have_names_of_their_own_and_are_one_group(tmp_path: Path):
+    def agent(*, input: str, trial: int) -> list[dict[str, str]]:
+        return [{"role": "user", "content": input}, {"role": "assistant", "content": f"{input} {trial}"}]
+
+    run = evaluate([{"id": "c1", "input": "Hi"}], "contains(expected='1')", target=agent, trials=2, ledger=None)
+    write_run(run, tmp_path)
+    for samples in (run.dataset, read_run(tmp_path).dataset):
+        found = turns(samples)
+        assert [(one.id, one.group, one.trial) for one in found] == [
+            ("c1 #1 turn 1", "c1", None),
+            ("c1 #2 turn 1", "c1", None),
+        ]
+        assert [one.output for one in found] == ["Hi 1", "Hi 2"]
+        assert evaluate(found, "contains(expected='1')", ledger=None)["contains"].mean == 0.5
+
+
+def test_turns_are_read_from_whatever_holds_samples(tmp_path: Path):
+    rows: list[Any] = [{"id": "c1", "turns": ["Hi", "Bye"]}, {"id": "c2", "turns": ["Hi"]}]
+    path = tmp_path / "talks.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    for samples in (rows, iter(rows), path, str(path), load(path)):
+        assert [one.id for one in turns(samples)] == ["c1 turn 1", "c1 turn 2", "c2 turn 1"]
+    assert turns(path).name == "talks.jsonl"
+    same = [Sample(turns=[Sample(input="Hi")])] * 2
+    assert len(turns(same)) == 2
+
+
+def test_turns_are_read_from_a_table():
+    pandas = pytest.importorskip("pandas")
+    assert len(turns(pandas.DataFrame([{"id": "c1", "turns": ["Hi", "Bye"]}]))) == 2
 
 
 def test_a_sample_without_turns_is_refused_by_its_name():

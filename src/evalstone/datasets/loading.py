@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
@@ -110,17 +110,22 @@ def turns(samples: Any) -> Dataset:
     Raises:
         DataError: A sample has neither turns nor messages of a user.
     """
-    dataset = load(samples)
+    whole = isinstance(samples, str | os.PathLike | Dataset | Mapping) or is_table(samples)
+    listed = list(cast("Iterable[object]", samples)) if isinstance(samples, Iterable) and not whole else []
+    # The trials of a sample share its id, which no dataset allows; the names of their turns differ.
+    has_trials = any(isinstance(one, Sample) and one.trial is not None for one in listed)
+    conversations = cast("list[Sample]", listed) if has_trials else load(listed or samples)
+    name = conversations.name if isinstance(conversations, Dataset) else IN_MEMORY
     found: list[Sample] = []
-    for sample in dataset:
+    for sample in conversations:
         if not (own := turns_of(sample)):
-            raise DataError(f"{dataset.name}: sample {excerpt(sample.id)} has no turns, and no messages of a user")
+            raise DataError(f"{name}: sample {excerpt(sample.id)} has no turns, and no messages of a user")
         group = sample.group or sample.id
         found += (
             replace(turn, id=f"{sample.key} turn {number}", trial=None, metadata={**turn.metadata, "group": group})
             for number, turn in enumerate(own, start=1)
         )
-    return Dataset(found, dataset.name)
+    return Dataset(found, name)
 
 
 def _are_samples(source: Any) -> TypeGuard[Sequence[Sample]]:
