@@ -223,3 +223,12 @@ def test_the_variance_of_the_judge_needs_two_samples_with_an_answer_scored_twice
         trial_components([[[1.0, 0.5], [1.0]], [[0.5], [0.0]], [[0.0], [0.0]]])
     with pytest.raises(DataError, match="values"):
         trial_components([[[1.0, 1.5], [1.0]], [[0.5], [0.0]], [[0.0], [0.0]]], scale=1.25)
+
+
+def test_the_interval_of_a_balanced_judge_is_that_of_the_mean_of_the_samples_variances():
+    table = [[[1.0, 0.8], [0.7, 0.7]], [[0.5, 0.5], [0.4, 0.2]], [[0.2, 0.2], [0.4, 0.4]], [[0.9, 0.5], [0.6, 0.6]]]
+    of_samples = [0.01, 0.01, 0.0, 0.04]  # means of two answers' variances, such as (0.02 + 0) / 2
+    expected = mean_interval(of_samples, low=0, high=0.5)  # of two scores, one at each end
+    assert expected is not None
+    noise = trial_components(table).variances["noise"]
+    assert (noise.low, noise.mean, noise.high) == pytest.approx((expected.low, 0.015, expected.high))
