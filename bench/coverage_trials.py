@@ -1,4 +1,5 @@
-"""Trials: coverage of the intervals of pass@k, pass^k and the mean score, over samples of different difficulty."""
+"""Trials: coverage of the intervals of pass@k, pass^k and the mean score, over samples of different difficulty, and of
+those of the variances of samples, trials and a judge that is repeated."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 from populations import Floats
-from tables import percent, table
+from tables import holds, percent, table, width
 
 from evalstone.results.trials import pass_all_k, pass_at_k, sizes
-from evalstone.stats.intervals import mean_interval
+from evalstone.stats.intervals import Interval, mean_interval
+from evalstone.stats.variance_components import trial_components
 
 RATES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "all samples pass 9 in 10": lambda source, n: np.full(n, 0.9),
@@ -55,4 +57,56 @@ def _within(interval: object, truth: float) -> bool:
     return low is not None and high is not None and low - 1e-12 <= truth <= high + 1e-12
 
 
-SECTIONS = (trials,)
+def normal(source: np.random.Generator, n: int, answers: int, judgments: int) -> tuple[Floats, Floats]:
+    """Scores by sample, trial and judgment, and the variance of each."""
+    return _normal((0.12, 0.08, 0.06), source, n, answers, judgments)
+
+
+def steady(source: np.random.Generator, n: int, answers: int, judgments: int) -> tuple[Floats, Floats]:
+    """The same where trials don't vary, only the judge does."""
+    return _normal((0.12, 0.0, 0.1), source, n, answers, judgments)
+
+
+def _normal(spread: tuple[float, ...], source: np.random.Generator, *sizes: int) -> tuple[Floats, Floats]:
+    parts = [sd * source.normal(size=shape) for sd, shape in zip(spread, shapes(*sizes), strict=True)]
+    return np.clip(0.5 + sum(parts), 0, 1), np.square(spread)
+
+
+def verdicts(source: np.random.Generator, n: int, answers: int, judgments: int) -> tuple[Floats, Floats]:
+    """Passes that nine in ten samples have in 95 % of trials, the others in half; 5 % of judgments are wrong."""
+    of_samples, of_trials, of_judgments = shapes(n, answers, judgments)
+    rates = np.where(source.random(of_samples) < 0.9, 0.95, 0.5)
+    right = source.random(of_trials) < rates
+    wrong = source.random(of_judgments) < 0.05
+    seen = (1 - 2 * 0.05) ** 2  # judgments are right or wrong, so that differences shrink
+    mean = 0.9 * 0.95 + 0.1 * 0.5
+    between = 0.9 * 0.95**2 + 0.1 * 0.5**2 - mean**2
+    within = 0.9 * 0.95 * 0.05 + 0.1 * 0.5 * 0.5
+    return (right ^ wrong).astype(np.float64), np.array([seen * between, seen * within, 0.05 * 0.95])
+
+
+def shapes(n: int, answers: int, judgments: int) -> tuple[tuple[int, ...], ...]:
+    """Of what samples, trials and judgments draw."""
+    return (n, 1, 1), (n, answers, 1), (n, answers, judgments)
+
+
+def repeated_judges(replications: int) -> None:
+    """Variances of samples, of trials and of the judge, where each answer is judged several times."""
+    rows: list[list[str]] = []
+    draws = {"normal": normal, "only the judge varies": steady, "verdicts": verdicts}
+    for name, draw in draws.items():
+        for n, answers, judgments in ((30, 2, 2), (30, 4, 3), (100, 4, 3)):
+            source, found = np.random.default_rng(n), list[list[Interval]]()
+            _, truths = draw(source, n, answers, judgments)
+            for _ in range(replications // 4):
+                scores, _ = draw(source, n, answers, judgments)
+                found.append([*trial_components(scores.tolist()).variances.values()])
+            row = [name, f"{n} x {answers} x {judgments}"]
+            for intervals, truth in zip(zip(*found, strict=True), truths.tolist(), strict=True):
+                row += [percent([holds(one, truth) for one in intervals]), width(intervals)]
+            rows.append(row)
+    head = ["scores", "samples x trials x judgments", "samples", "width", "trials", "width", "judge", "width"]
+    table("Variance of a repeated judge", head, rows)
+
+
+SECTIONS = (trials, repeated_judges)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from cli_page import CLI_PAGE, cli_page
 
 from evalstone.questions.base import Question
-from evalstone.scorers.base import Scorer, described_parameters, documentation, summary
+from evalstone.scorers.base import Scorer, applies_another, described_parameters, documentation, summary
 from evalstone.scorers.other_systems import OPTIONS, SYSTEMS
 from evalstone.scorers.registry import SCORERS
 from evalstone.types import Message, Sample, ToolCall
@@ -135,9 +135,9 @@ def catalog() -> str:
             f"[{name}](scorers/{name}.md)",
             summary(kind),
             ", ".join(kind.required_fields) or "-",
-            "↓ lower" if kind.lower_is_better else "↑ higher",
-            str(len(own)),
-            str(len(own - others)),
+            "of the scorer" if applies_another(kind) else "↓ lower" if kind.lower_is_better else "↑ higher",
+            "-" if applies_another(kind) else str(len(own)),
+            "-" if applies_another(kind) else str(len(own - others)),
             kinds,
         )
         rows.append(f"| {' | '.join(cells)} |")

@@ -192,6 +192,7 @@ async def ascore(
     plan = plan_for([sample], [scorer], judge=judge)
     for each in plan.asked_judges:
         each.check()
+    plan.check_repeats()
     (used,) = plan.scorers
     # A scorer of evalstone in code asks nothing, and opening a ledger takes longer than it does.
     async with open_session(plan.judge, *used.judges, ledger=ledger if used.may_ask else None) as session:

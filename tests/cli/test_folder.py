@@ -176,3 +176,33 @@ def test_a_module_of_one_folder_is_not_taken_for_that_of_another(tmp_path: Path)
     finally:
         sys.meta_path[:] = before
         sys.modules.pop(name, None)
+
+
+TABLE = """
+data = "talks.jsonl"
+scorers = [{name = "per_turn", scorer = "by_table:brevity", turn = 2}]
+"""
+
+
+@pytest.mark.parametrize("form", ["by_option", "by_table"])
+def test_a_function_beside_the_data_is_applied_per_turn(tmp_path: Path, form: str) -> None:
+    (tmp_path / f"{form}.py").write_text("def brevity(*, output):\n    return 1 / len(output)\n")
+    turns = [{"input": "Hi", "output": "Hello"}, {"input": "Bye", "output": "Bye!"}]
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"id": "c1", "turns": turns}) + "\n")
+    (tmp_path / "run.toml").write_text(TABLE)
+    named = ["talks.jsonl", "-s", "per_turn(scorer='by_option:brevity', turn=2)"]
+    data = ["run.toml"] if form == "by_table" else named
+    done = command(tmp_path, "run", *data, "-q", "--out", "results", "--fail-under", "brevity in turn 2=0.25")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(f"Scorer code: {tmp_path / form}.py") == 1
+    (record,) = map(json.loads, (tmp_path / "results/records.jsonl").read_text().splitlines())
+    assert record["value"] == 0.25
+    assert record["scorer"].startswith("brevity in turn 2(")
+
+
+@pytest.mark.parametrize("name", ["per_turn", "per_step", "repeated"])
+def test_a_scorer_that_applies_another_has_the_range_of_that(tmp_path: Path, name: str) -> None:
+    told = command(tmp_path, "scorers", name).stdout
+    assert "Range            that of the scorer" in told
+    assert "Judge calls" not in told
+    assert f"Signature        {name}(scorer=…)@1" in told

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evalstone import Sample
-from evalstone.datasets import load, sample_from
+from evalstone import Sample, evaluate, read_run, write_run
+from evalstone.datasets import load, sample_from, turns
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import DataError
 from evalstone.types import Message
@@ -68,3 +68,66 @@ def test_a_conversation_survives_the_file_of_samples():
     assert sample_of(row) == sample
     assert sample_of(row).turns[0].messages == turn.messages
     assert sample_from(row) == sample
+
+
+def test_turns_are_samples_of_their_own_in_the_group_of_the_conversation():
+    said: Any = ["Hi", {"input": "Bye", "reference": "Bye!"}]
+    talk = Sample(id="c1", turns=said, instructions="Be kind.", metadata={"weight": 2})
+    recorded = Sample(
+        id="c2",
+        messages=[Message(role="user", content="Hi"), Message(role="assistant", content="Hello")],
+        metadata={"group": "team"},
+    )
+    dataset = turns([talk, recorded])
+    assert [(one.id, one.input, one.group, one.weight) for one in dataset] == [
+        ("c1 turn 1", "Hi", "c1", 2),
+        ("c1 turn 2", "Bye", "c1", 2),
+        ("c2 turn 1", "Hi", "team", None),
+    ]
+    assert [one.instructions for one in dataset] == ["Be kind.", "Be kind.", None]
+    assert (dataset.samples[1].reference, dataset.samples[2].output) == ("Bye!", "Hello")
+
+
+def test_the_turns_of_trials_have_names_of_their_own_and_are_one_group(tmp_path: Path):
+    def agent(*, input: str, trial: int) -> list[dict[str, str]]:
+        return [{"role": "user", "content": input}, {"role": "assistant", "content": f"{input} {trial}"}]
+
+    run = evaluate([{"id": "c1", "input": "Hi"}], "contains(expected='1')", target=agent, trials=2, ledger=None)
+    write_run(run, tmp_path)
+    for samples in (run.dataset, read_run(tmp_path).dataset):
+        found = turns(samples)
+        assert [(one.id, one.group, one.trial) for one in found] == [
+            ("c1 #1 turn 1", "c1", None),
+            ("c1 #2 turn 1", "c1", None),
+        ]
+        assert [one.output for one in found] == ["Hi 1", "Hi 2"]
+        assert evaluate(found, "contains(expected='1')", ledger=None)["contains"].mean == 0.5
+
+
+def test_turns_are_read_from_whatever_holds_samples(tmp_path: Path):
+    rows: list[Any] = [{"id": "c1", "turns": ["Hi", "Bye"]}, {"id": "c2", "turns": ["Hi"]}]
+    path = tmp_path / "talks.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    for samples in (rows, iter(rows), path, str(path), load(path)):
+        assert [one.id for one in turns(samples)] == ["c1 turn 1", "c1 turn 2", "c2 turn 1"]
+    assert turns(path).name == "talks.jsonl"
+    same = [Sample(turns=[Sample(input="Hi")])] * 2
+    assert len(turns(same)) == 2
+
+
+def test_turns_are_read_from_a_table():
+    pandas = pytest.importorskip("pandas")
+    assert len(turns(pandas.DataFrame([{"id": "c1", "turns": ["Hi", "Bye"]}]))) == 2
+
+
+def test_a_sample_without_turns_is_refused_by_its_name():
+    with pytest.raises(DataError, match="sample 'a' has no turns, and no messages of a user"):
+        turns([Sample(id="a", output="x", messages=[Message(role="assistant", content="Hello")])])
+
+
+def test_an_interval_over_turns_is_of_conversations():
+    talks = [{"id": f"c{n}", "turns": [{"input": "Hi", "output": "ab"[n % 2]}] * 3} for n in range(10)]
+    run = evaluate(turns(talks), "contains(expected=a)", ledger=None)
+    interval = run["contains"].interval
+    assert interval is not None
+    assert (interval.n, interval.groups) == (30, 10)

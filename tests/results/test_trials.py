@@ -114,6 +114,48 @@ def test_variance_between_samples_and_between_trials() -> None:
     assert run_of({"a": two, "b": three}).reliability()[0].variance is None
 
 
+def judged(*values: float | None) -> Score:
+    """What a scorer that is repeated gives for these judgments."""
+    scores = [value for value in values if value is not None]
+    judgments = [{"judgment": number, "value": value} for number, value in enumerate(values, start=1)]
+    return Score(sum(scores) / len(scores), 1.0, evidence={"judgments": judgments})
+
+
+def test_the_variance_of_a_repeated_judge_is_taken_out_of_that_of_the_trials() -> None:
+    rows: dict[str, list[float | Outcome]] = {
+        "a": [judged(1.0, 0.8), judged(0.7, 0.7)],
+        "b": [judged(0.5, 0.5), judged(0.4, 0.2)],
+        "c": [judged(0.2, 0.2), judged(0.4, 0.4)],
+    }
+    (found,) = run_of(rows).reliability()
+    assert found.variance is not None
+    variances = {name: one.mean for name, one in found.variance.variances.items()}
+    assert variances["trials"] == pytest.approx(0.02 - 0.02 / 6)
+    assert variances["noise"] == pytest.approx(0.04 / 6)
+    section = next(section for section in run_view(run_of(rows)).details if section.title == "Trials")
+    titles = [column.title for column in section.tables[0].columns]
+    first = dict(zip(titles, [cell.text for cell in section.tables[0].rows[0]], strict=True))
+    assert (first["SD between trials"], first["SD of the judge"]) == ("0.129", "0.082")
+    assert "The SD of the judge is that of a single judgment." in section.notes[-1]
+    assert "includes the judge's own" not in section.notes[-1]
+
+
+def test_a_judge_that_varies_more_than_the_trials_is_told_with_the_table() -> None:
+    rows: dict[str, list[float | Outcome]] = {name: [judged(1.0, 0.0), judged(0.0, 1.0, None)] for name in "abc"}
+    section = next(section for section in run_view(run_of(rows)).details if section.title == "Trials")
+    assert section.notes[-1].startswith("check: the variance of ")
+    assert section.notes[-1].endswith("trials was estimated below 0")
+
+
+def test_one_sample_with_several_judgments_says_nothing_of_the_judge() -> None:
+    rows: dict[str, list[float | Outcome]] = {"a": [judged(1.0, 0.0), 1.0], "b": [1.0, 0.0], "c": [0.0, 0.0]}
+    (found,) = run_of(rows).reliability()
+    assert found.variance is not None
+    assert list(found.variance.variances) == ["samples", "noise"]
+    section = next(section for section in run_view(run_of(rows)).details if section.title == "Trials")
+    assert "SD of the judge" not in [column.title for column in section.tables[0].columns]
+
+
 def test_intervals_of_trials_have_the_clusters_of_the_samples_and_the_confidence() -> None:
     table: dict[str, list[float | Outcome]] = {f"s{n}": [float(n % 3 > 0), float(n % 4 > 0)] for n in range(12)}
     (alone,) = run_of(table).reliability()

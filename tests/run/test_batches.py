@@ -60,6 +60,17 @@ def test_what_a_run_paid_is_half_the_price_and_told_once_though_its_rounds_were_
     assert len(server.requests) == 8
 
 
+def test_the_turns_of_a_conversation_go_into_one_batch(server: BatchServer, run: Call) -> None:
+    talks = [{"id": n, "turns": [{"input": "And?", "output": f"{n}{m}.", "context": [n]} for m in "ab"]} for n in "xy"]
+    scorer = {"name": "per_turn", "scorer": "faithfulness"}
+    for _ in range(2):
+        assert len(run(scorer, samples=talks)) == 0
+    done = run(scorer, samples=talks)
+    assert done.complete
+    assert [len(batch.requests) for batch in server.batches] == [4, 4]
+    assert done.cost == pytest.approx(8 * A_QUESTION)
+
+
 def test_while_a_batch_is_under_way_the_same_call_submits_nothing_and_says_how_far_it_is(
     server: BatchServer, run: Call
 ) -> None:

@@ -25,7 +25,7 @@ blank = pytest.mark.parametrize("blank", BLANKS, ids=ascii)
 PLAIN = [
     kind()
     for name, kind in SCORERS.items()
-    if not SCORERS.paths[name].startswith("checks.") and name != "embedding_similarity"
+    if not SCORERS.paths[name].startswith(("checks.", "wrappers.")) and name != "embedding_similarity"
 ]
 
 

@@ -37,9 +37,9 @@ from tests.serving import resolved
 MADE_ALONE = {
     name: kind
     for name, kind in SCORERS.items()
-    if not SCORERS.paths[name].startswith("checks.") and name != "embedding_similarity"
+    if not SCORERS.paths[name].startswith(("checks.", "wrappers.")) and name != "embedding_similarity"
 }
-"""The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
+"""The scorers that need no parameters; those that do have tests of their own in tests/scorers."""
 
 FAMILIES = (
     "alignment", "claims", "context_ranking", "context_relevance", "graded", "plans", "retrieval", "safety",

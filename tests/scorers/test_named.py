@@ -72,7 +72,9 @@ def test_a_scorer_is_made_from_a_name_or_a_table(spec: Spec, scorer: Scorer):
 
 
 NAMED = [
-    name for name, path in SCORERS.paths.items() if not path.startswith("checks.") and name != "embedding_similarity"
+    name
+    for name, path in SCORERS.paths.items()
+    if not path.startswith(("checks.", "wrappers.")) and name != "embedding_similarity"
 ]
 """The scorers that need no parameters."""
 

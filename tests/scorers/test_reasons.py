@@ -25,6 +25,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "cost": {"limit": 1},
     "tokens": {"limit": 1},
     "json_schema": {"schema": {"type": "object"}},
+    "per_turn": {"scorer": "exact_match"},
+    "per_step": {"scorer": "contains(expected=France)"},
+    "repeated": {"scorer": {"name": "faithfulness", "judge": ScriptedJudge(lambda question: question.example())}},
     "embedding_similarity": {"embedder": lambda texts: [[1.0, 2.0], [2.0, 1.0]]},  # type: ignore[misc]
 }
 

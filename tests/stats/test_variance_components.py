@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.intervals import mean_interval
-from evalstone.stats.variance_components import VarianceComponents, variance_components
+from evalstone.stats.variance_components import VarianceComponents, trial_components, variance_components
 
 # Two judges score four samples twice: columns are judge A, A, B, B.
 TABLE = [[0.9, 0.8, 0.7, 0.6], [0.5, 0.5, 0.4, 0.5], [0.2, 0.4, 0.1, 0.1], [0.8, 0.9, 0.9, 0.7]]
@@ -160,3 +160,75 @@ def test_two_scores_of_a_judge_are_enough():
         "samples by judges",
         "noise",
     ]
+
+
+def test_trials_and_judgments_are_the_nested_analysis_of_variance():
+    # Answers' means: (0.9, 0.7), (0.5, 0.3), (0.2, 0.4). The two scores of an answer differ by 0.2, 0, 0, 0.2, 0, 0, so
+    # the judge has Σ squares = 2 · 0.02 with 6 degrees of freedom: 0.04 / 6. Between trials there is (0.02 + 0.02 +
+    # 0.02) / 3 = 0.02, and half of the judge's variance is in it: 0.02 - 0.02 / 6.
+    table = [[[1.0, 0.8], [0.7, 0.7]], [[0.5, 0.5], [0.4, 0.2]], [[0.2, 0.2], [0.4, 0.4]]]
+    found = trial_components(table)
+    means = [[0.9, 0.7], [0.5, 0.3], [0.2, 0.4]]
+    assert _means(found) == {
+        "samples": pytest.approx(_means(variance_components(means))["samples"]),
+        "trials": pytest.approx(0.02 - 0.02 / 6),
+        "noise": pytest.approx(0.04 / 6),
+    }
+    assert (found.samples, found.scores, found.caution) == (3, 12, "")
+    assert sum(share.mean for share in found.shares.values()) == pytest.approx(1)
+    error = (_means(found)["samples"] + (0.02 - 0.02 / 6) / 4 + 0.04 / 6 / 12) / 30
+    assert found.standard_error(30, repeats=3, trials=4).mean == pytest.approx(error**0.5)
+    with pytest.raises(ConfigError, match="trials must be 1 or more"):
+        found.standard_error(30, trials=0)
+
+
+def test_a_judge_that_varies_more_than_the_trials_leaves_them_0_with_a_caution():
+    found = trial_components([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]], scale=1)
+    assert (_means(found)["trials"], _means(found)["noise"]) == (0, 0.5)
+    assert found.caution.endswith("the variance of trials was estimated below 0")
+
+
+def test_components_of_trials_are_unbiased_where_judgments_and_trials_are_missing():
+    source, sums = random.Random(4), {"samples": 0.0, "trials": 0.0, "noise": 0.0}
+    for _ in range(3):
+        table: list[list[list[float]]] = []
+        for _ in range(300):
+            level = source.uniform(0.3, 0.7)  # variance 0.16 / 12
+            answers = [level + source.uniform(-0.15, 0.15) for _ in range(4)]  # variance 0.09 / 12
+            judged = [[answer + source.uniform(-0.1, 0.1) for _ in range(3)] for answer in answers]  # 0.04 / 12
+            table.append([[v for v in answer if source.random() > 0.4] for answer in judged])
+        for name, value in _means(trial_components(table)).items():
+            sums[name] += value / 3
+    assert sums == {
+        "samples": pytest.approx(0.16 / 12, rel=0.05),
+        "trials": pytest.approx(0.09 / 12, rel=0.08),
+        "noise": pytest.approx(0.04 / 12, rel=0.05),
+    }
+
+
+def test_components_of_trials_scale_with_the_square_of_the_scale_and_have_intervals_that_hold_them():
+    table = [[[0.9, 0.8], [0.7, 0.6]], [[0.5, 0.5], [0.4, 0.5]], [[0.2, 0.4], [0.1, 0.1]], [[0.8, 0.9], [0.9, 0.7]]]
+    one = trial_components(table)
+    ten = trial_components([[[10 * v for v in answer] for answer in trials] for trials in table], scale=10)
+    for name, interval in one.variances.items():
+        assert ten.variances[name].mean == pytest.approx(100 * interval.mean)
+        assert 0 <= (interval.low or 0) <= interval.mean <= (interval.high or 0)
+        assert {type(limit) for limit in (interval.low, interval.mean, interval.high)} == {float}
+    wide, narrow = (trial_components(table, confidence=level).variances["noise"] for level in (0.95, 0.5))
+    assert (wide.low or 0) <= (narrow.low or 0) <= (narrow.high or 0) <= (wide.high or 0)
+
+
+def test_the_variance_of_the_judge_needs_two_samples_with_an_answer_scored_twice():
+    with pytest.raises(DataError, match="needs two samples or more with an answer that is scored twice"):
+        trial_components([[[1.0, 0.5], [1.0]], [[0.5], [0.0]], [[0.0], [0.0]]])
+    with pytest.raises(DataError, match="values"):
+        trial_components([[[1.0, 1.5], [1.0]], [[0.5], [0.0]], [[0.0], [0.0]]], scale=1.25)
+
+
+def test_the_interval_of_a_balanced_judge_is_that_of_the_mean_of_the_samples_variances():
+    table = [[[1.0, 0.8], [0.7, 0.7]], [[0.5, 0.5], [0.4, 0.2]], [[0.2, 0.2], [0.4, 0.4]], [[0.9, 0.5], [0.6, 0.6]]]
+    of_samples = [0.01, 0.01, 0.0, 0.04]  # means of two answers' variances, such as (0.02 + 0) / 2
+    expected = mean_interval(of_samples, low=0, high=0.5)  # of two scores, one at each end
+    assert expected is not None
+    noise = trial_components(table).variances["noise"]
+    assert (noise.low, noise.mean, noise.high) == pytest.approx((expected.low, 0.015, expected.high))

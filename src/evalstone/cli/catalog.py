@@ -60,12 +60,13 @@ def scorers(
 
 
 def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
-    from evalstone.scorers.base import summary
+    from evalstone.scorers.base import applies_another, summary
 
     rows = table("scorer", "required fields", "direction", "judge calls", "what it measures", numbers=["judge calls"])
     for name, kind in known.items():
-        direction = "↓ lower is better" if kind.lower_is_better else "↑ higher is better"
-        rows.add_row(name, ", ".join(kind.required_fields), direction, str(len(kind.questions)), summary(kind))
+        direction, calls = "↓ lower is better" if kind.lower_is_better else "↑ higher is better", len(kind.questions)
+        own = ("of the scorer", "-") if applies_another(kind) else (direction, str(calls))
+        rows.add_row(name, ", ".join(kind.required_fields), *own, summary(kind))
     screen = console()
     screen.print(rows)
     screen.print("\nScores range from 0 to the scorer's scale (1 by default).", style="dim")
@@ -77,7 +78,7 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
 
     from rich.text import Text
 
-    from evalstone.scorers.base import described_parameters, documentation
+    from evalstone.scorers.base import applies_another, described_parameters, documentation
     from evalstone.scorers.definitions import Defined
 
     screen = console()
@@ -87,8 +88,11 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
     form = f"{called}({', '.join(f'{name}=…' for name in required)})@{kind.version}" if required else kind().signature
     direction = "lower" if kind.lower_is_better else "higher"
     screen.print(f"\nRequired fields  {', '.join(kind.required_fields) or 'those that its parameters name'}")
-    screen.print(f"Range            0 to scale (default 1), {direction} is better")
-    screen.print(f"Judge calls      {', '.join(question.kind for question in kind.questions) or 'none'}")
+    if applies_another(kind):
+        screen.print("Range            that of the scorer")
+    else:
+        screen.print(f"Range            0 to scale (default 1), {direction} is better")
+        screen.print(f"Judge calls      {', '.join(question.kind for question in kind.questions) or 'none'}")
     screen.print(f"Signature        {form}")
     if parameters:
         screen.print("\nParameters", style="bold")

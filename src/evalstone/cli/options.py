@@ -234,9 +234,14 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
 
     try:
         try:
-            return find_scorer(name if "(" in name else name.replace("-", "_"), scorers)
+            as_it_is = "(" in name or any(info.name == name for info in scorers)
+            return find_scorer(name if as_it_is else name.replace("-", "_"), scorers)
         except ConfigError:
             if "(" not in name or ":" in name.partition("(")[0]:  # would import a module
+                raise
+            from evalstone.scorers.registry import names_wrapper
+
+            if ":" in name and names_wrapper(name):  # may import one
                 raise
         from evalstone.scorers import parse_scorers
 
@@ -261,17 +266,22 @@ def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
     folder: where modules are looked up that aren't installed. Raises ConfigError for a module that can't be imported,
     and for a name that another tool gives a scorer, with ours.
     """
-    from evalstone.scorers.registry import imported
+    from evalstone.scorers.registry import as_table, imported, names_wrapper
 
-    specs: list[Any] = []
     files: dict[str, None] = {}
-    for scorer in scorers:
+
+    def found(scorer: Any) -> Any:
         if isinstance(scorer, str) and ":" in scorer.partition("(")[0]:
             scorer, file = imported(scorer, Path(folder))
             files[file] = None
         elif isinstance(scorer, str):
             _refuse_foreign(scorer)
-        specs.append(scorer)
+        if names_wrapper(scorer):
+            table = as_table(scorer)
+            return {**table, "scorer": found(table["scorer"])} if "scorer" in table else scorer
+        return scorer
+
+    specs = [found(scorer) for scorer in scorers]
     for file in files:
         to_stderr(f"Scorer code: {file}")
     return specs

@@ -1,7 +1,7 @@
 """Datasets: files, tables and lists, with the column names of many tools, read as samples."""
 
 from evalstone.datasets.columns import FIELD_NAMES
-from evalstone.datasets.loading import Dataset, load
+from evalstone.datasets.loading import Dataset, load, turns
 from evalstone.datasets.rows import sample_from
 from evalstone.datasets.writing import json_line, write_jsonl
 
@@ -11,5 +11,6 @@ __all__ = [
     "json_line",
     "load",
     "sample_from",
+    "turns",
     "write_jsonl",
 ]

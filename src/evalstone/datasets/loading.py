@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from evalstone._core.display import excerpt, named
+from evalstone.agents.turns import turns_of
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import JSON_LINES, find, standard_input
 from evalstone.datasets.rows import RowReader
@@ -94,6 +95,37 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
     if is_table(source):
         return _read(IN_MEMORY, "", RowReader(mapping, cells=True), lambda: table_rows(source))
     return _read(IN_MEMORY, "", RowReader(mapping), lambda: memory_rows(source))
+
+
+def turns(samples: Any) -> Dataset:
+    """The turns of conversations as samples of their own: "c1 turn 2", in the group of their conversation.
+
+    So that intervals allow for it, the turns of a conversation, and of its trials, are one group; a group of the
+    conversation's own is kept, and so is its weight. Turns are those of the sample, else of its messages: each message
+    of the user with what follows it.
+
+    Args:
+        samples: What `load` takes, such as the samples of a run: `turns(run.dataset)`.
+
+    Raises:
+        DataError: A sample has neither turns nor messages of a user.
+    """
+    whole = isinstance(samples, str | os.PathLike | Dataset | Mapping) or is_table(samples)
+    listed = list(cast("Iterable[object]", samples)) if isinstance(samples, Iterable) and not whole else []
+    # The trials of a sample share its id, which no dataset allows; the names of their turns differ.
+    has_trials = any(isinstance(one, Sample) and one.trial is not None for one in listed)
+    conversations = cast("list[Sample]", listed) if has_trials else load(listed or samples)
+    name = conversations.name if isinstance(conversations, Dataset) else IN_MEMORY
+    found: list[Sample] = []
+    for sample in conversations:
+        if not (own := turns_of(sample)):
+            raise DataError(f"{name}: sample {excerpt(sample.id)} has no turns, and no messages of a user")
+        group = sample.group or sample.id
+        found += (
+            replace(turn, id=f"{sample.key} turn {number}", trial=None, metadata={**turn.metadata, "group": group})
+            for number, turn in enumerate(own, start=1)
+        )
+    return Dataset(found, name)
 
 
 def _are_samples(source: Any) -> TypeGuard[Sequence[Sample]]:

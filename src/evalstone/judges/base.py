@@ -27,6 +27,9 @@ class Judge(ABC):
     cacheable: bool = True
     """Whether the answers are worth storing in the ledger."""
 
+    deterministic: bool = False
+    """Whether it gives the same answer each time, so that asking again says nothing."""
+
     members: tuple[Judge, ...] = ()
     """The judges that this one asks; empty for a judge that answers by itself."""
 
@@ -100,7 +103,8 @@ class AskJudge:
     """How a composite judge asks its members. Records each call, failed ones included, in `calls`.
 
     `calls` is in the order in which the calls ended. Members are asked from repetition number `repeat` on, so that a
-    composite judge that is itself repeated gets new answers without knowing its own number.
+    composite judge that is itself repeated gets new answers without knowing its own number; one that asks a member
+    several times adds what keeps its repetitions apart.
     """
 
     def __init__(

@@ -61,6 +61,7 @@ class Composite(Judge):
         object.__setattr__(self, "members", members)
         notes = dict.fromkeys(leaf.note for leaf in leaves(self) if leaf.note)
         object.__setattr__(self, "cacheable", any(leaf.cacheable for leaf in leaves(self)))
+        object.__setattr__(self, "deterministic", all(leaf.deterministic for leaf in leaves(self)))
         object.__setattr__(self, "note", "; ".join([self.description, *notes]))
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
@@ -316,7 +317,8 @@ class SelfConsistency(Composite):
     async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         votable = is_votable(question)
         n = self.n if votable else 1
-        answers, errors = await ask_all(ask, [(self.judge, repeat) for repeat in range(n)], question)
+        first = ask.repeat * (n - 1)  # `ask` adds its own: the second repetition of all n starts at n
+        answers, errors = await ask_all(ask, [(self.judge, first + repeat) for repeat in range(n)], question)
         if 2 * len(answers) <= n:
             reasons = "; ".join(dict.fromkeys(map(str, errors.values())))
             message = f"{len(answers)} of {n} repetitions were answered ({reasons})"
@@ -336,7 +338,7 @@ def _is_deterministic(judge: Judge) -> bool:
         return _is_deterministic(judge.judge)
     if isinstance(judge, ModelJudge):
         return judge.temperature == 0 and judge.seed is None
-    return all(map(_is_deterministic, judge.members)) if judge.members else not judge.cacheable
+    return all(map(_is_deterministic, judge.members)) if judge.members else judge.deterministic
 
 
 def _repeats(judge: Judge) -> bool:

@@ -39,7 +39,7 @@ class LoggingJudge(Judge):
     def __post_init__(self) -> None:
         require_judge("judge", self.judge)
         check_settings(self)
-        for name in ("cacheable", "members", "note"):
+        for name in ("cacheable", "deterministic", "members", "note"):
             object.__setattr__(self, name, getattr(self.judge, name))
 
     @property

@@ -98,6 +98,7 @@ class ReplayJudge(Judge):
     """
 
     cacheable = False
+    deterministic = True
     note = "recorded answers; nothing is asked"
 
     calls: Mapping[str, Mapping[str, Any]]

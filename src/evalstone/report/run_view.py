@@ -456,7 +456,9 @@ def _trials(run: Run) -> Iterator[Section]:
         Column("SD between samples"),
         Column("SD between trials"),
     )
-    rows = [row for result in results for row in _trial_rows(result)]
+    repeated = any("trials" in result.variance.variances for result in results if result.variance is not None)
+    columns += (Column("SD of the judge"),) * repeated
+    rows = [row[: len(columns)] for result in results for row in _trial_rows(result)]
     lead = [
         f"{result.title}: {result.always:,} of {count(result.always + result.never + len(result.flaky), 'sample')} "
         f"passed in every trial, {result.never:,} in none, {len(result.flaky):,} in some."
@@ -475,10 +477,14 @@ def _trials(run: Run) -> Iterator[Section]:
         for one in others
         if one.all.n < first.all.n
     ]
-    judged = run.judge != "none" and any(result.variance is not None for result in results)
+    variances = [(result.title, result.variance) for result in results if result.variance is not None]
+    judged = run.judge != "none" and not all("trials" in variance.variances for _, variance in variances)
+    both = " where the scorer is not repeated" * repeated
     notes = (
         "pass@k: at least one of k trials passes; pass^k: all of k do. A trial that failed counts as not passed."
-        + " The SD between trials includes the judge's own." * judged,
+        + f" The SD between trials includes the judge's own{both}." * judged
+        + " The SD of the judge is that of a single judgment." * repeated,
+        *(f"{title}: {variance.caution}" for title, variance in variances if repeated and variance.caution),
     )
     yield Section(
         "Trials", tuple(lead), (table("Trials of each scorer", columns, rows),), notes=(*flaky, *fewer, *notes)
@@ -489,10 +495,11 @@ def _trial_rows(result: Reliability) -> Iterator[Sequence[Cell | str]]:
     digits = digits_for(result.info.scale)
     better = "at most" if result.info.lower_is_better else "at least"
     for place, one in enumerate(result.passes):
-        spread: tuple[str, str] = ("", "")
+        spread: tuple[str, ...] = ("", "", "")
         if place == 0 and result.variance is not None:
             of = result.variance.variances
-            spread = number(of["samples"].mean ** 0.5, digits), number(of["noise"].mean ** 0.5, digits)
+            names = ("samples", "trials", "noise") if "trials" in of else ("samples", "noise")
+            spread = (*(number(of[name].mean ** 0.5, digits) for name in names), "")[:3]
         yield (
             result.title if place == 0 else "",
             f"{better} {number(result.threshold, digits)}" if place == 0 else "",

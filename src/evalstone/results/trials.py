@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evalstone.errors import ConfigError
 from evalstone.results.run import OfScorer, Run
@@ -54,7 +54,8 @@ class Reliability(OfScorer):
     """The samples that passed in some, those nearest to half of their trials first."""
     variance: VarianceComponents | None
     """Of the scores: `samples` is the variance between samples, `noise` that between the trials of a sample, which the
-    judge's own is part of. None for fewer than three samples with a score, or two with two."""
+    judge's own is part of. For a scorer that is `repeated`, `noise` is the judge's alone, of a single judgment, and
+    `trials` what remains between trials. None for fewer than three samples with a score, or two with two."""
 
 
 def reliability(
@@ -164,13 +165,31 @@ def sizes(trials: int) -> list[int]:
     return [*powers, trials]
 
 
-def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float) -> VarianceComponents | None:
-    from evalstone.stats.variance_components import variance_components  # noqa: PLC0415 - numpy
+def judgments_of(record: Record) -> list[float]:
+    """The values of the single judgments behind a score: those in the evidence of a `repeated` scorer, else its own.
 
+    Empty without a score.
+    """
+    if not isinstance(record.outcome, Score):
+        return []
+    evidence: Any = record.outcome.evidence
+    judgments = cast("dict[str, Any]", evidence).get("judgments") if isinstance(evidence, dict) else None
+    listed = cast("list[Any]", judgments) if isinstance(judgments, list) else []
+    values = [cast("dict[str, Any]", one).get("value") for one in listed if isinstance(one, dict)]
+    return [value for value in values if isinstance(value, int | float)] or [record.outcome.value]
+
+
+def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float) -> VarianceComponents | None:
+    from evalstone.stats.variance_components import trial_components, variance_components  # noqa: PLC0415 - numpy
+
+    rows = list(rows)
     table = [[record.value for record in row] for row in rows]
     scores = [sum(value is not None for value in row) for row in table]
     if sum(map(bool, scores)) < 3 or sum(number >= 2 for number in scores) < 2:
         return None
+    judgments = [[judgments_of(record) for record in row] for row in rows]
+    if sum(any(len(values) > 1 for values in row) for row in judgments) >= 2:
+        return trial_components(judgments, scale=info.scale, confidence=confidence)
     width = max(map(len, table))
     return variance_components(
         [[*row, *[None] * (width - len(row))] for row in table], scale=info.scale, confidence=confidence

@@ -159,14 +159,10 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
             work = list(zip(plan.scorers, lines, strict=True))
             if plan.target is not None:
                 work = [(scorer, line) for scorer, line in work if not _skips(scorer, sample, line) and scorer.may_ask]
-                if sample.output is None and sample.reference is None:
+                sample = _answered(sample)
+                if sample.output is None and all(turn.output is None for turn in sample.turns):
                     unknown += 1
                     continue
-                sample = replace(
-                    sample,
-                    output=sample.reference if sample.output is None else sample.output,
-                    metadata={**sample.metadata, "target": _CALL},
-                )
             for scorer, line in work:
                 await session.score(scorer, sample, line)
             await asyncio.sleep(0)
@@ -211,6 +207,14 @@ def _stored_answers(plan: Plan, store: Ledger) -> int:
     scope, user = target_scope(target.identity, run), "" if plan.user is None else plan.user.identity
     keys = (answer_key(sample, target.inputs, scope, user) for sample in plan.cases())
     return sum(len(store.answers_to(some)) for some in chunks(keys, KEYS_PER_READ))
+
+
+def _answered(sample: Sample) -> Sample:
+    """A sample as if its target had answered: with its own output, else its reference, else that of the last turn."""
+    turns = tuple(map(_answered, sample.turns))
+    texts = (sample.output, sample.reference, *(turn.output for turn in turns[-1:]))
+    output = next((text for text in texts if text is not None), None)
+    return replace(sample, output=output, turns=turns, metadata={**sample.metadata, "target": _CALL})
 
 
 def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:

@@ -133,6 +133,7 @@ class Plan:
             raise ConfigError(f"the scorer {twice[0]} is named twice")
         for judge in self.priced_judges if asking else ():
             judge.check()
+        self.check_repeats()
         if self.target is not None:
             self.target.check(self.trials)
             for sample in self.dataset:
@@ -164,6 +165,14 @@ class Plan:
                 f"the target {target.name} can't follow a conversation: it is given neither messages nor thread; "
                 "add one of them to what it takes"
             )
+
+    def check_repeats(self) -> None:
+        """Raise ConfigError for a scorer that asks several times where its judge gives the same answer each time."""
+        for scorer in self.scorers:
+            asked = (*scorer.judges, *[self.judge] * scorer.asks_shared_judge)
+            if scorer.repeats and asked and all(judge.deterministic for judge in asked):
+                names = joined([judge.identity for judge in asked])
+                raise ConfigError(f"{scorer.name}: {names} gives the same answer each time; name a judge that can vary")
 
     def _absent(self, scorer: Scorer) -> str:
         """What no sample has and the scorer needs; empty when some sample has everything."""

@@ -122,6 +122,8 @@ def _batches(
         raise ConfigError("batch reads its answers from the ledger; it cannot be combined with no_cache")
     if own := next((scorer for scorer in plan.scorers if scorer.judges), None):
         raise ConfigError(f"batch asks the run's judge; {own.name} has a judge of its own")
+    if again := next((scorer for scorer in plan.scorers if scorer.repeats), None):
+        raise ConfigError(f"batch asks each question once; {again.name} asks it several times, so run it without batch")
     return BatchRunner(plan.judge, batch if isinstance(batch, BatchOptions) else BatchOptions(), budget)
 
 

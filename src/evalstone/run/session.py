@@ -319,32 +319,36 @@ class Recording:
         """How much one question to the judge may hold."""
         return self._session.limits_of(self.judge)
 
-    def __call__(self, question: Question[A], judge: Judge | None = None) -> CoroutineType[Any, Any, A]:
-        value = self._value(question, judge)
+    def __call__(
+        self, question: Question[A], judge: Judge | None = None, repeat: int = 0
+    ) -> CoroutineType[Any, Any, A]:
+        value = self._value(question, judge, repeat)
         self._begun.append((question.kind, value))
         return value
 
-    async def _value(self, question: Question[A], judge: Judge | None, part_for: ContextLimits | None = None) -> A:
+    async def _value(
+        self, question: Question[A], judge: Judge | None, repeat: int, part_for: ContextLimits | None = None
+    ) -> A:
         """The answer, from parts of the question where it is too long. part_for: the limits that it is a part for."""
         judge = self.judge if judge is None else judge
         limits = self._session.limits_of(judge)
         if limits == part_for or question.fits(limits):
             try:
-                return (await self.ask(question, judge)).value
+                return (await self.ask(question, judge, repeat)).value
             except JudgeError as error:
                 limits, before = self._session.limits_of(judge), limits
                 too_long = isinstance(error, PromptTooLong) or judge.members
                 if not too_long or limits == before or question.fits(limits):
                     raise
                 try:
-                    return await self._in_parts(question, judge, limits)
+                    return await self._in_parts(question, judge, repeat, limits)
                 except QuestionTooLong:
                     raise error from None
-        return await self._in_parts(question, judge, limits)
+        return await self._in_parts(question, judge, repeat, limits)
 
-    async def _in_parts(self, question: Question[A], judge: Judge, limits: ContextLimits) -> A:
+    async def _in_parts(self, question: Question[A], judge: Judge, repeat: int, limits: ContextLimits) -> A:
         async def ask(question: Question[B]) -> B:
-            return await self._value(question, judge, limits)
+            return await self._value(question, judge, repeat, limits)
 
         return await question.in_parts(ask, limits)
 

@@ -75,3 +75,6 @@ from evalstone.scorers.text.translation import Chrf as Chrf
 from evalstone.scorers.text.translation import Ter as Ter
 from evalstone.scorers.text.word_coverage import Completeness as Completeness
 from evalstone.scorers.text.word_coverage import KeywordCoverage as KeywordCoverage
+from evalstone.scorers.wrappers import PerStep as PerStep
+from evalstone.scorers.wrappers import PerTurn as PerTurn
+from evalstone.scorers.wrappers import Repeated as Repeated

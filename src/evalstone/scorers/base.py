@@ -89,7 +89,7 @@ class Scorer(ABC):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse an unknown parameter as the command line does; Python's own error names no other."""
-        if unknown_names := kwargs.keys() - cls.__dataclass_fields__.keys():
+        if unknown_names := kwargs.keys() - {name for name, one in cls.__dataclass_fields__.items() if one.init}:
             accepted = inspect.signature(cls.__init__).parameters
             if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in accepted.values()):
                 require_known(cls.__name__, "parameter", sorted(unknown_names - accepted.keys()), cls)
@@ -168,6 +168,11 @@ class Scorer(ABC):
     def may_ask(self) -> bool:
         """Whether scoring may ask a judge. Code that is not part of evalstone may."""
         return bool(self.questions or self.judges or self.explain) or is_own_code(type(self))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it asks a question several times, each time for another answer."""
+        return False
 
     @functools.cached_property
     def signature(self) -> str:
@@ -302,6 +307,11 @@ class Scorer(ABC):
 def summary(kind: type[Scorer]) -> str:
     """The first line of a scorer's docstring."""
     return (inspect.getdoc(kind) or "").partition("\n")[0]
+
+
+def applies_another(kind: type[Scorer]) -> bool:
+    """Whether a scorer applies another one, whose direction and judge calls are its own."""
+    return any(field.name == "scorer" for field in fields(kind))
 
 
 def documentation(kind: type[Scorer]) -> str:
@@ -463,6 +473,8 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
                 from evalstone.scorers.other_systems import hint  # noqa: PLC0415 - a table that only errors need
 
                 counterpart = hint(name, kind.__name__, getattr(kind, "name", ""), known)
+            if name in (inner := [field.name for field in fields(kind) if not field.init]):
+                counterpart = f"{joined(inner)} are set on the scorer that it is applied to: scorer=…({name}=…)"
             told = f"unknown {what} {name!r}; {counterpart}" if counterpart else unknown(what, name, known)
             raise ConfigError(f"{label}: {told}")
 

@@ -86,6 +86,8 @@ SCORERS = Registry(
         "not_contains": "checks.texts.NotContains",
         "numeric_match": "checks.numeric.NumericMatch",
         "pairwise": "pairwise.Pairwise",
+        "per_step": "wrappers.PerStep",
+        "per_turn": "wrappers.PerTurn",
         "plan_adherence": "agents.plans.PlanAdherence",
         "plan_quality": "agents.plans.PlanQuality",
         "precision_at_k": "retrieval.PrecisionAtK",
@@ -94,6 +96,7 @@ SCORERS = Registry(
         "recall_at_k": "retrieval.RecallAtK",
         "regex": "checks.texts.Regex",
         "relevancy_check": "rag.graded.RelevancyCheck",
+        "repeated": "wrappers.Repeated",
         "rouge_l": "text.similarity.RougeL",
         "rubric": "custom.rubric.Rubric",
         "similarity": "checks.texts.Similarity",
@@ -162,6 +165,22 @@ def parse_scorer(spec: object) -> Scorer:
     if not isinstance(name, str):
         raise ConfigError(f'a scorer\'s table needs a name, such as name = "faithfulness"; it has {sorted(table)}')
     return _build(name, table)
+
+
+def names_wrapper(spec: object) -> bool:
+    """Whether a name, maybe with parameters, or a table is that of a scorer that applies another one."""
+    name = spec.partition("(")[0] if isinstance(spec, str) else None
+    if isinstance(spec, Mapping):
+        name = cast("Mapping[str, Any]", spec).get("name")
+    return isinstance(name, str) and SCORERS.paths.get(name.strip().replace("-", "_"), "").startswith("wrappers.")
+
+
+def as_table(spec: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A name, maybe with parameters, or a table as a table. Raises ConfigError for a form that can't be read."""
+    if not isinstance(spec, str):
+        return dict(spec)
+    name, parameters = _parsed(spec)
+    return {"name": name, **parameters}
 
 
 def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
@@ -302,12 +321,19 @@ def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
             raise ConfigError(f"{message}, with the names of parameters")
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ConfigError(message)
-        parameters = {k.arg: ast.literal_eval(_BareWords().visit(k.value)) for k in call.keywords if k.arg is not None}
+        parameters = {k.arg: _value(k.arg, k.value) for k in call.keywords if k.arg is not None}
     except (SyntaxError, ValueError, TypeError):
         raise ConfigError(message) from None
     if len(parameters) < len(call.keywords):
         raise ConfigError(f"{message}, with each parameter named once")
     return name, parameters
+
+
+def _value(parameter: str, node: ast.expr) -> Any:
+    """The value of a parameter. Another scorer may have parameters too: `per_turn(scorer=rouge_l(beta=2))`."""
+    if parameter == "scorer" and isinstance(node, ast.Call):
+        return ast.unparse(node)
+    return ast.literal_eval(_BareWords().visit(node))
 
 
 class _BareWords(ast.NodeTransformer):

@@ -6,7 +6,8 @@ The components are the variances of these random effects, by Henderson's first m
 with their expectations and allows missing scores; for balanced tables these are the estimates of the analysis of
 variance.
 The noise is what differs when the same judge scores the same sample again. Without repeats, the noise includes what
-sample and judge have together.
+sample and judge have together. Where a system answers each sample in several trials, and the judge scores each answer
+several times, score = mean + sample + trial + noise.
 
 The limits are those of `bounded_mean`, of each sample's pseudo-value: n · estimate - (n - 1) · estimate without the
 sample. They hold for samples like these and for these judges; two or three judges say little about others.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -29,7 +30,7 @@ from evalstone.stats._arrays import codes, column
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.stats.ratios import FIELLER, ratio_limits
 
-Component: TypeAlias = Literal["samples", "judges", "samples by judges", "noise"]
+Component: TypeAlias = Literal["samples", "judges", "samples by judges", "trials", "noise"]
 Floats: TypeAlias = NDArray[np.float64]
 
 
@@ -69,22 +70,23 @@ class VarianceComponents:
             shares[name] = Interval(share, *limits, one.n, self._confidence, None, FIELLER)
         return shares
 
-    def standard_error(self, samples: int, repeats: int = 1, judges: int = 1) -> Interval:
-        """The standard error of the mean of so many samples, each scored so often by each of so many judges.
+    def standard_error(self, samples: int, repeats: int = 1, judges: int = 1, trials: int = 1) -> Interval:
+        """The standard error of the mean of so many samples, each answered in so many trials, and each answer scored so
+        often by each of so many judges.
 
-            √((samples² + samples by judges² / j + noise² / (j · r)) / n)
+            √((samples² + samples by judges² / j + trials² / t + noise² / (t · j · r)) / n)
 
-        It says whether more samples or more repeats make a mean more precise. What judges have in common over all
+        It says whether more samples, trials or repeats make a mean more precise. What judges have in common over all
         samples is not in it: it shifts the mean.
 
         Raises:
             ConfigError: A number is below 1.
         """
-        for name, number in (("samples", samples), ("repeats", repeats), ("judges", judges)):
+        for name, number in (("samples", samples), ("repeats", repeats), ("judges", judges), ("trials", trials)):
             if number < 1:
                 raise ConfigError(f"{name} must be 1 or more, not {number}")
         parts: dict[Component, float] = {"samples": 1.0, "samples by judges": 1 / judges}
-        parts["noise"] = 1 / (judges * repeats)
+        parts |= {"trials": 1 / trials, "noise": 1 / (trials * judges * repeats)}
         used: dict[Component, float] = {name: weight for name, weight in parts.items() if name in self.variances}
         variance = math.fsum(weight * self.variances[name].mean for name, weight in used.items())
         pseudo = [
@@ -146,6 +148,78 @@ def variance_components(
         _most=most,
         _confidence=confidence,
     )
+
+
+def trial_components(
+    values: Sequence[Sequence[Sequence[float]]], *, scale: float = 1.0, confidence: float = 0.95
+) -> VarianceComponents:
+    """The variance components of trials whose answers are scored several times.
+
+        noise   = Σ (score - mean of its answer)² / Σ (scores of the answer - 1)
+        trials  = variance of the answers' means within samples - noise · mean of 1 / scores of the answer
+        samples = as `variance_components` of the answers' means
+
+    `trials` is what remains of the variance between trials when that of the judge is taken out: where the judge varies
+    more than the trials, it is estimated below 0, which is reported as 0 with a caution.
+
+    Args:
+        values: By sample and trial, the scores of one answer, in [0, scale]. Trials without a score are left out.
+        scale: The upper end of the range of scores.
+        confidence: Of the intervals, in (0, 1).
+
+    Raises:
+        DataError: As for `variance_components` of the answers' means, or fewer than two samples have an answer with two
+            scores.
+        ConfigError: confidence is outside (0, 1).
+    """
+    samples = [[answer for answer in trials if answer] for trials in values]
+    samples = [trials for trials in samples if trials]
+    width = max(map(len, samples), default=0)
+    means = [[math.fsum(answer) / len(answer) for answer in trials] for trials in samples]
+    of_means = variance_components(
+        [[*row, *[None] * (width - len(row))] for row in means], scale=scale, confidence=confidence
+    )
+    column("values", [value for trials in samples for answer in trials for value in answer], 0.0, scale)
+    more = np.array([sum(len(answer) - 1 for answer in trials) for trials in samples], dtype=np.float64)
+    squares = np.array([sum(map(_square_sum, trials)) for trials in samples])
+    n, total, freedom = len(samples), float(squares.sum()), float(more.sum())
+    if int((more > 0).sum()) < 2:
+        raise DataError("the variance of the judge needs two samples or more with an answer that is scored twice")
+    noise = total / freedom
+    pseudo = n * noise - (n - 1) * (total - squares) / (freedom - more)
+    pseudo += noise - pseudo.mean()
+    # The variance of an answer's mean has this share of the noise in it.
+    inverse = math.fsum((1 - 1 / len(trials)) * math.fsum(1 / len(answer) for answer in trials) for trials in samples)
+    share = inverse / sum(len(trials) - 1 for trials in samples)
+    by_sample, farthest = of_means._pseudo, of_means._most  # pyright: ignore[reportPrivateUsage]
+    rows: dict[Component, tuple[float, ...]] = {
+        "samples": by_sample["samples"],
+        "trials": tuple((np.array(by_sample["noise"]) - share * pseudo).tolist()),
+        "noise": tuple(pseudo.tolist()),
+    }
+    fewest = min(len(answer) for trials in samples for answer in trials if len(answer) > 1)
+    most: dict[Component, float] = {"samples": farthest["samples"], "trials": farthest["noise"]}
+    most["noise"] = scale**2 * fewest / (4 * (fewest - 1))
+    remaining = of_means.variances["noise"].mean - share * noise
+    found: dict[Component, float] = {"trials": max(0.0, remaining), "noise": noise}
+    below = "the variance of trials was estimated below 0" if remaining < -1e-12 * scale**2 else ""
+    return replace(
+        of_means,
+        variances={
+            "samples": of_means.variances["samples"],
+            **{name: _limits(found[name], rows[name], most[name], confidence) for name in found},
+        },
+        scores=sum(len(answer) for trials in samples for answer in trials),
+        caution="; ".join(filter(None, (of_means.caution, below))),
+        _pseudo=rows,
+        _most=most,
+    )
+
+
+def _square_sum(answer: Sequence[float]) -> float:
+    """The sum of the squares of differences to the mean."""
+    mean = math.fsum(answer) / len(answer)
+    return math.fsum((value - mean) ** 2 for value in answer)
 
 
 def _limits(estimate: float, pseudo: Sequence[float], most: float, confidence: float) -> Interval:

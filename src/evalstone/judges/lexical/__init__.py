@@ -29,6 +29,7 @@ class LexicalJudge(Judge):
     """
 
     cacheable = False
+    deterministic = True
     note = (
         "the lexical judge compares words and numbers, not meaning: it cannot see swapped relations, paraphrase in "
         "other words, or small edits that keep the words"

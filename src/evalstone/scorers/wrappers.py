@@ -1,0 +1,365 @@
+"""Scorers that apply another scorer: to each turn, to each step, or several times."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
+
+from evalstone._core.display import count, joined
+from evalstone._core.prompts import Prompt
+from evalstone.agents.turns import step_samples, turns_of
+from evalstone.errors import ConfigError, EvalstoneError, JudgeDeclined, JudgeError, OutcomeError
+from evalstone.questions.base import Ask, Question, context_limits_of
+from evalstone.questions.limits import ContextLimits
+from evalstone.scorers.base import Scorer, listed, require_text, require_whole
+from evalstone.types import Sample, Score, Skipped
+
+if TYPE_CHECKING:
+    from evalstone.judges.base import Judge
+
+A = TypeVar("A")
+MOST_TIMES = 1000
+SHOWN = 10
+_PLAIN = re.compile(r"[\w.:/-]+(?: [\w.:/-]+)*")
+
+Part: TypeAlias = "tuple[Mapping[str, Any], Sample | None]"
+"""What tells a part in the evidence, such as {"turn": 2}, and the part; None for one that can't be scored."""
+
+
+@dataclass(frozen=True)
+class Wrapper(Scorer, ABC):
+    """A scorer that applies another one to parts of a sample, or several times, and takes the mean.
+
+    Scale, direction, judges and interpretation are those of the other scorer, and so is what the signature says beside
+    the name. A part without a score is left out; one that fails fails the sample, and what is not yet asked then stays
+    unasked.
+
+    Attributes:
+        scorer: The scorer to apply: a name, a table, a Scorer or a function. Its own parameters are set there.
+    """
+
+    part: ClassVar[str]
+    """What one part is called."""
+
+    scorer: Any
+    _: KW_ONLY
+    scale: float = field(default=1.0, init=False)
+    explain: bool = field(default=False, init=False)
+    judge: Any = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        from evalstone.scorers.registry import parse_scorer  # noqa: PLC0415 - the registry imports this module
+
+        try:
+            inner = parse_scorer(self.scorer)
+        except ConfigError as error:
+            raise ConfigError(f"{self.name}: {error}") from None
+        if any(isinstance(one, type(self)) for one in applied(inner)):
+            raise ConfigError(f"{self.name} can't be applied to {inner.name}, which has it in it already")
+        if "turns" in inner.required_fields and self.part != "judgment":
+            raise ConfigError(
+                f"{self.name} can't be applied to {inner.name}, which needs turns: a {self.part} has none"
+            )
+        object.__setattr__(self, "scorer", inner)
+        self.check()
+        for name in ("scale", "judge", "lower_is_better", "interpretation", "advice", "questions"):
+            object.__setattr__(self, name, getattr(inner, name))
+        object.__setattr__(self, "required_fields", (*self.required_fields, *inner.required_fields))
+        object.__setattr__(self, "name", f"{inner.name} {self.suffix}")
+        super().__post_init__()
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise ConfigError for a wrong parameter."""
+
+    @property
+    @abstractmethod
+    def suffix(self) -> str:
+        """What follows the name of the other scorer. It has every parameter, for the signature has no others."""
+
+    @abstractmethod
+    def parts(self, sample: Sample) -> Sequence[Part]:
+        """Return all parts of a sample."""
+
+    def chosen(self, parts: Sequence[Part]) -> Sequence[Part]:
+        """Return the parts to score."""
+        return parts
+
+    def missing(self, parts: Sequence[Part]) -> str:
+        """Say why none of these parts is chosen."""
+        return f"{self.name} needs {joined(type(self).required_fields)}"
+
+    @property
+    def signature(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The signature of the other scorer under this name: `faithfulness per turn(5c1d77b2, 9a0e41c3)@4`."""
+        return self.name + self.scorer.signature.removeprefix(self.scorer.name)
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        return self.scorer.judges
+
+    @property
+    def asks_shared_judge(self) -> bool:
+        return self.scorer.asks_shared_judge
+
+    @property
+    def may_ask(self) -> bool:
+        return self.scorer.may_ask
+
+    @property
+    def repeats(self) -> bool:
+        return self.scorer.repeats
+
+    @property
+    def extracts(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.scorer.extracts
+
+    def prompts(self) -> tuple[Prompt, ...]:
+        return self.scorer.prompts()
+
+    def description(self) -> str:
+        return f"{self.suffix}: {self.scorer.description()}"
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        return {"sample": sample}
+
+    def absent(self, values: Mapping[str, Any]) -> list[str]:
+        """What the sample lacks: parts, or a field that the other scorer needs and no part has."""
+        if not (parts := self.parts(values["sample"])):
+            return list(type(self).required_fields)
+        lacking = [self.scorer.absent(self.scorer.values(one)) for _, one in self.chosen(parts) if one is not None]
+        if not all(lacking):
+            return []
+        names = list(dict.fromkeys(name for each in lacking for name in each))
+        return [name for name in names if all(name in each for each in lacking)] or names
+
+    async def run(self, ask: Ask, sample: Sample) -> Score | Skipped:
+        return await self.score(ask, sample=sample)
+
+    async def score(self, ask: Ask, *, sample: Sample, **fields: Any) -> Score | Skipped:
+        """Return the mean over the parts that have a score."""
+        every = self.parts(sample)
+        if not (parts := self.chosen(every)):
+            return Skipped(self.missing(every))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._outcome(ask, place, *part)) for place, part in enumerate(parts)]
+        outcomes = [task.result() for task in tasks]
+        scores = [outcome for outcome in outcomes if isinstance(outcome, Score)]
+        if not scores:
+            return Skipped(self._without_score([where for where, _ in parts], cast("Sequence[Skipped]", outcomes)))
+        total = math.fsum(one.value * (self.scale / one.scale) for one in scores)
+        value = min(total / len(scores), self.scale)  # rounding may lift a mean of perfect scores
+        evidence = [_as_data(where, outcome) for (where, _), outcome in zip(parts, outcomes, strict=True)]
+        reason = self._reason([label(where) for where, _ in parts], outcomes)
+        return Score(value, self.scale, reason, {f"{self.part}s": evidence})
+
+    async def _outcome(self, ask: Ask, place: int, where: Mapping[str, Any], part: Sample | None) -> Score | Skipped:
+        """The outcome of one part. Errors of the judge and of the outcome are raised with its name."""
+        if part is None:
+            return Skipped("it did not succeed")
+        try:
+            return await self.scorer.run(self.ask_for(ask, place), part)
+        except JudgeDeclined as error:
+            return Skipped(str(error))
+        except JudgeError as error:
+            raise JudgeError(f"{label(where)}: {error}", reply=error.reply) from None
+        except OutcomeError as error:
+            raise OutcomeError(f"{label(where)}: {error}") from None
+        except EvalstoneError:
+            raise
+        except Exception as error:
+            error.add_note(f"in {label(where)}")  # what is raised is the user's own
+            raise
+
+    def ask_for(self, ask: Ask, place: int) -> Ask:
+        """How the part at this place, from 0, asks."""
+        return ask
+
+    def _without_score(self, wheres: Sequence[Mapping[str, Any]], outcomes: Sequence[Skipped]) -> str:
+        reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes))
+        return f"{label(wheres[0])}: {reasons}" if len(wheres) == 1 else f"no {self.part} has a score: {reasons}"
+
+    def _reason(self, labels: Sequence[str], outcomes: Sequence[Score | Skipped]) -> str:
+        """The values of the parts, and why the worst one is as it is."""
+        scored = [(name, one) for name, one in zip(labels, outcomes, strict=True) if isinstance(one, Score)]
+        name, worst = (max if self.lower_is_better else min)(scored, key=lambda pair: pair[1].fraction)
+        told = f"{name[0].upper()}{name[1:]}: {worst.reason}" if worst.reason else ""
+        if len(labels) == 1:
+            return told
+        values = [f"{name}: {one.value:.4g}" for name, one in scored[:SHOWN]]
+        values += [f"and {len(scored) - SHOWN} more"] * (len(scored) > SHOWN)
+        mean = f"Mean of {len(scored)} of {count(len(labels), self.part)} ({', '.join(values)})."
+        return f"{mean} {told}".strip()
+
+
+@dataclass(frozen=True)
+class PerTurn(Wrapper):
+    """The mean of a scorer over the turns of a conversation.
+
+        per turn = mean of the score over the turns that have one          range, direction: those of the scorer
+
+    The turns are the sample's, else each message of the user with what follows it up to the next. A turn is a sample:
+    its input, its output, its messages alone, and its own context, reference and state; the last turn of recorded
+    messages has those of the sample. Undefined when there are no turns, or none has a score, or there is no turn of
+    this number. As many judge calls as the scorer makes for each turn. Source: our own.
+
+    Attributes:
+        turn: The number of the one turn to score: 1 for the first, -1 for the last. None for all.
+    """
+
+    name = "per_turn"
+    part = "turn"
+    required_fields = ("turns",)
+
+    turn: int | None = None
+
+    def check(self) -> None:
+        if self.turn is not None and (type(self.turn) is not int or self.turn == 0):
+            expected = "a whole number: 1 for the first turn, -1 for the last"
+            raise ConfigError(f"{self.name}: turn must be {expected}, not {self.turn!r}")
+
+    @property
+    def suffix(self) -> str:
+        if self.turn is None:
+            return "per turn"
+        last = "in the last turn" if self.turn == -1 else f"in turn {-self.turn} from the end"
+        return f"in turn {self.turn}" if self.turn > 0 else last
+
+    def parts(self, sample: Sample) -> Sequence[Part]:
+        return [({"turn": number}, turn) for number, turn in enumerate(turns_of(sample), start=1)]
+
+    def chosen(self, parts: Sequence[Part]) -> Sequence[Part]:
+        if self.turn is None:
+            return parts
+        place = self.turn - 1 if self.turn > 0 else len(parts) + self.turn
+        return parts[place : place + 1] if place >= 0 else ()
+
+    def missing(self, parts: Sequence[Part]) -> str:
+        told = f"the conversation has {count(len(parts), 'turn')}, so no turn {self.turn}"
+        return told if parts else super().missing(parts)
+
+
+@dataclass(frozen=True)
+class PerStep(Wrapper):
+    """The mean of a scorer over the steps of a trajectory.
+
+        per step = mean of the score over the steps that have one          range, direction: those of the scorer
+
+    The steps are those of the sample's trajectory and the steps inside them, else the tool calls in its messages. A
+    step is a sample: its input is its arguments, else the output of the step before; its output is its result, as text
+    or JSON; its state is its data; context, instructions and metadata are the sample's. Steps that failed, or did not
+    end, are not scored. Undefined when there are no steps, none has a score, or none has this name. As many judge calls
+    as the scorer makes for each step. Source: our own.
+
+    Attributes:
+        step: The name of the steps to score. None for all.
+    """
+
+    name = "per_step"
+    part = "step"
+    required_fields = ("trajectory",)
+
+    step: str | None = None
+
+    def check(self) -> None:
+        if self.step is not None:
+            require_text(self, "step", blank=False)
+
+    @property
+    def suffix(self) -> str:
+        if self.step is None:
+            return "per step"
+        return f"in step {self.step if _PLAIN.fullmatch(self.step) else repr(self.step)}"
+
+    def parts(self, sample: Sample) -> Sequence[Part]:
+        steps = enumerate(step_samples(sample), start=1)
+        return [({"step": number, "name": step.name}, one) for number, (step, one) in steps]
+
+    def chosen(self, parts: Sequence[Part]) -> Sequence[Part]:
+        return [part for part in parts if self.step in (None, part[0]["name"])]
+
+    def missing(self, parts: Sequence[Part]) -> str:
+        names = list(dict.fromkeys(where["name"] for where, _ in parts))
+        told = f"there is no step {self.step!r}; the steps are {listed(names, SHOWN)}"
+        return told if parts else super().missing(parts)
+
+
+@dataclass(frozen=True)
+class Repeated(Wrapper):
+    """The mean of a scorer whose questions are asked several times.
+
+        repeated = mean of the score over the repetitions that have one          range, direction: those of the scorer
+
+    Each repetition is a set of judge calls of its own, numbered from 0 in the ledger; number 0 is the ordinary answer.
+    The evidence has every judgment, so that the variance of the judge can be estimated. Undefined when no repetition
+    has a score. `times` as many judge calls as the scorer makes. Source: our own.
+
+    Attributes:
+        times: How often, from 2 to 1,000. The judge must be one that can vary: a model at a temperature above 0, or
+            with a seed, of which every repetition takes another.
+    """
+
+    name = "repeated"
+    part = "judgment"
+
+    times: int = 3
+
+    def check(self) -> None:
+        require_whole(self, "times", 2, MOST_TIMES)
+        if not self.scorer.may_ask:
+            raise ConfigError(f"{self.name}: {self.scorer.name} asks no judge, so its score can't vary")
+
+    @property
+    def suffix(self) -> str:
+        return f"repeated {self.times} times"
+
+    @property
+    def repeats(self) -> bool:
+        return True
+
+    def parts(self, sample: Sample) -> Sequence[Part]:
+        return [({"judgment": number}, sample) for number in range(1, self.times + 1)]
+
+    def absent(self, values: Mapping[str, Any]) -> list[str]:
+        return self.scorer.absent(self.scorer.values(values["sample"]))
+
+    def ask_for(self, ask: Ask, place: int) -> Ask:
+        return _Repetition(ask, place)
+
+
+class _Repetition:
+    """An `ask` that wants this repetition of every answer."""
+
+    def __init__(self, ask: Ask, number: int) -> None:
+        self._ask, self._number = cast(Any, ask), number
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        return context_limits_of(self._ask)
+
+    def __call__(self, question: Question[A], judge: Judge | None = None) -> CoroutineType[Any, Any, A]:
+        return self._ask(question, judge, self._number)  # no coroutine of its own: one that isn't awaited is noticed
+
+
+def applied(scorer: Scorer) -> Iterator[Scorer]:
+    """A scorer, and those that it applies."""
+    yield scorer
+    if isinstance(scorer, Wrapper):
+        yield from applied(scorer.scorer)
+
+
+def label(where: Mapping[str, Any]) -> str:
+    """What a part is called: "turn 2", "step 3, search"."""
+    return ", ".join(f"{name} {value}" if isinstance(value, int) else str(value) for name, value in where.items())
+
+
+def _as_data(where: Mapping[str, Any], outcome: Score | Skipped) -> Mapping[str, Any]:
+    value = outcome.value if isinstance(outcome, Score) else None
+    evidence = {"evidence": outcome.evidence} if isinstance(outcome, Score) else {}
+    return {**where, "value": value, "reason": outcome.reason, **evidence}
