@@ -183,7 +183,7 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
             'data = "hard.jsonl"',
             "e.toml: it has data and [experiment] data; keep one of them",
         ),
-        ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'html = "x.html"', "--html can't be used with an experiment"),
+        ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'html = "x.html"', "html can't be used with an experiment"),
         ('data = "easy.jsonl"\ntargets = ["APP:agent", "APP:none"]', "", "has no none"),
         ('targets = ["APP:agent"]', "", "the key data is missing"),
         (
@@ -206,6 +206,7 @@ def test_a_wrong_table_is_refused_before_anything_is_called(
     done = evalstone("run", "e.toml", "-q")
     assert done.returncode == 2
     assert problem in done.stderr
+    assert "--" not in done.stderr
     assert calls(tmp_path) == []
 
 

@@ -66,8 +66,9 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
     """
     for name in REFUSED:
         if getattr(config, name):
-            option = f"--{name.replace('_', '-')}"
-            raise ConfigError(f"{option} can't be used with an experiment; use evalstone gate or report on its cells")
+            raise ConfigError(
+                f"{config.named(name)} can't be used with an experiment; use evalstone gate or report on its cells"
+            )
     cells = [
         Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0])
         for name, one in _configs(config, folder)

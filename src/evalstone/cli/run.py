@@ -322,15 +322,20 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool =
         dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
     plan = plan_for(dataset, config.scorers, judge=config.judge, target=config.target, trials=config.trials)
     if config.batch and plan.target is not None:
-        raise ConfigError("--batch can't be used with a target; save its answers with --out, then score samples.jsonl")
+        raise ConfigError(
+            f"{config.named('batch')} can't be used with a target; save its answers with "
+            f"{config.named('out', 'batch')}, then score samples.jsonl"
+        )
     if config.wait and not config.batch:
-        raise ConfigError("--wait requires --batch")
+        raise ConfigError(f"{config.named('wait')} requires {config.named('batch', 'wait')}")
     if config.batch and config.no_cache:
-        raise ConfigError("--batch and --no-cache exclude each other: batch answers are read from the ledger")
+        both = f"{config.named('batch')} and {config.named('no_cache')}"
+        raise ConfigError(f"{both} exclude each other: batch answers are read from the ledger")
     if config.missing is not None and not config.gate:
-        raise ConfigError("--missing requires --gate")
+        raise ConfigError(f"{config.named('missing')} requires {config.named('gate', 'missing')}")
     if config.gate and (config.batch or not (config.fail_under or config.fail_over)):
-        raise ConfigError("--gate requires --fail-under or --fail-over, and can't be used with --batch")
+        under, over, batch = (config.named(each, "gate") for each in ("fail_under", "fail_over", "batch"))
+        raise ConfigError(f"{config.named('gate')} requires {under} or {over}, and can't be used with {batch}")
     if config.batch:
         from evalstone.judges.providers.batch import batch_api
 
@@ -346,10 +351,11 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool =
 def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Threshold]:
     """Each scorer that has a threshold. Raises ConfigError for one that can't be met, or is in the wrong direction."""
     thresholds: list[Threshold] = []
-    for named, other, lower_is_better, bounds in (
-        ("--fail-under", "--fail-over", False, config.fail_under),
-        ("--fail-over", "--fail-under", True, config.fail_over),
+    for setting, opposite, lower_is_better, bounds in (
+        ("fail_under", "fail_over", False, config.fail_under),
+        ("fail_over", "fail_under", True, config.fail_over),
     ):
+        named, other = config.named(setting), config.named(opposite, setting)
         for info, bound in options.scorers_named(bounds, scorers, named).items():
             if info.lower_is_better is not lower_is_better:
                 better = "lower" if info.lower_is_better else "higher"
@@ -457,7 +463,7 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
     missed = False
     for info, bound in thresholds:
         mean, lower = result[info.signature].mean, info.lower_is_better
-        option, word = ("--fail-over", "above") if lower else ("--fail-under", "below")
+        option, word = (config.named("fail_over"), "above") if lower else (config.named("fail_under"), "below")
         if mean is None:
             to_stderr(f"{info.parameters}: no score, {option} {bound:g} is not met")
         elif not reaches(mean, bound, info.scale, lower_is_better=lower):
@@ -473,6 +479,6 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
     if not silent and not any(line.scored for line in result.summary) and not result.failed and result.complete:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")
     if not result.complete:
-        higher = "" if config.budget is None else " with a higher --budget"
+        higher = "" if config.budget is None else f" with a higher {config.named('budget')}"
         to_stderr(f"The run is incomplete: {result.stop_reason}. Rerun the same command{higher} to resume.")
     return options.of_run(result)
