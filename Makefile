@@ -14,7 +14,7 @@ QUICK := tests --ignore tests/test_docs.py --ignore tests/parity --ignore tests/
 	--ignore tests/judges/test_lexical.py --ignore tests/judges/test_lexical_numbers.py \
 	--ignore tests/report/test_pages_in_a_browser.py -k "not seconds_at_most and not linear_time and not megabyte"
 
-.PHONY: demo test coverage mutants attack test-lowest test-newer test-llama check audit format bench docs
+.PHONY: demo test coverage mutants attack test-lowest test-newer test-llama check static audit format bench docs
 .PHONY: train-lexical clean
 
 demo: .venv/ready
@@ -53,13 +53,14 @@ endif
 test-llama: .venv/all .tools/llama/ready
 	EVALSTONE_LLAMA_PYTHON=.tools/llama/bin/python $(RUN) pytest tests/llama
 
-check: .venv/all
+check: static coverage
+
+static: .venv/all
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
-	$(RUN) pyright
 	$(RUN) lint-imports
 	$(RUN) python tools/make_docs.py --check
-	$(RUN) pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
+	$(RUN) pyright
 
 # Known vulnerabilities of the locked dependencies, from osv.dev; AUDIT="--service-url URL" asks a mirror.
 # uv ends with 1 when it found one, and with something else when it could not ask.
