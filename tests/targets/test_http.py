@@ -218,7 +218,7 @@ def test_a_rate_limit_is_waited_for() -> None:
 
 
 def test_nobody_there_ends_the_run_and_says_so() -> None:
-    target = {"address": "http://127.0.0.1:9/chat/completions", "timeout": 10, "retries": 0, "max_concurrency": 32}
+    target = {"address": "http://127.0.0.1:9/chat/completions", "timeout": 2, "max_concurrency": 32}
     cases = [{"id": str(n), "input": "x"} for n in range(60)]
     with pytest.raises(TargetUnavailable, match=r"could not connect to http://127.0.0.1:9; is the server running"):
         evaluate(cases, BORN, target=target, ledger=None)
