@@ -4,6 +4,9 @@ SHELL := /bin/sh
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 RUN := $(UV) run --quiet --frozen --no-sync
 
+# Without bytecode files, each process that the tests start compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 EXTRAS := metrics,pandas,parquet,polars,postgres,providers
 NEWER := $(or $(shell command -v python3.13 >/dev/null 2>&1 && python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null),$(wildcard $(shell pyenv root 2>/dev/null)/versions/3.13*/bin/python3.13))
 # The tests that a change of Python or of a dependency can break; the rest needs running once.
@@ -11,7 +14,7 @@ QUICK := tests --ignore tests/test_docs.py --ignore tests/parity --ignore tests/
 	--ignore tests/judges/test_lexical.py --ignore tests/judges/test_lexical_numbers.py \
 	--ignore tests/report/test_pages_in_a_browser.py -k "not seconds_at_most and not linear_time and not megabyte"
 
-.PHONY: demo test coverage mutants attack test-lowest test-newer test-llama check audit format bench docs
+.PHONY: demo test coverage mutants attack test-lowest test-newer test-llama check static audit format bench docs
 .PHONY: train-lexical clean
 
 demo: .venv/ready
@@ -34,16 +37,14 @@ mutants: .venv/all
 attack: .venv/all
 	$(RUN) python -m tools.attack $(WORDS)
 
-# The oldest dependencies that pyproject.toml allows, and a newer Python where there is one. The latter warns of SQLite
-# connections that were not closed, which the tests that kill and cancel runs leave behind.
+# The oldest dependencies that pyproject.toml allows, and a newer Python where there is one.
 test-lowest: .tools/lowest/ready
 	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) \
 		--ignore tests/environments
 
 test-newer: $(if $(NEWER),.tools/newer/ready)
 ifdef NEWER
-	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) --ignore tests/stats \
-		-W "ignore:unclosed database:ResourceWarning"
+	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) --ignore tests/stats
 else
 	@echo "there is no Python 3.13 here; the tests were not run on it"
 endif
@@ -52,13 +53,14 @@ endif
 test-llama: .venv/all .tools/llama/ready
 	EVALSTONE_LLAMA_PYTHON=.tools/llama/bin/python $(RUN) pytest tests/llama
 
-check: .venv/all
+check: static coverage
+
+static: .venv/all
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
-	$(RUN) pyright
 	$(RUN) lint-imports
 	$(RUN) python tools/make_docs.py --check
-	$(RUN) pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
+	$(RUN) pyright
 
 # Known vulnerabilities of the locked dependencies, from osv.dev; AUDIT="--service-url URL" asks a mirror.
 # uv ends with 1 when it found one, and with something else when it could not ask.

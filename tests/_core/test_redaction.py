@@ -204,6 +204,7 @@ def test_names_of_credentials_are_known() -> None:
     assert not any(map(is_credential, others.split()))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "text",
     [

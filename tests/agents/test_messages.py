@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from evalstone.agents.messages import (
     agent_sample,
+    answer_text,
     called_tools,
     conversation_history,
-    last_assistant_text,
     last_user_text,
     merge_tool_calls,
     reasoning,
@@ -40,9 +40,9 @@ TALK = (
 
 def test_the_last_word_of_each_side_is_the_last_that_has_text():
     assert last_user_text(TALK) == "And Basel?"
-    assert last_assistant_text(TALK) == "There too."
+    assert answer_text(TALK) == "There too."
     assert last_user_text(()) is None
-    assert last_assistant_text(TALK[:2]) is None
+    assert answer_text(TALK[:2]) is None
 
 
 def test_the_system_prompt_is_all_system_messages():

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -28,15 +28,6 @@ class Done:
 
 
 Evalstone: TypeAlias = Callable[..., Done]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def bytecode_cache(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """Lets commands that run as processes share compiled modules, even where tests don't write any."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        patched.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
-        yield
 
 
 @pytest.fixture

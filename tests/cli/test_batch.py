@@ -34,8 +34,7 @@ def server(tmp_path: Path) -> Generator[BatchServer]:
 @pytest.fixture
 def start(tmp_path: Path, server: BatchServer) -> Callable[..., subprocess.Popen[str]]:
     def call(*options: str) -> subprocess.Popen[str]:
-        inherited = {name: os.environ[name] for name in ("PATH", "PYTHONPYCACHEPREFIX")}
-        environment = {**inherited, "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"}
+        environment = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"}
         arguments = [*COMMAND, "--judge", "openai/gpt-4o", "--batch", *options]
         pipe = subprocess.PIPE
         return subprocess.Popen(arguments, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True)

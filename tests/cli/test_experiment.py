@@ -183,10 +183,16 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
             'data = "hard.jsonl"',
             "e.toml: it has data and [experiment] data; keep one of them",
         ),
-        ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'html = "x.html"', "--html can't be used with an experiment"),
-        ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'require = "contains"', "--require can't be used with an"),
+        ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'html = "x.html"', "html can't be used with an experiment"),
+        ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'require = "contains"', "require can't be used with an"),
         ('data = "easy.jsonl"\ntargets = ["APP:agent", "APP:none"]', "", "has no none"),
         ('targets = ["APP:agent"]', "", "the key data is missing"),
+        (
+            'data = "easy.jsonl"\ntargets = ["cmd:echo 3"]\nparameters.timeout = [1, 2]',
+            "",
+            "the cells timeout=1 and timeout=2 are one run: they differ only in settings that aren't part of what the "
+            "target is; give it another version in each",
+        ),
         (
             'data = "easy.jsonl"\ntargets = ["APP:agent", "cmd:echo"]\nparameters.style = ["a"]',
             "",
@@ -201,6 +207,7 @@ def test_a_wrong_table_is_refused_before_anything_is_called(
     done = evalstone("run", "e.toml", "-q")
     assert done.returncode == 2
     assert problem in done.stderr
+    assert "--" not in done.stderr
     assert calls(tmp_path) == []
 
 
@@ -208,7 +215,8 @@ def test_a_wrong_table_is_refused_before_anything_is_called(
 def test_no_cell_is_written_beside_the_folder_of_the_results(
     evalstone: Evalstone, app: str, tmp_path: Path, name: str
 ) -> None:
-    targets = f'[{{ name = "{name}", address = "{app}:agent" }}, {{ name = "b", address = "{app}:agent" }}]'
+    other = f'{{ name = "b", address = "{app}:agent", version = "2" }}'
+    targets = f'[{{ name = "{name}", address = "{app}:agent" }}, {other}]'
     before = {path.name for path in tmp_path.iterdir()}
     written(tmp_path, f'data = "easy.jsonl"\ntargets = {targets}')
     done = evalstone("run", "e.toml", "-q")

@@ -504,6 +504,44 @@ def test_missing_scores_count_in_a_gate_that_watches_a_run_as_asked(tmp_path: Pa
         assert (refused.returncode, "--missing requires --gate" in refused.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('missing = "worst"', "missing requires gate"),
+        ("wait = true", "wait requires batch"),
+        (
+            "batch = true\nno_cache = true",
+            "batch and no_cache exclude each other: batch answers are read from the ledger",
+        ),
+        ("gate = true", "gate requires fail_under or fail_over, and can't be used with batch"),
+        (
+            "fail_under = { hallucination = 0.5 }",
+            "fail_under: lower is better for hallucination; use fail_over hallucination=0.5",
+        ),
+        ("in_file = []", "eval.toml: unknown key 'in_file'; known: "),
+    ],
+)
+def test_a_setting_of_a_file_is_named_by_its_key(data: Path, evalstone: Evalstone, line: str, problem: str) -> None:
+    file = data.parent / "eval.toml"
+    file.write_text(f'data = "{data.name}"\nscorers = ["hallucination"]\n{line}\n')
+    done = evalstone("run", str(file), "-q")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert problem in done.stderr
+
+
+def test_an_option_that_replaces_a_setting_of_a_file_is_named_as_an_option(data: Path, evalstone: Evalstone) -> None:
+    file = data.parent / "eval.toml"
+    file.write_text(f'data = "{data.name}"\nscorers = ["faithfulness"]\nmissing = "worst"\n')
+    assert evalstone("run", str(file), "--missing", "ignore").stderr == "evalstone: --missing requires --gate\n"
+
+
+def test_a_missed_threshold_of_a_file_is_named_by_its_key(data: Path, evalstone: Evalstone) -> None:
+    file = data.parent / "eval.toml"
+    file.write_text(f'data = "{data.name}"\nscorers = ["contains(expected=zzz)"]\n[fail_under]\ncontains = 0.5\n')
+    done = evalstone("run", str(file), "-q")
+    assert (done.returncode, done.stderr) == (1, "contains(expected=zzz): mean 0.000 is below fail_under 0.5\n")
+
+
 def test_a_gate_that_passes_over_failed_scores_ends_with_3(tmp_path: Path, evalstone: Evalstone) -> None:
     rows = [{"id": f"s{number}", "output": "1.0" if number else "none"} for number in range(9)]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

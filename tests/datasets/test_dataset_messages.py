@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from evalstone import evaluate
 from evalstone.datasets import sample_from
 from evalstone.errors import DataError
-from evalstone.types import Message, ToolCall
+from evalstone.types import Message, Skipped, ToolCall
 
 OPENAI: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
@@ -42,6 +43,29 @@ def test_a_tool_s_reply_becomes_the_result_of_its_call() -> None:
 def test_columns_win_over_what_the_messages_say() -> None:
     sample = sample_from({"messages": OPENAI, "input": "i", "output": "o", "instructions": "s"})
     assert (sample.input, sample.output, sample.instructions) == ("i", "o", "s")
+
+
+OPEN = [
+    {"role": "user", "content": "Bern?"},
+    {"role": "assistant", "content": "Sunny."},
+    {"role": "user", "content": "Basel?"},
+]
+
+
+@pytest.mark.parametrize("column", ["messages", "input", "output"])
+@pytest.mark.parametrize("more", [[], [{"role": "assistant", "tool_calls": [{"function": {"name": "search"}}]}]])
+def test_a_message_of_the_user_without_an_answer_is_not_paired_with_an_older_one(
+    column: str, more: list[dict[str, Any]]
+) -> None:
+    sample = sample_from({column: [*OPEN, *more]})
+    assert (sample.input, sample.output, len(sample.messages)) == ("Basel?", None, 3 + len(more))
+    run = evaluate([sample, {"output": "Sunny."}], ["contains(expected=Sunny)"], ledger=None)
+    assert next(iter(run)).outcome == Skipped("contains needs output")
+
+
+def test_the_answer_to_a_conversation_may_be_a_column_of_its_own() -> None:
+    sample = sample_from({"messages": OPEN, "output": "Rain."})
+    assert (sample.input, sample.output) == ("Basel?", "Rain.")
 
 
 def test_a_reply_that_answers_no_call_stays_a_message() -> None:

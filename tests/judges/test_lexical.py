@@ -242,11 +242,11 @@ def test_any_text_can_be_judged(text: str, context: tuple[str, ...]):
 
 
 LONG = {
-    "many sentences of the same words": "alpha beta gamma delta. " * 8_000,
-    "many sentences with one new word each": " ".join(f"alpha beta gamma x{n}." for n in range(8_000)),
-    "one sentence without an end": "word other " * 18_000,
-    "one word": "x" * 200_000,
-    "marks": "." * 200_000,
+    "many sentences of the same words": "alpha beta gamma delta. " * 4_000,
+    "many sentences with one new word each": " ".join(f"alpha beta gamma x{n}." for n in range(4_000)),
+    "one sentence without an end": "word other " * 9_000,
+    "one word": "x" * 100_000,
+    "marks": "." * 100_000,
 }
 
 
@@ -258,7 +258,7 @@ def test_a_long_output_against_a_long_passage_takes_seconds_at_most(output: str,
     found = claims(LONG[output])
     asked(VerifyClaims(claims=found, context=(LONG[context],)))
     asked(RatePassages(question="alpha?", answer=LONG[output], context=(LONG[context],)))
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 10
 
 
 def test_a_claim_of_ten_thousand_words_is_judged():

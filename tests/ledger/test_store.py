@@ -38,9 +38,8 @@ def test_a_ledger_whose_first_page_is_destroyed_needs_a_backup(tmp_path: Path) -
 
 
 def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "l.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "l.db")) as connection, connection:
         connection.execute("create table users (id integer)")
-    connection.close()
     before = (tmp_path / "l.db").read_bytes()
     with pytest.raises(ConfigError, match=r"not an evalstone ledger: .* tables users"):
         Ledger(tmp_path / "l.db")

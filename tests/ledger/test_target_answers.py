@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -220,7 +221,7 @@ def test_an_answer_that_another_run_paid_for_costs_this_one_nothing(here: Path) 
 def test_a_stored_answer_that_cannot_be_read_is_asked_for_again(here: Path) -> None:
     target = FunctionTarget(function=agent, label="agent", version="1")
     first = evaluate(cases(2), SCORERS, target=target, ledger="l.db")
-    with sqlite3.connect("l.db") as connection:
+    with closing(sqlite3.connect("l.db")) as connection, connection:
         connection.execute("UPDATE answers SET reply = '{\"answer\": 3}'")
     again = evaluate(cases(2), SCORERS, target=target, ledger="l.db")
     assert len(calls()) == 4

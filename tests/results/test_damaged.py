@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Run, Sample, ScriptedJudge, evaluate, read_run
+from evalstone import Cascade, Panel, Run, Sample, ScriptedJudge, evaluate, read_run
 from evalstone.errors import ConfigError, LedgerError
 from evalstone.ledger.store import Ledger
 from evalstone.report.html import page
@@ -73,6 +73,45 @@ def test_a_value_of_any_other_kind_is_refused_or_shown(tmp_path: Path, name: str
         for odd in ODD:
             (folder / name).write_text(json.dumps(replaced(data, path, odd)) + "\n" + rest)
             shown(folder)
+
+
+def composite() -> Run:
+    def saying(name: str, *words: str) -> ScriptedJudge:
+        return ScriptedJudge({"list_claims": claims("x"), "verify_claims": verdicts(*words)}, name=name)
+
+    panel = Panel(saying("a", "supported"), saying("b", "contradicted"))
+    sample = {"output": "x", "context": ["p"]}
+    return evaluate([sample], ["faithfulness"], judge=Cascade(panel, saying("dear", "supported")), ledger=None)
+
+
+def test_statistics_of_judges_of_any_other_kind_are_refused_or_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    write_run(composite(), folder)
+    data = json.loads((folder / "summary.json").read_text())
+    for path in places(data["judge_stats"]):
+        for odd in ODD:
+            damaged = {**data, "judge_stats": replaced(data["judge_stats"], path, odd)}
+            (folder / "summary.json").write_text(json.dumps(damaged))
+            shown(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("questions", "two", r"judge_stats\.j\.questions must be a whole number, not 'two'"),
+        ("no_answer", {"a": 0.5}, r"judge_stats\.j\.no_answer\.a must be a whole number, not 0\.5"),
+        ("agreement", None, r"judge_stats\.j\.agreement and agreement_interval must be there with verdicts"),
+    ],
+)
+def test_a_damaged_statistic_of_a_judge_is_named(tmp_path: Path, name: str, value: object, problem: str) -> None:
+    folder = tmp_path / "results"
+    write_run(made(), folder)
+    data = json.loads((folder / "summary.json").read_text())
+    stats = {"kind": "panel", "questions": 1, "verdicts": 1, "agreement": 1.0, "agreement_interval": [0.5, 1.0]}
+    data["judge_stats"] = {"j": {**stats, "no_answer": {}, name: value}}
+    (folder / "summary.json").write_text(json.dumps(data))
+    with pytest.raises(ConfigError, match=problem):
+        read_run(folder)
 
 
 @pytest.mark.parametrize("name", ["summary.json", "records.jsonl", "samples.jsonl"])

@@ -112,6 +112,15 @@ def test_lists_and_grades_may_be_written_as_json():
     assert failed.error == "mrr: retrieved must be a list of ids, or numbers by id, not '[x, a]'"
 
 
+def test_lists_that_are_nested_too_deeply_or_hold_too_many_are_named(monkeypatch: pytest.MonkeyPatch):
+    deep = outcome(Mrr(), "[" * 100_000, ["a"])
+    assert deep == Failed("mrr: retrieved is nested too deeply")
+    monkeypatch.setenv("EVALSTONE_MAX_ROW_MB", "1")
+    wide = outcome(Mrr(), ["a"], f"[{'[],' * 100_000}[]]")
+    assert isinstance(wide, Failed)
+    assert wide.error.startswith("mrr: relevant holds more than ")
+
+
 def test_the_first_ten_count_unless_another_number_is_given():
     ranked = [str(number) for number in range(20)]
     assert value(RecallAtK(), ranked, ["9", "10"]) == 0.5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.questions.tool_use import JudgeToolCalls
 from evalstone.scorers import ToolCallAppropriateness
-from evalstone.types import Failed, Message, Sample, ToolCall
+from evalstone.types import Failed, Message, Sample, Skipped, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
 
 CALLS = [
@@ -61,6 +62,25 @@ def test_request_and_answer_come_from_the_messages_where_the_sample_has_none():
     asked = judge.asked[0]
     assert isinstance(asked, JudgeToolCalls)
     assert (asked.request, asked.answer) == ("Where?", "Here.")
+
+
+def test_a_conversation_that_ends_with_the_user_is_skipped_unless_the_sample_has_the_answer():
+    open_ended = Sample(messages=(*QUIET.messages, Message(role="user", content="And now?")))
+    skipped = outcome_of(ToolCallAppropriateness(), open_ended, [])
+    assert skipped == Skipped("the conversation ends with a message of the user, which has no answer")
+    _, judge = record_of(ToolCallAppropriateness(), replace(open_ended, output="There."), [reply()])
+    asked = judge.asked[0]
+    assert isinstance(asked, JudgeToolCalls)
+    assert (asked.request, asked.answer) == ("And now?", "There.")
+
+
+def test_an_answer_of_calls_alone_is_not_that_to_an_older_message():
+    calls = Message(role="assistant", content="", tool_calls=[ToolCall(name="search", arguments={})])
+    sample = Sample(messages=(*QUIET.messages, Message(role="user", content="And now?"), calls))
+    _, judge = record_of(ToolCallAppropriateness(), sample, [reply(True)])
+    asked = judge.asked[0]
+    assert isinstance(asked, JudgeToolCalls)
+    assert (asked.request, asked.answer) == ("And now?", "")
 
 
 @pytest.mark.parametrize("said", [reply(True), reply(True, True, True, True), {"calls": {"1": {}}, "missing": []}])

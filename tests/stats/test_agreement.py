@@ -170,6 +170,7 @@ def test_weighted_kappa_of_continuous_scores_has_limits_and_words_have_none():
         cohen_kappa([1], [2], weights="lineal")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("share", "truth", "least"), [(0.5, 0.8, 55), (0.8, 0.95, 55), (0.95, 0.4, 51)])
 def test_the_limits_of_kappa_hold_also_with_skewed_margins_and_near_full_agreement(
     share: float, truth: float, least: int

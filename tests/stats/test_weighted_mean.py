@@ -132,6 +132,7 @@ def test_the_interval_and_the_gate_hold_where_heavy_samples_fail_more() -> None:
     assert too_sure >= 0.12 * turns
 
 
+@pytest.mark.no_cover
 def test_bins_of_many_weighted_values_keep_the_mean() -> None:
     source = np.random.default_rng(3)
     values, weights = source.beta(9, 1, 3000).tolist(), np.exp(source.normal(size=3000)).tolist()

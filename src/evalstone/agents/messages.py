@@ -31,15 +31,11 @@ def last_user_text(messages: Iterable[Message]) -> str | None:
     return last_text(messages, "user")
 
 
-def last_assistant_text(messages: Iterable[Message]) -> str | None:
-    """What the assistant said last, tool calls without words passed over; None when it said nothing."""
-    return last_text(messages, "assistant")
-
-
 def answer_text(messages: Sequence[Message]) -> str | None:
-    """What the assistant said last after the last message of the user; None when it said nothing since."""
+    """What the assistant said last after the last message of the user, tool calls without words passed over; None when
+    it said nothing since."""
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
-    return last_assistant_text(messages[last + 1 :])
+    return last_text(messages[last + 1 :], "assistant")
 
 
 def system_prompt(messages: Iterable[Message]) -> str | None:

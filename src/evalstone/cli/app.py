@@ -87,7 +87,8 @@ SETTINGS: Any = {"help_option_names": ["-h", "--help"]}
 
 @contextmanager
 def _writing() -> Generator[None]:
-    """Standard output is written to, to the end. Raises WriteError, before Typer makes its own exit code of it."""
+    """Standard output is written to, to the end. Raises WriteError, before Typer makes its own exit code of it; ends
+    the program quietly once nobody reads on, as `| head` does."""
     try:
         yield
         sys.stdout.flush()
@@ -95,6 +96,8 @@ def _writing() -> Generator[None]:
         if error.filename is not None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            sys.exit(ExitCode.BROKEN_PIPE)
         raise WriteError(f"cannot write to standard output: {error.strerror or error}") from error
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
@@ -72,6 +72,15 @@ class RunConfig:
     top: int = 3
     experiment: dict[str, Any] | None = None
     """A matrix of targets, their parameters and datasets; see `cli.experiment`."""
+    in_file: frozenset[str] = frozenset()
+    """The settings that a TOML file has, and no option replaces."""
+
+    def named(self, setting: str, beside: str = "") -> str:
+        """What messages call a setting: its key if it, or the one `beside` it, is in the file, or else its option."""
+        return setting if (beside or setting) in self.in_file else f"--{setting.replace('_', '-')}"
+
+
+KEYS = tuple(each.name for each in fields(RunConfig) if each.name != "in_file")
 
 
 def load_config(data: str, **options: Any) -> RunConfig:
@@ -82,6 +91,7 @@ def load_config(data: str, **options: Any) -> RunConfig:
     """
     is_toml = data.endswith(".toml")
     settings: dict[str, Any] = _read(Path(data)) if is_toml else {"data": data}
+    in_file = set(settings) if is_toml else set[str]()
     target: dict[str, Any] = options.get("target") or {}
     if target and "address" not in target and isinstance(settings.get("target"), str):
         settings["target"] = {"address": settings["target"]}
@@ -92,7 +102,8 @@ def load_config(data: str, **options: Any) -> RunConfig:
             settings[name] |= value
         elif value is not None and value not in ([], {}):
             settings[name] = value
-    config = _checked(data, settings) if is_toml else RunConfig(**settings)
+            in_file.discard(name)
+    config = replace(_checked(data, settings) if is_toml else RunConfig(**settings), in_file=frozenset(in_file))
     if not config.scorers:
         raise ConfigError(f"{data}: scorers should be a list of one or more scorers, not []")
     for name, least in LEAST.items():
@@ -105,7 +116,8 @@ def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
     from pydantic import ConfigDict, ValidationError, create_model  # takes long to import
 
     settings = {name: _one_or_more(name, value) for name, value in settings.items()}
-    keys: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(RunConfig).items() if name in settings}
+    hints = get_type_hints(RunConfig)
+    keys: dict[str, Any] = {name: (hints[name], ...) for name in KEYS if name in settings}
     keys.setdefault("data", (str, ...))
     model = create_model("RunConfig", __config__=ConfigDict(strict=True, extra="forbid"), **keys)
     try:
@@ -216,7 +228,7 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
     for found in error.errors():
         key = str(found["loc"][0])
         if found["type"] == "extra_forbidden":
-            return unknown("key", key, [field.name for field in fields(RunConfig)])
+            return unknown("key", key, KEYS)
         if found["type"] == "missing":
             return f"the key {key} is missing"
         # What follows in the location is an item's place, or else the member of a union that was tried.

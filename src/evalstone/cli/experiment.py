@@ -67,12 +67,14 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
     """
     for name in REFUSED:
         if getattr(config, name):
-            option = f"--{name.replace('_', '-')}"
-            raise ConfigError(f"{option} can't be used with an experiment; use evalstone gate or report on its cells")
+            raise ConfigError(
+                f"{config.named(name)} can't be used with an experiment; use evalstone gate or report on its cells"
+            )
     cells = [
         Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0])
         for name, one in _configs(config, folder)
     ]
+    _check_distinct(cells)
     options.say_code(*(each for cell in cells for each in (cell.plan.target, cell.plan.user)))
     if dry_run:
         from evalstone.cli.dry_run import show_estimate
@@ -197,6 +199,17 @@ def with_parameters(target: FunctionTarget, parameters: Mapping[str, Any]) -> Fu
         raise ConfigError(f"[experiment] {target.name}: {unknown('parameter', wrong, known)}") from None
     shown = ", ".join(f"{name}={_text(value)}" for name, value in parameters.items())
     return dataclasses.replace(target, function=bound.function, label=f"{target.name}({shown})")
+
+
+def _check_distinct(cells: Sequence[Cell]) -> None:
+    """Raise ConfigError for cells with one plan, of which the second would go on with the first or replace it."""
+    names: dict[str, str] = {}
+    for cell in cells:
+        if (first := names.setdefault(cell.plan.fingerprint, cell.name)) != cell.name:
+            raise ConfigError(
+                f"[experiment] the cells {first} and {cell.name} are one run: they differ only in settings that aren't "
+                "part of what the target is; give it another version in each, or keep one of them"
+            )
 
 
 def _completed(cells: Sequence[Cell], ledger: str) -> dict[str, str]:

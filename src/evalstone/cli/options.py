@@ -37,6 +37,7 @@ class ExitCode(IntEnum):
     FAILURES = 3
     INCONCLUSIVE = 4
     INTERRUPTED = 130
+    BROKEN_PIPE = 141
 
 
 def of_run(run: results.Run) -> ExitCode:

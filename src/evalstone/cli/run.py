@@ -276,8 +276,8 @@ def _run(
         if config.out is not None:
             watched_gate.remember_first_look(gate, result, criteria, config.out)
         code = watched_gate.exit_code(gate, result, to_stdout=shown)
-        return _missed(result, replace(criteria, minimum={}, maximum={})) or code
-    return _missed(result, criteria) or _exit_code(result, config)
+        return _missed(result, replace(criteria, minimum={}, maximum={}), config) or code
+    return _missed(result, criteria, config) or _exit_code(result, config)
 
 
 def evaluated(
@@ -341,15 +341,20 @@ def checked_plan(
         ledger=config.ledger,
     )
     if config.batch and plan.target is not None:
-        raise ConfigError("--batch can't be used with a target; save its answers with --out, then score samples.jsonl")
+        raise ConfigError(
+            f"{config.named('batch')} can't be used with a target; save its answers with "
+            f"{config.named('out', 'batch')}, then score samples.jsonl"
+        )
     if config.wait and not config.batch:
-        raise ConfigError("--wait requires --batch")
+        raise ConfigError(f"{config.named('wait')} requires {config.named('batch', 'wait')}")
     if config.batch and config.no_cache:
-        raise ConfigError("--batch and --no-cache exclude each other: batch answers are read from the ledger")
+        both = f"{config.named('batch')} and {config.named('no_cache')}"
+        raise ConfigError(f"{both} exclude each other: batch answers are read from the ledger")
     if config.missing is not None and not config.gate:
-        raise ConfigError("--missing requires --gate")
+        raise ConfigError(f"{config.named('missing')} requires {config.named('gate', 'missing')}")
     if config.gate and (config.batch or not (config.fail_under or config.fail_over)):
-        raise ConfigError("--gate requires --fail-under or --fail-over, and can't be used with --batch")
+        under, over, batch = (config.named(each, "gate") for each in ("fail_under", "fail_over", "batch"))
+        raise ConfigError(f"{config.named('gate')} requires {under} or {over}, and can't be used with {batch}")
     if config.batch:
         from evalstone.judges.providers.batch import batch_api
 
@@ -366,10 +371,11 @@ def _criteria(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.Gat
     """What the run must meet, by the scorers' signatures. Raises ConfigError for a threshold that can't be met, or is
     in the wrong direction."""
     thresholds: dict[bool, dict[str, float]] = {False: {}, True: {}}
-    for named, other, lower_is_better, bounds in (
-        ("--fail-under", "--fail-over", False, config.fail_under),
-        ("--fail-over", "--fail-under", True, config.fail_over),
+    for setting, opposite, lower_is_better, bounds in (
+        ("fail_under", "fail_over", False, config.fail_under),
+        ("fail_over", "fail_under", True, config.fail_over),
     ):
+        named, other = config.named(setting), config.named(opposite, setting)
         for info, bound in options.scorers_named(bounds, scorers, named).items():
             if info.lower_is_better is not lower_is_better:
                 better = "lower" if info.lower_is_better else "higher"
@@ -472,7 +478,7 @@ def _show_run(
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
 
 
-def _missed(result: evalstone.Run, criteria: evalstone.GateCriteria) -> int:
+def _missed(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> int:
     """Say which thresholds and requirements the run misses; the exit code, 0 if it meets them."""
     from evalstone.types import reaches
 
@@ -480,7 +486,7 @@ def _missed(result: evalstone.Run, criteria: evalstone.GateCriteria) -> int:
     for name, bound in (*criteria.minimum.items(), *criteria.maximum.items()):
         info, mean = result[name].info, result[name].mean
         lower = info.lower_is_better
-        option, word = ("--fail-over", "above") if lower else ("--fail-under", "below")
+        option, word = (config.named("fail_over"), "above") if lower else (config.named("fail_under"), "below")
         if mean is None:
             to_stderr(f"{info.parameters}: no score, {option} {bound:g} is not met")
         elif not reaches(mean, bound, info.scale, lower_is_better=lower):
@@ -518,6 +524,6 @@ def _exit_code(result: evalstone.Run, config: RunConfig) -> int:
     if not silent and not any(line.scored for line in result.summary) and not result.failed and result.complete:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")
     if not result.complete:
-        higher = "" if config.budget is None else " with a higher --budget"
+        higher = "" if config.budget is None else f" with a higher {config.named('budget')}"
         to_stderr(f"The run is incomplete: {result.stop_reason}. Rerun the same command{higher} to resume.")
     return options.of_run(result)

@@ -27,7 +27,7 @@ from evalstone.agents.formats.messages import (
     read_parts,
 )
 from evalstone.agents.formats.values import normal
-from evalstone.agents.messages import last_text
+from evalstone.agents.messages import answer_text, last_text
 from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca, inner_names
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import FIELD_ROLES, SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
@@ -127,12 +127,12 @@ class RowReader:
         reference = texts["reference"]
         sample = Sample(
             id=self._value("id", chosen, lambda cell: read_id(cell.value)) or "",
-            input=_text_or(texts["input"], messages, "user"),
-            output=_text_or(texts["output"], messages, "assistant"),
+            input=_text_or(texts["input"], messages, "input"),
+            output=_text_or(texts["output"], messages, "output"),
             context=self._context(chosen),
             reference=None if reference is None else reference.text,
             messages=messages,
-            instructions=_text_or(texts["instructions"], messages, "system"),
+            instructions=_text_or(texts["instructions"], messages, "instructions"),
             metadata=self._metadata(cells, chosen, used, texts),
             trajectory=self._value("trajectory", chosen, lambda cell: _trajectory(Trajectory.read, cell.value)),
             expected_trajectory=self._value(
@@ -239,8 +239,13 @@ def _placed(where: str, error: object) -> DataError:
     return DataError(f"{where}: {error}" if where else str(error))
 
 
-def _text_or(text: ReadText | None, messages: tuple[Message, ...], role: Role) -> str | None:
-    return last_text(messages, role) if text is None or text.text is None else text.text
+def _text_or(text: ReadText | None, messages: tuple[Message, ...], field: str) -> str | None:
+    return _spoken(messages, field) if text is None or text.text is None else text.text
+
+
+def _spoken(messages: Sequence[Message], field: str) -> str | None:
+    """The text of a field in a conversation. Its output is what answers the last message of the user."""
+    return answer_text(messages) if field == "output" else last_text(messages, FIELD_ROLES.get(field, "assistant"))
 
 
 def _turn(text: ReadText | None, role: Role) -> tuple[Message, ...]:
@@ -474,7 +479,7 @@ def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
         return ReadText(None)
     if is_conversation(items):
         messages = read_messages(items)
-        return ReadText(last_text(messages, speaker), messages)
+        return ReadText(_spoken(messages, field), messages)
     if field == "reference":
         texts = [text for item in items if item is not None and (text := read_text(item, field, column).text)]
         texts = [text for text in texts if text.strip()]
@@ -483,7 +488,7 @@ def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
         return ReadText(texts[0] if texts else None, whole=len(set(texts)) <= 1)
     if is_parts(items):
         messages = read_parts(items, speaker)
-        return ReadText(last_text(messages, speaker), messages)
+        return ReadText(_spoken(messages, field), messages)
     raise DataError(f"must be text, not list: {excerpt(items)}")
 
 
@@ -493,7 +498,7 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         items = _conversation_in(value, keys)
         if items:
             messages = read_messages(items)
-            text = last_text(messages, FIELD_ROLES.get(field, "assistant"))
+            text = _spoken(messages, field)
             return ReadText(text, messages, whole=keys.keys() <= {*_CONVERSATION_PARTS, "taggedsystemmessages"})
     for name in inner_names(field):
         if name in keys:
@@ -502,7 +507,7 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     if "parts" in value and value.keys() <= {"parts", "role"}:  # Gemini's
         speaker = FIELD_ROLES.get(field, "assistant")
         messages = read_messages([{"role": speaker, "parts": value["parts"]}])
-        return ReadText(last_text(messages, speaker), messages, whole=False)
+        return ReadText(_spoken(messages, field), messages, whole=False)
     if normal(column) == "expectations" or not keys:
         return ReadText(None, whole=not keys)
     texts = [scalar_text(item) for item in value.values() if item is not None]

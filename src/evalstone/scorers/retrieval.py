@@ -7,8 +7,6 @@ one where there are no such judgments.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from evalstone._core.display import joined
-from evalstone.errors import OutcomeError
+from evalstone.agents.formats.values import parsed
+from evalstone.errors import DataError, OutcomeError
 from evalstone.scorers.base import require_choice, require_number, require_whole, shortened
 from evalstone.scorers.text import CodeScorer
 from evalstone.types import Score, Skipped
@@ -48,8 +47,8 @@ class Ranking:
 
 def ranking(retrieved: object, relevant: object, min_grade: float) -> Ranking:
     """What was retrieved, by the judgments. Raises OutcomeError for data of another form."""
-    ids = _ranked(_parsed(retrieved))
-    judged = _grades(_parsed(relevant))
+    ids = _ranked(_read("retrieved", retrieved))
+    judged = _grades(_read("relevant", relevant))
     grades = {key: grade for key, grade in judged.items() if grade > 0 and grade >= min_grade}
     left, gains = dict(grades), list[float]()
     for key in ids:
@@ -57,12 +56,14 @@ def ranking(retrieved: object, relevant: object, min_grade: float) -> Ranking:
     return Ranking(tuple(gains), tuple(sorted(grades.values(), reverse=True)), tuple(left)[:MOST_IDS])
 
 
-def _parsed(value: object) -> object:
+def _read(name: str, value: object) -> object:
     """A list or an object that is written as JSON, as in a cell of a CSV file; anything else as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(value)
-    return value
+    try:
+        return parsed(value)
+    except DataError as error:
+        raise OutcomeError(f"{name} {error}") from None
+    except RecursionError:
+        raise OutcomeError(f"{name} is nested too deeply") from None
 
 
 def _ranked(retrieved: object) -> list[str]:

@@ -45,6 +45,35 @@ class StoredScorer:
     mean: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class StoredCascade:
+    """What a cascade did, in `summary.json`."""
+
+    questions: int
+    escalated: float
+    share: float
+    share_interval: tuple[float, float] | None = None
+    fallback: str
+    saved_calls: int
+    saved_cost: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredVote:
+    """How far a panel, or a judge asked repeatedly, agreed, in `summary.json`."""
+
+    questions: int
+    verdicts: int
+    agreement: float | None = None
+    agreement_interval: tuple[float, float] | None = None
+    flip_rate: float | None = None
+    no_answer: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        if self.verdicts and (self.agreement is None or self.agreement_interval is None):
+            raise DataError("agreement and agreement_interval must be there with verdicts")
+
+
 @dataclass(frozen=True)
 class Drawn:
     """The random order in which a run that its gate stopped drew its samples."""
@@ -103,6 +132,7 @@ class RunMetadata:
     stop_reason: str = ""
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """By judge: a `StoredCascade` or a `StoredVote`, as data."""
     name: str = ""
     tags: tuple[str, ...] = ()
     kind: RunKind = "evaluation"
@@ -115,6 +145,11 @@ class RunMetadata:
             raise DataError("the scale of a scorer must be above 0")
         if min(self.seconds, self.resumed, self.dataset.samples) < 0:
             raise DataError("seconds, resumed and the dataset's samples must be 0 or more")
+        for judge, stats in self.judge_stats.items():
+            try:
+                read_data(StoredCascade if stats.get("kind") == "cascade" else StoredVote, stats)
+            except DataError as error:
+                raise DataError(f"judge_stats.{judge}.{error}") from None
 
     @classmethod
     def of(cls, data: Mapping[str, Any], source: str) -> RunMetadata:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from evalstone.agents.messages import called_tools, last_assistant_text, last_user_text, tool_calls
+from evalstone.agents.messages import answer_text, called_tools, last_user_text, tool_calls
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
 from evalstone.scorers.agents import require_both_sides, require_tools
@@ -113,7 +113,8 @@ class ToolCallAppropriateness(Scorer):
 
     An agent that called nothing gets the full scale when the judge misses no tool, else 0; beside calls that were made,
     tools that are missing do not count, the reason names them. A call whose arguments were still being written is none.
-    Undefined when the judge gives no verdict on the calls. A conversation without a user's or an assistant's message is
+    Undefined when the judge gives no verdict on the calls, or when the conversation ends with a message of the user and
+    there is no output. A conversation without a user's or an assistant's message is
     an error. One judge call. Source: @mastra/evals (its tool call accuracy by a judge), which takes as many verdicts as
     come.
 
@@ -142,11 +143,13 @@ class ToolCallAppropriateness(Scorer):
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], input: str | None = None, output: str | None = None
-    ) -> Score:
+    ) -> Score | Skipped:
         require_both_sides(self, messages, input)
+        if output is None and messages[-1].role == "user":
+            return Skipped("the conversation ends with a message of the user, which has no answer")
         question = JudgeToolCalls(
             request=input if input is not None else last_user_text(messages) or "",
-            answer=output if output is not None else last_assistant_text(messages) or "",
+            answer=output if output is not None else answer_text(messages) or "",
             calls=tuple(call_line(placed.call) for placed in tool_calls(messages)),
             tools=cast("tuple[str, ...]", self.tools),
         )

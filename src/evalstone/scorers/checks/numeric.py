@@ -37,12 +37,17 @@ class Number(NamedTuple):
 @functools.cache
 def _pattern(decimal: str) -> re.Pattern[str]:
     point, group = re.escape(decimal), re.escape("," if decimal == "." else ".")
+    # A comma before other than three digits can't group; between more than two numbers it separates.
+    comma = (
+        r"| (?(whole)|(?!)) (?(group)(?!)) (?(listed)(?!)) ,(?:(?<=(?<!\d)0,)|(?!\d{3}(?!\d))) (?P<comma>\d++) (?!,\d)"
+    )
     return re.compile(
         rf"""
         (?<![\w.]) (?<!\d/) (?<![^\W\d_][-–])          # not in a word, a version, a date
+        (?:(?<=\d,)(?P<listed>))?+
         (?P<sign>[-+−–])? (?:[$€£¥]\ ?)? (?P<inner>[-+−–])?
-        (?P<whole>\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++)?
-        (?:{point}(?P<part>\d++))? (?(whole)|(?(part)|(?!)))
+        (?P<whole>(?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++)?
+        (?:{point}(?P<part>\d++) {comma if decimal == "." else "|(?P<comma>(?!))"})? (?(whole)|(?(part)|(?!)))
         (?!{point}\d|[⁰¹²³⁴⁵⁶⁷⁸⁹])
         (?:
             [eE](?P<power>[-+−]?\d++)
@@ -66,7 +71,7 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
 
     Args:
         text: What to read.
-        decimal: The decimal sign, "." or ","; the other one groups.
+        decimal: The decimal sign, "." or ","; the other one groups. With ".", a comma that can't group is one too.
         percent: Read 50% as 0.5; otherwise the sign is ignored.
     """
     if "\\" in text or "{" in text:
@@ -77,7 +82,7 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
 
 
 def _value(match: re.Match[str], percent: bool) -> Fraction | None:
-    whole, part = match["whole"] or "", match["part"] or ""
+    whole, part = match["whole"] or "", match["part"] or match["comma"] or ""
     if group := match["group"]:
         whole = whole.replace(group, "")
     power = match["power"] or match["raised"] or (match["above"] or "0").translate(_SUPERSCRIPT)
@@ -116,7 +121,8 @@ class NumericMatch(TextCheck):
     The expected number is `expected`, or without it the only number in the sample's reference. Numbers are compared
     exactly, not as floats: 0.3 is 0.30, and 1.1 lies within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "3/4"
     and "5 kg" are numbers; "50%" is 0.5; "five" and "1.2.3" are not. Units and words such as "million" are not looked
-    at. A list without spaces whose parts have three digits (1,234) is one number. 0 if the answer has no number, or
+    at. A comma before three digits groups (12,500 is 12500); before any other number of digits it is a decimal comma
+    (12,5 is 12.5), but "1,2,3" are three numbers. 0 if the answer has no number, or
     one of over 4,000 digits. Undefined if the reference has no number, or several. No judge call.
 
     Attributes:
@@ -125,7 +131,8 @@ class NumericMatch(TextCheck):
         relative: How far, as a share of the expected number.
         which: The number of the answer that counts: the "last" one, the "first", "any", or the "only" one, which fails
             an answer with several.
-        decimal: The decimal sign, "." or ","; the other one groups digits by three.
+        decimal: The decimal sign, "." or ","; the other one groups digits by three. Set it for answers with decimal
+            commas, of which "." reads only those that can be nothing else.
         percent: Read 50% as 0.5; otherwise percent signs are ignored.
     """
 
