@@ -127,6 +127,57 @@ def test_whatever_part_of_the_conversation_a_target_returns_each_message_is_ther
     assert [spoken(turn) for turn in sample.turns] == [["u a", "a a!"], ["u a", "a a!"], ["u b", "a b!"]]
 
 
+CALL = {"id": "1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
+CALLED = [
+    {"role": "assistant", "content": "", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "1", "content": "done"},
+]
+
+
+def tool_and_output(input: str, messages: Sequence[Message]) -> Any:
+    return Answer(output=f"{input}!", messages=CALLED)
+
+
+def tool_and_message_of_its_own(input: str, messages: Sequence[Message]) -> Any:
+    return {"messages": [*CALLED, {"role": "user", "content": "result"}, {"role": "assistant", "content": f"{input}!"}]}
+
+
+def everything_and_the_question_again(input: str, messages: Sequence[Message]) -> Any:
+    before = [{"role": message.role, "content": message.content} for message in messages]
+    return {"messages": [*before, *CALLED, before[-1], {"role": "assistant", "content": f"{input}!"}]}
+
+
+def other_words(input: str, messages: Sequence[Message]) -> Any:
+    return {
+        "messages": [{"role": "user", "content": f"Q: {input}"}, *CALLED, {"role": "assistant", "content": f"{input}!"}]
+    }
+
+
+@pytest.mark.parametrize(
+    "reply", [tool_and_output, tool_and_message_of_its_own, everything_and_the_question_again, other_words]
+)
+def test_nothing_of_an_answer_is_lost(reply: Callable[..., Any]):
+    def agent(*, input: str, messages: Sequence[Message]) -> Any:
+        return reply(input, messages)
+
+    run = evaluate([{"turns": ["a", "b"]}], "tool_not_called(tool=book)", target=agent, ledger=None)
+    (sample,) = of(run)
+    assert run["tool_not_called"].mean == 0
+    for turn in sample.turns:
+        assert [call.name for message in turn.messages for call in message.tool_calls] == ["book"]
+        assert turn.messages[-1] == Message(role="assistant", content=f"{turn.input}!")
+
+
+@pytest.mark.parametrize("added", [[], [{"role": "assistant", "content": ""}]])
+def test_a_turn_whose_answer_repeats_what_was_said_has_no_answer(added: list[Any]):
+    def agent(*, messages: Sequence[Message]) -> Any:
+        said = [{"role": message.role, "content": message.content} for message in messages]
+        return "fine" if len(messages) == 1 else {"messages": [*said, *added]}
+
+    run = evaluate([{"turns": ["a", "b"]}], said, target=agent, ledger=None)
+    assert [record.outcome for record in run] == [Failed("the target failed: turn 2: the target's answer is blank")]
+
+
 def test_a_turn_that_fails_fails_the_conversation_and_names_itself():
     asked: list[str] = []
 
@@ -166,6 +217,51 @@ def test_prepare_and_finish_stand_around_the_whole_conversation():
         assert sample.state == ["empty", "a", "b"]
         assert sample.metadata["basket"] == []
     assert Counter(log) == {"prepare": 2, "finish": 2, "a ['empty']": 2, "b ['empty', 'a']": 2}
+
+
+def test_what_a_target_writes_into_the_metadata_is_there_in_the_next_turn_and_at_the_end():
+    def agent(*, messages: Any, metadata: Any) -> str:
+        metadata["asked"] = metadata.get("asked", 0) + 1
+        return "ok"
+
+    target = FunctionTarget(function=agent, finish=lambda sample: sample.metadata["asked"])
+    run = evaluate([{"turns": ["a", "b"]}, {"input": "a"}], said, target=target, ledger=None)
+    assert [sample.state for sample in of(run)] == [2, 1]
+
+
+def test_cleaning_up_after_a_turn_that_failed_is_timed_too():
+    async def agent(*, messages: Any) -> str:
+        raise ValueError("no")
+
+    async def finish(sample: Sample) -> None:
+        await asyncio.sleep(30)
+
+    run = evaluate(cases(), said, target=FunctionTarget(function=agent, finish=finish, timeout=0.1), ledger=None)
+    assert [record.outcome for record in run] == [Failed("the target failed: not ready within 0.1 s")]
+
+
+def test_the_state_of_turns_that_are_in_the_ledger_is_not_that_of_a_new_set_up(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/l.db"
+
+    def agent(*, input: str, messages: Any, metadata: Any) -> str:
+        if input == "broken":
+            raise ValueError("no")
+        metadata["basket"].append(input)
+        return "ok"
+
+    def finish(sample: Sample) -> Any:
+        return [sample.metadata["basket"][0], len(sample.metadata["basket"])]  # there is none in a new one
+
+    def run(*turns: Any) -> Sample:
+        data: list[Any] = [{"id": "c", "turns": turns, "metadata": {"basket": []}}]
+        target = FunctionTarget(function=agent, finish=finish, label="agent", version="1")
+        return of(evaluate(data, said, target=target, ledger=url))[0]
+
+    assert run("a", "b").state == ["a", 2]
+    assert run("a", {"input": "b", "reference": "ok"}).state == ["a", 2]
+    assert run("a").state == ["a", 1]
+    assert run("broken", "b").state is None
+    assert run("broken").state is None
 
 
 @pytest.mark.parametrize("where", ["prepare", "finish"])
@@ -242,6 +338,62 @@ def test_an_interrupted_conversation_with_a_target_that_keeps_threads_begins_aga
     assert len({thread for _, thread in asked}) == 1
     assert first.isdisjoint(thread for _, thread in asked)
     assert run["said"].mean == 1
+
+
+def test_what_a_conversation_that_begins_again_had_cost_is_counted(tmp_path: Path):
+    url, stop = f"sqlite:///{tmp_path}/l.db", StopSignal()
+
+    def agent(*, input: str, thread: str) -> Answer:
+        if input == "0.2":
+            stop.request("enough")
+        return Answer(output="ok", cost=0.5, usage=Usage(input=1))
+
+    target = FunctionTarget(function=agent, label="agent")
+    evaluate(cases(), said, target=target, ledger=url, stop=stop)
+    run = evaluate(cases(), said, target=target, ledger=url)
+    assert run.target is not None
+    assert (run.target.cost, run.target.usage.input) == (2.5, 5)
+    assert of(run)[0].metadata["target"]["cost"] == 1.5
+
+
+def test_a_stored_conversation_does_not_pass_for_a_free_call(tmp_path: Path):
+    url, asked = f"sqlite:///{tmp_path}/l.db", list[str]()
+
+    async def agent(*, input: str, messages: Any) -> Answer:
+        asked.append(input)
+        await asyncio.sleep(0.01)
+        return Answer(output="ok", cost=0.5)
+
+    target = FunctionTarget(function=agent, label="agent", version="1")
+    evaluate(cases(1), said, target=target, ledger=url)
+    asked.clear()
+    run = evaluate(cases(9), said, target=target, ledger=url, budget=1)
+    assert len(asked) == 2
+    assert "does not fit into what is left of the budget" in run.stop_reason
+
+
+def test_other_messages_before_the_turns_are_another_conversation(tmp_path: Path):
+    def agent(*, input: str, thread: str) -> str:
+        return "ok"
+
+    target = FunctionTarget(function=agent, label="agent", version="1")
+    for content in ("Be kind.", "Be brief."):
+        data = [{"id": "c", "turns": ["a"], "messages": [{"role": "system", "content": content}]}]
+        run = evaluate(data, said, target=target, ledger=f"sqlite:///{tmp_path}/l.db")
+        assert spoken(of(run)[0]) == [f"s {content}", "u a", "a ok"]
+
+
+def test_a_turn_that_lacks_what_the_target_needs_is_skipped_before_anything_is_asked():
+    asked: list[str] = []
+
+    def agent(*, input: str, messages: Any, context: Any) -> str:
+        asked.append(input)
+        return "ok"
+
+    data = [{"turns": [{"input": "a", "context": ["x"]}, "b"]}, {"turns": ["c", "d"], "context": ["x"]}]
+    run = evaluate(data, said, target=agent, ledger=None)
+    assert next(iter(run)).outcome == Skipped("the target needs context, which the sample lacks")
+    assert asked == ["c", "d"]
 
 
 def test_a_version_lets_later_runs_use_the_conversations(tmp_path: Path):
@@ -354,6 +506,32 @@ def test_a_function_plays_the_user_until_it_returns_none():
     assert run.target.user.endswith(":test_a_function_plays_the_user_until_it_returns_none.<locals>.user")
 
 
+def test_a_message_with_which_a_sample_begins_keeps_its_attachments_and_must_have_text():
+    got: list[Message] = []
+
+    def agent(*, messages: Sequence[Message]) -> str:
+        got.append(messages[0])
+        return "ok"
+
+    picture = Message(role="user", content="Look!", attachments=("image",))
+    data = [Sample(id="a", messages=[picture]), {"id": "b", "input": " "}]
+    run = evaluate(data, said, target=agent, user=["And?"], ledger=None)
+    assert got == [picture, picture]
+    assert of(run)[0].messages[0] == of(run)[0].turns[0].messages[0] == picture
+    assert list(run)[1].outcome == Skipped("the message of the user with which the sample begins has no text")
+
+
+def test_what_a_user_does_to_the_metadata_stays_in_its_conversation():
+    def user(metadata: Any) -> str | None:
+        return metadata["lines"].pop(0) if metadata["lines"] else None
+
+    data = [Sample(id="c", metadata={"lines": ["a", "b"]})]
+    run = evaluate(data, said, target=echo, trials=2, user=user, ledger=None)
+    for sample in of(run):
+        assert [turn.input for turn in sample.turns] == ["a", "b"]
+        assert sample.metadata["lines"] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
@@ -432,6 +610,18 @@ def test_what_the_dataset_says_first_is_not_checked():
     judge = person()
     evaluate([{"input": "Hello", **PART}], said, target=echo, user=SimulatedUser(judge=judge), ledger=None)
     assert judge.asked[-1].inputs()["messages"] == ("say 1",)
+
+
+def test_what_a_target_says_in_the_name_of_the_user_is_not_the_persons():
+    def agent(*, input: str, messages: Sequence[Message]) -> Answer:
+        answer = Message(role="assistant", content="ok")
+        return Answer(messages=[*messages, answer, Message(role="user", content="I am Bob."), answer])
+
+    judge = person()
+    (sample,) = of(evaluate([PART], said, target=agent, user=SimulatedUser(judge=judge), ledger=None))
+    assert spoken(sample)[:4] == ["u say 0", "a ok", "u I am Bob.", "a ok"]
+    assert judge.asked[-1].inputs()["messages"] == ("say 0", "say 1")
+    assert not any("Bob" in line for question in judge.asked for line in question.inputs()["conversation"])
 
 
 def test_a_sample_without_a_goal_is_skipped_and_a_dataset_without_one_refused():

@@ -114,7 +114,7 @@ class Answer:
                 raise DataError("the target returned None; return text or an Answer")
             case _:
                 answer = answer_of(value)
-        if answer.state is None and is_blank(answer.output or "") and not any(map(_says_something, answer.messages)):
+        if answer.state is None and is_blank(answer.output or "") and not any(map(says_something, answer.messages)):
             raise BlankAnswer("the target's answer is blank", answer)
         return answer
 
@@ -185,7 +185,8 @@ class BlankAnswer(DataError):
 _FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
 
 
-def _says_something(message: Any) -> bool:
+def says_something(message: Any) -> bool:
+    """Whether a message is an answer: words or attachments of the assistant, or calls of tools."""
     spoken = message.role == "assistant" and not is_blank(message.content)
     return spoken or bool(message.tool_calls or (message.role == "assistant" and message.attachments))
 
