@@ -11,15 +11,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalstone import ConfigError, Failed, Run, Sample, ScriptedJudge, Skipped, StopSignal, evaluate, read_run, scorer
+from evalstone.api import plan_for
 from evalstone.judges.base import Judge
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.files import write_run
+from evalstone.run.dry_run import estimate
 from evalstone.targets import Answer, FunctionTarget, SimulatedUser
 from evalstone.types import Message, Usage
 
@@ -287,6 +290,19 @@ def test_a_target_that_cannot_follow_a_conversation_is_refused():
     assert evaluate(cases(turns=1), said, target=agent, ledger=None)["said"].mean == 1
 
 
+def test_an_input_that_nobody_says_is_refused():
+    with pytest.raises(ConfigError, match="its input must be that of its first turn, 'a', or left out, not 'x'"):
+        evaluate([{"input": "x", "turns": ["a", "b"]}], said, target=echo, ledger=None)
+
+
+def test_a_dry_run_counts_the_turns_that_are_not_in_the_ledger(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/l.db"
+    target = FunctionTarget(function=echo, label="echo", version="1")
+    evaluate(cases(1), said, target=target, ledger=url)
+    work = asyncio.run(estimate(plan_for(cases(3), said, target=target, trials=2), ledger=url))
+    assert (work.target_calls, work.target_answers) == (15, 1)
+
+
 def stopping(agent: Callable[..., Any], at: str, stop: StopSignal, asked: list[tuple[str, str]]) -> Callable[..., Any]:
     def stops(*, input: str, messages: Sequence[Message], thread: str = "") -> Any:
         asked.append((input, thread))
@@ -503,7 +519,7 @@ def test_a_function_plays_the_user_until_it_returns_none():
     assert seen == [(1, 1, 1, 1), (2, 1, 3, 1), (3, 1, 5, 1)]
     assert sample.metadata["target"]["trace"] == {"ended": "user"}
     assert run.target is not None
-    assert run.target.user.endswith(":test_a_function_plays_the_user_until_it_returns_none.<locals>.user")
+    assert ":test_a_function_plays_the_user_until_it_returns_none.<locals>.user (max_turns=10; " in run.target.user
 
 
 def test_a_message_with_which_a_sample_begins_keeps_its_attachments_and_must_have_text():
@@ -551,6 +567,41 @@ def test_a_user_that_fails_is_not_the_target_failing(reply: Callable[[], Any], e
     assert isinstance(outcome, Failed)
     assert error in outcome.error
     assert outcome.error.startswith("the user failed: ")
+
+
+def ask(turn: int, what: str = "more") -> str | None:
+    return what if turn == 2 else None
+
+
+def test_conversations_with_another_user_are_not_taken_for_those_with_this_one(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/l.db"
+    target = FunctionTarget(function=echo, label="echo", version="1")
+
+    def saying(what: str) -> Callable[..., Any]:
+        def user(turn: int) -> str | None:
+            return ask(turn, what)
+
+        return user
+
+    def endless(turn: int) -> str:
+        return f"{turn}"
+
+    users: list[tuple[Any, list[str]]] = [
+        (saying("a"), ["a"]),
+        (saying("b"), ["b"]),
+        (partial(ask, what="c"), ["c"]),
+        (partial(ask, what="d"), ["d"]),
+        ({"function": endless, "max_turns": 2}, ["2"]),
+        ({"function": endless, "max_turns": 3}, ["2", "3"]),
+        (saying("a"), ["a"]),
+    ]
+    cached: list[int] = []
+    for user, expected in users:
+        run = evaluate([{"input": "Hi"}], said, target=target, user=user, ledger=url)
+        assert [turn.input for turn in of(run)[0].turns] == ["Hi", *expected]
+        assert run.target is not None
+        cached.append(run.target.cached)
+    assert cached == [0] * 6 + [1]
 
 
 def test_a_conversation_ends_after_the_most_turns():
@@ -647,6 +698,19 @@ def test_a_judge_that_does_not_answer_is_not_the_target_failing(tmp_path: Path):
     assert outcome.reply == "Hm."
 
 
+@pytest.mark.parametrize(
+    ("reply", "begun"),
+    [({"finished": False, "message": " "}, True), ({"finished": True}, False)],
+)
+def test_a_person_who_says_nothing_and_is_not_finished_gave_no_reply(reply: dict[str, Any], begun: bool):
+    judge = ScriptedJudge({"say_next": [reply]})
+    data = {**PART, "input": "Hi"} if begun else PART
+    (outcome,) = (r.outcome for r in evaluate([data], said, target=echo, user=SimulatedUser(judge=judge), ledger=None))
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "the user failed: message is empty, and the person is not finished"
+    assert outcome.reply is not None
+
+
 class Priced(Judge):
     """Plays a person at a price."""
 
@@ -681,6 +745,10 @@ def test_trials_are_played_anew_and_the_budget_covers_target_user_and_judges():
     assert not list(short)
 
 
+def yielding(messages: Any) -> Any:
+    yield "a"
+
+
 REFUSED: list[tuple[Any, str]] = [
     ("lexical", "the lexical judge can't play a user"),
     ({"judge": "openai/gpt-5.1", "max_turns": 0}, "max_turns"),
@@ -691,6 +759,9 @@ REFUSED: list[tuple[Any, str]] = [
     ([], "the user's script is empty"),
     (["a", " "], "message 2 of the user's script must be text"),
     (eval("lambda msgs: 1"), "unknown parameter 'msgs'; known: input, messages,"),
+    (eval("lambda messages, /: 1"), "unknown parameter 'messages'"),
+    (yielding, "yields; return one message instead"),
+    (max, "the parameters of <built-in function max> can't be read"),
     ("no_such_module:user", "there is no module no_such_module, which the user no_such_module:user names"),
     (7, "a user is a list of messages, a function, a judge or a table, not 7"),
 ]

@@ -21,7 +21,7 @@ from evalstone.run.conversations import unanswerable
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.scorers.code_identity import program_hash
 from evalstone.targets import FunctionTarget, Target
-from evalstone.targets.users import FunctionUser, User
+from evalstone.targets.users import User
 from evalstone.types import RunKind, Sample
 
 WAITING = "waiting for "
@@ -97,8 +97,6 @@ class Plan:
             content += [self.target.identity, self.trials, *self._code(self.target)]
         if self.user is not None:
             content.append(self.user.identity)
-            if isinstance(self.user, FunctionUser):
-                content.append(program_hash(self.user.function))
         return content_hash(content)
 
     def _code(self, target: Target) -> Iterator[str]:
@@ -164,6 +162,13 @@ class Plan:
                 f"the target {target.name} can't follow a conversation: it is given neither messages nor thread; "
                 "add one of them to what it takes"
             )
+        else:
+            for sample in self.dataset:
+                if sample.turns and sample.input != sample.turns[0].input:
+                    raise ConfigError(
+                        f"sample {excerpt(sample.id)}: its input must be that of its first turn, "
+                        f"{excerpt(sample.turns[0].input)}, or left out, not {excerpt(sample.input)}"
+                    )
 
     def _absent(self, scorer: Scorer) -> str:
         """What no sample has and the scorer needs; empty when some sample has everything."""
