@@ -99,6 +99,7 @@ class Conversation:
             # The user's own code may change it.
             self._told = replace(self.sample, metadata=copy.deepcopy(self.sample.metadata))
         self._heard = list(self.messages)
+        self._hash = content_hash(self.messages)  # of what was said, a turn at a time: to hash all in each is quadratic
 
     def anew(self) -> Conversation:
         """The same conversation, from the beginning. What was paid for it stays paid."""
@@ -152,8 +153,8 @@ class Conversation:
 
     def key(self, asked: Sample, inputs: Sequence[str], scope: str) -> Key:
         """The key of the answer to a turn: that of a sample, and what was said before."""
-        given = {name: getattr(asked, name) for name in inputs}
-        return Key(content_hash([asked.id, given, asked.messages]), scope, asked.trial or 1)
+        given = {name: getattr(asked, name) for name in inputs if name != "messages"}
+        return Key(content_hash([asked.id, given, self._hash, asked.messages[-1]]), scope, asked.trial or 1)
 
     def count(self, stored: StoredAnswer | None, *, paid: bool) -> None:
         """Count what the answer to a turn took. paid: this run paid for it."""
@@ -175,6 +176,7 @@ class Conversation:
         if answered.state is None and not any(map(says_something, own)):
             raise TargetError("the target's answer is blank")
         self.messages += [user, *own]
+        self._hash = content_hash([self._hash, user, own])
         self._heard += [user, *(message for message in own if message.role != "user")]  # nobody but the user says those
         call = answered.metadata["target"]
         self.turns.append(
