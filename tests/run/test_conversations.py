@@ -569,6 +569,27 @@ def test_a_user_that_fails_is_not_the_target_failing(reply: Callable[[], Any], e
     assert outcome.error.startswith("the user failed: ")
 
 
+async def slow(turn: int) -> str:
+    await asyncio.sleep(30)
+    return "late"
+
+
+async def cancelled(turn: int) -> str:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("user", "error"), [(slow, "the user failed: no message within 0.05 s"), (cancelled, "the user failed: Cancelled")]
+)
+def test_a_user_that_hangs_or_is_cancelled_fails_by_itself(user: Any, error: str, tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/l.db"
+    user = {"function": user, "timeout": 0.05}
+    run = evaluate([{"input": "Hi"}], said, target=echo, user=user, ledger=url)
+    (outcome,) = (record.outcome for record in run)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith(error)
+
+
 def ask(turn: int, what: str = "more") -> str | None:
     return what if turn == 2 else None
 
@@ -755,6 +776,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"judge": "openai/gpt-5.1", "turns": 3}, "the user has an unknown setting 'turns'"),
     ({"max_turns": 3}, "a user's table needs one of judge, function and script"),
     ({"script": ["a"], "max_turns": 3}, "a script has as many turns as messages"),
+    ({"script": ["a"], "timeout": 3}, "timeout is a setting of a user that is a function"),
     ({"script": ["a"], "check": True}, "check is a setting of a user that a judge plays"),
     ([], "the user's script is empty"),
     (["a", " "], "message 2 of the user's script must be text"),

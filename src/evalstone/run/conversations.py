@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 from collections.abc import Sequence
@@ -143,6 +144,10 @@ class Conversation:
             if (ending := self._recording.aborted) is not None:
                 raise UserEndsRun(ending) from None
             raise UserProblem(_outcome(error)) from None
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            raise UserProblem(failed(error, USER_FAILED)) from None  # of something that its own code waited for
 
     async def _ask(self, judge: Judge, question: Question[Any]) -> Any:
         return (await self._recording.ask(question, judge, (self.sample.trial or 1) - 1)).value

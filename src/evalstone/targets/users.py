@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from abc import ABC, abstractmethod
@@ -124,6 +125,8 @@ class FunctionUser(User):
     """
 
     function: Callable[..., Any]
+    timeout: Annotated[float, Range(0, exclusive=True)] = 120.0
+    """Seconds that one message may take."""
     _identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -147,9 +150,9 @@ class FunctionUser(User):
 
     @property
     def _name(self) -> str:
-        function: Any = self.function
+        function = self.function
         while isinstance(function, functools.partial):
-            function = cast("functools.partial[Any]", function).func
+            function = function.func
         kind: Any = function if hasattr(function, "__qualname__") else type(function)
         return f"{kind.__module__}:{kind.__qualname__}"
 
@@ -166,7 +169,15 @@ class FunctionUser(User):
             "metadata": sample.metadata,
         }
         names = inspect.signature(self.function).parameters
-        said: object = await sync.call_at_once(self.function, **{n: v for n, v in values.items() if n in names})
+        arguments = {name: value for name, value in values.items() if name in names}
+        clock = asyncio.timeout(self.timeout)
+        try:
+            async with clock:
+                said: object = await sync.call_at_once(self.function, **arguments)
+        except TimeoutError:
+            if clock.expired():
+                raise TargetError(f"no message within {self.timeout:g} s") from None
+            raise
         if said is not None and (not isinstance(said, str) or is_blank(said)):
             raise TargetError(f"the user {self._name} must return text, or None at the end, not {excerpt(said)}")
         return said
@@ -265,7 +276,7 @@ def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
     return (goal or "").strip(), persona or "", tuple(cast("list[str]", listed))
 
 
-_SETTINGS = ("judge", "function", "script", "max_turns", "check")
+_SETTINGS = ("judge", "function", "script", "max_turns", "check", "timeout")
 
 
 def parse_user(spec: object) -> User:
@@ -310,6 +321,8 @@ def _built(settings: dict[str, Any]) -> User:
     kind: Any = {"judge": SimulatedUser, "function": FunctionUser, "script": ScriptedUser}[kinds[0]]
     if "check" in settings and kind is not SimulatedUser:
         raise ConfigError("check is a setting of a user that a judge plays")
+    if "timeout" in settings and kind is not FunctionUser:
+        raise ConfigError("timeout is a setting of a user that is a function")
     if "max_turns" in settings and kind is ScriptedUser:
         raise ConfigError("a script has as many turns as messages; leave out max_turns")
     return kind(**settings)
