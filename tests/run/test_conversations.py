@@ -770,6 +770,31 @@ def yielding(messages: Any) -> Any:
     yield "a"
 
 
+@pytest.mark.parametrize("trials", [1, 2])
+def test_what_a_simulated_user_cost_before_an_interruption_is_counted_once(trials: int, tmp_path: Path):
+    url, stop, judge = f"sqlite:///{tmp_path}/l.db", StopSignal(), person()
+
+    class Kept(Priced):
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+            return replace(await judge.answer(question), judge="priced", cost=0.25)
+
+    def agent(*, input: str, messages: Any) -> Answer:
+        if input == "say 1":
+            stop.request("enough")
+        return Answer(output="ok", cost=0.5)
+
+    def run(**options: Any) -> Run:
+        target, user = FunctionTarget(function=agent, label="agent"), SimulatedUser(judge=Kept())
+        return evaluate([PART], said, target=target, user=user, trials=trials, ledger=url, budget=100, **options)
+
+    run(stop=stop)
+    asked = len(judge.asked)
+    again = run()
+    assert 0 < asked < len(judge.asked) == 4 * trials
+    assert again.target is not None
+    assert (again.target.cost, again.target.user_cost) == (trials, trials)
+
+
 REFUSED: list[tuple[Any, str]] = [
     ("lexical", "the lexical judge can't play a user"),
     ({"judge": "openai/gpt-5.1", "max_turns": 0}, "max_turns"),

@@ -328,13 +328,13 @@ class Answers:
             if "answer" in line and (left := await talk.problem()) is not None:
                 line["skipped"] = left.reason
         except UserProblem as error:
-            cost = talk.paid, talk.usage, talk.user_cost
+            cost = talk.paid, talk.usage, talk.count_user()
             return Found(Answered(talk.sample, error.outcome, *cost), None, restored=False)
         except UserEndsRun as error:
             raise error.error from None
         finally:
             await talk.close()
-        line |= {"cost": talk.paid, "usage": to_jsonable(talk.usage), "user_cost": talk.user_cost}
+        line |= {"cost": talk.paid, "usage": to_jsonable(talk.usage), "user_cost": talk.count_user()}
         stored = StoredAnswer(
             question=key.question,
             judge=key.judge,

@@ -216,10 +216,12 @@ class Conversation:
         """End the calls of the simulated user."""
         await self._recording.close()
 
-    @property
-    def user_cost(self) -> float | None:
-        """US dollars that the simulated user has cost; None if the price of a call is unknown."""
-        return total_cost(call.cost for call in self._recording.calls)
+    def count_user(self) -> float | None:
+        """US dollars that the simulated user has cost in this run, also before it was interrupted; None if the price of
+        a call is unknown. What is counted here is not counted again."""
+        calls, before = self._recording.calls, self.session.paid_before
+        keys = (Key(leaf.fingerprint, leaf.judge, leaf.repeat_index) for call in calls for leaf in call.leaves())
+        return total_cost((*(call.cost for call in calls), *(before.pop(key, 0.0) for key in keys)))
 
 
 def _outcome(error: Exception) -> Failed | Skipped:
