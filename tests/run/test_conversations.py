@@ -17,13 +17,25 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Failed, Run, Sample, ScriptedJudge, Skipped, StopSignal, evaluate, read_run, scorer
+from evalstone import (
+    ConfigError,
+    Failed,
+    Run,
+    Sample,
+    ScriptedJudge,
+    Skipped,
+    StopSignal,
+    aevaluate,
+    evaluate,
+    read_run,
+    scorer,
+)
 from evalstone.api import plan_for
 from evalstone.judges.base import Judge
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.files import write_run
 from evalstone.run.dry_run import estimate
-from evalstone.targets import Answer, FunctionTarget, SimulatedUser
+from evalstone.targets import Answer, FunctionTarget, SimulatedUser, User
 from evalstone.types import Message, Usage
 
 PROJECT = Path(__file__).parents[2]
@@ -241,6 +253,58 @@ def test_cleaning_up_after_a_turn_that_failed_is_timed_too():
 
     run = evaluate(cases(), said, target=FunctionTarget(function=agent, finish=finish, timeout=0.1), ledger=None)
     assert [record.outcome for record in run] == [Failed("the target failed: not ready within 0.1 s")]
+
+
+def finish_badly(sample: Sample) -> None:
+    raise ValueError("nothing to clean up")
+
+
+def test_cleaning_up_what_was_broken_off_does_not_make_it_a_failure_of_the_target(tmp_path: Path):
+    url, stop = f"sqlite:///{tmp_path}/l.db", StopSignal()
+
+    def agent(*, input: str, messages: Any) -> str:
+        stop.request("enough")
+        return "ok"
+
+    def user(turn: int) -> str:
+        raise KeyError("no line")
+
+    target = FunctionTarget(function=agent, finish=finish_badly, label="agent")
+    run = evaluate(cases(), said, target=target, ledger=url, stop=stop)
+    assert (list(run), run.stop_reason) == ([], "enough")
+    (record,) = evaluate([{"input": "a"}], said, target=target, user=user, ledger=None)
+    assert isinstance(record.outcome, Failed)
+    assert record.outcome.error.startswith("the user failed: KeyError: 'no line'")
+
+
+@pytest.mark.parametrize("data", [{"input": "a"}, {"turns": ["a", "b"]}])
+def test_a_cancelled_call_is_not_kept_as_one_that_failed_to_clean_up(data: dict[str, Any], tmp_path: Path):
+    url, asked, started = f"sqlite:///{tmp_path}/l.db", list[str](), asyncio.Event()
+
+    async def agent(*, input: str, messages: Any) -> str:
+        asked.append(input)
+        if len(asked) == 1:
+            started.set()
+            await asyncio.sleep(30)
+        return "ok"
+
+    def finish(sample: Sample) -> None:
+        if len(asked) == 1:
+            raise ValueError("nothing to clean up")
+
+    target = FunctionTarget(function=agent, finish=finish, label="agent")
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(aevaluate([data], said, target=target, ledger=url))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    (record,) = evaluate([data], said, target=target, ledger=url)
+    assert not isinstance(record.outcome, Failed)
+    assert len(asked) > 1
 
 
 def test_the_state_of_turns_that_are_in_the_ledger_is_not_that_of_a_new_set_up(tmp_path: Path):
@@ -730,6 +794,22 @@ def test_a_person_who_says_nothing_and_is_not_finished_gave_no_reply(reply: dict
     assert isinstance(outcome, Failed)
     assert outcome.error == "the user failed: message is empty, and the person is not finished"
     assert outcome.reply is not None
+
+
+class Numbers(User):
+    """Says what is no text."""
+
+    @property
+    def identity(self) -> str:
+        return "numbers"
+
+    async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: Any) -> Any:
+        return turn
+
+
+def test_what_a_user_of_ones_own_says_is_checked():
+    (record,) = evaluate([{"input": "a"}], said, target=echo, user=Numbers(), ledger=None)
+    assert record.outcome == Failed("the user failed: the user numbers must return text, or None at the end, not 2")
 
 
 class Priced(Judge):

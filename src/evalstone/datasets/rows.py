@@ -148,8 +148,9 @@ class RowReader:
         cell = chosen["turns"]
         value = unpacked(cell.value)
         recorded = isinstance(value, list) and is_conversation(cast("list[Any]", value))
-        if not recorded and (isinstance(value, list) or "turns" in self.columns.mapping):
-            return
+        meant = isinstance(value, list | dict) or (isinstance(value, str) and value.lstrip().startswith(("[", "{")))
+        if not recorded and (meant or "turns" in self.columns.mapping):
+            return  # what is no list is refused
         del chosen["turns"]
         self.columns.became.pop(cell.column, None)
         if recorded and "messages" not in (*chosen, *self.columns.mapping):
@@ -278,7 +279,7 @@ def _turns(value: Any) -> list[Sample]:
         row: Any = {"input": item} if isinstance(item, str) else item
         if not isinstance(row, dict):
             raise DataError(f"item {number} must be a text or an object with an input, not {excerpt(item)}")
-        turns.append(RowReader().read({"id": number, **row}, f"item {number}"))
+        turns.append(RowReader().read({"id": number, **cast("dict[str, Any]", row)}, f"item {number}"))
     return turns
 
 

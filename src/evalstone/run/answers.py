@@ -354,6 +354,7 @@ class Answers:
         """Talk until the end or a failure; the answer as the ledger keeps it."""
         target, loop = self.target, asyncio.get_running_loop()
         failure: dict[str, Any] | None = None
+        ended: BaseException | None = None
         clock = asyncio.timeout(target.timeout)  # of setting up and cleaning up; a turn has a time of its own
         try:
             async with clock, target.conversation(talk.sample) as held:
@@ -361,6 +362,9 @@ class Answers:
                 try:
                     if (failure := await self._turns(talk, held, fresh)) is not None:
                         return failure
+                except BaseException as error:
+                    ended = error
+                    raise
                 finally:
                     clock.reschedule(loop.time() + target.timeout)
             if talk.restored and held.state is not None:
@@ -369,6 +373,8 @@ class Answers:
         except (RunAborted, StorageError, UserProblem, UserEndsRun, _BeginAgain):
             raise
         except Exception as error:  # noqa: BLE001 - setting up and cleaning up is the user's own code
+            if ended is not None:
+                raise ended from None  # cleaning up what was broken off failed too
             if talk.restored and target.keeps_threads:  # it cleaned up what nobody had worked on
                 if failure is not None:
                     return failure

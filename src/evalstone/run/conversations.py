@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import last_assistant_text
@@ -127,6 +128,9 @@ class Conversation:
         said = await self._of_user(user.say(self._told, self._heard, number, self._ask))
         if said is None and number == 1:
             raise UserProblem(Failed(f"{USER_FAILED}it has nothing to say to begin with"))
+        if said is not None and (not isinstance(said, str) or is_blank(said)):
+            expected = f"the user {user.identity} must return text, or None at the end"
+            raise UserProblem(Failed(f"{USER_FAILED}{expected}, not {excerpt(said)}"))
         self.ended = "user"
         return None if said is None else Sample(id=str(number), input=said)
 

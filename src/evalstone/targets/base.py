@@ -8,7 +8,7 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
 
@@ -433,8 +433,12 @@ class FunctionTarget(Target):
             if self.prepare is not None:
                 await sync.call_at_once(self.prepare, sample)
             yield held
-        finally:
-            held.state = None if self.finish is None else await sync.call_at_once(self.finish, sample)
+        except BaseException:
+            if self.finish is not None:
+                with suppress(Exception):  # what came first is why
+                    await sync.call_at_once(self.finish, sample)
+            raise
+        held.state = None if self.finish is None else await sync.call_at_once(self.finish, sample)
 
     async def _invoke(self, sample: Sample, *, trial: int, thread: str) -> object:
         """Call the function alone."""

@@ -173,14 +173,11 @@ class FunctionUser(User):
         clock = asyncio.timeout(self.timeout)
         try:
             async with clock:
-                said: object = await sync.call_at_once(self.function, **arguments)
+                return await sync.call_at_once(self.function, **arguments)
         except TimeoutError:
             if clock.expired():
                 raise TargetError(f"no message within {self.timeout:g} s") from None
             raise
-        if said is not None and (not isinstance(said, str) or is_blank(said)):
-            raise TargetError(f"the user {self._name} must return text, or None at the end, not {excerpt(said)}")
-        return said
 
 
 @dataclass(frozen=True, kw_only=True)
