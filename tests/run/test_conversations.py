@@ -355,8 +355,13 @@ def test_a_target_that_cannot_follow_a_conversation_is_refused():
 
 
 def test_an_input_that_nobody_says_is_refused():
-    with pytest.raises(ConfigError, match="its input must be that of its first turn, 'a', or left out, not 'x'"):
+    expected = "its input must be what the user says first, 'a', or left out, not 'x'"
+    with pytest.raises(ConfigError, match=expected):
         evaluate([{"input": "x", "turns": ["a", "b"]}], said, target=echo, ledger=None)
+    asked = Sample(id="s", input="x", messages=[Message(role="user", content="a")])
+    with pytest.raises(ConfigError, match=expected):
+        evaluate([asked], said, target=echo, user=["b"], ledger=None)
+    assert not isinstance(next(iter(evaluate([asked], said, target=echo, ledger=None))).outcome, Failed)
 
 
 def test_a_dry_run_counts_the_turns_that_are_not_in_the_ledger(tmp_path: Path):

@@ -56,6 +56,13 @@ def unanswerable(target: Target, user: User | None, sample: Sample) -> str:
     return next(filter(None, (absent(target, _asked(sample, turn, ())) for turn in turns)), "")
 
 
+def said_first(sample: Sample, user: User | None) -> str | None:
+    """What a conversation begins with, as far as the dataset has it; None for a sample that isn't answered in turns."""
+    if sample.turns:
+        return sample.turns[0].input
+    return conversation(sample)[-1].content if user is not None and is_open(sample) else None
+
+
 def is_conversation(sample: Sample, user: User | None) -> bool:
     """Whether a sample is answered in turns."""
     return bool(sample.turns) or user is not None

@@ -17,7 +17,7 @@ from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo
-from evalstone.run.conversations import unanswerable
+from evalstone.run.conversations import said_first, unanswerable
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.scorers.code_identity import program_hash
 from evalstone.targets import FunctionTarget, Target
@@ -164,10 +164,11 @@ class Plan:
             )
         else:
             for sample in self.dataset:
-                if sample.turns and sample.input != sample.turns[0].input:
+                first = said_first(sample, self.user)
+                if first is not None and sample.input not in (None, first):
                     raise ConfigError(
-                        f"sample {excerpt(sample.id)}: its input must be that of its first turn, "
-                        f"{excerpt(sample.turns[0].input)}, or left out, not {excerpt(sample.input)}"
+                        f"sample {excerpt(sample.id)}: its input must be what the user says first, {excerpt(first)}, "
+                        f"or left out, not {excerpt(sample.input)}"
                     )
 
     def _absent(self, scorer: Scorer) -> str:
