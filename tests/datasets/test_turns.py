@@ -49,6 +49,8 @@ def test_a_number_of_turns_is_metadata():
 @pytest.mark.parametrize(
     ("turns", "message"),
     [
+        ('["Hi", "Bye"', "turns must be a list of turns, not str"),
+        ({"input": "Hi"}, "turns must be a list of turns, not dict"),
         ([3], "turns item 1 must be a text or an object with an input, not 3"),
         ([["Hi"]], "turns item 1 must be a text"),
         (["Hi", {"output": "x"}], "turn 2 must have an input"),

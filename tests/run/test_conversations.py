@@ -11,16 +11,31 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Failed, Run, Sample, ScriptedJudge, Skipped, StopSignal, evaluate, read_run, scorer
+from evalstone import (
+    ConfigError,
+    Failed,
+    Run,
+    Sample,
+    ScriptedJudge,
+    Skipped,
+    StopSignal,
+    aevaluate,
+    evaluate,
+    read_run,
+    scorer,
+)
+from evalstone.api import plan_for
 from evalstone.judges.base import Judge
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.files import write_run
-from evalstone.targets import Answer, FunctionTarget, SimulatedUser
+from evalstone.run.dry_run import estimate
+from evalstone.targets import Answer, FunctionTarget, SimulatedUser, User
 from evalstone.types import Message, Usage
 
 PROJECT = Path(__file__).parents[2]
@@ -127,6 +142,57 @@ def test_whatever_part_of_the_conversation_a_target_returns_each_message_is_ther
     assert [spoken(turn) for turn in sample.turns] == [["u a", "a a!"], ["u a", "a a!"], ["u b", "a b!"]]
 
 
+CALL = {"id": "1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
+CALLED = [
+    {"role": "assistant", "content": "", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "1", "content": "done"},
+]
+
+
+def tool_and_output(input: str, messages: Sequence[Message]) -> Any:
+    return Answer(output=f"{input}!", messages=CALLED)
+
+
+def tool_and_message_of_its_own(input: str, messages: Sequence[Message]) -> Any:
+    return {"messages": [*CALLED, {"role": "user", "content": "result"}, {"role": "assistant", "content": f"{input}!"}]}
+
+
+def everything_and_the_question_again(input: str, messages: Sequence[Message]) -> Any:
+    before = [{"role": message.role, "content": message.content} for message in messages]
+    return {"messages": [*before, *CALLED, before[-1], {"role": "assistant", "content": f"{input}!"}]}
+
+
+def other_words(input: str, messages: Sequence[Message]) -> Any:
+    return {
+        "messages": [{"role": "user", "content": f"Q: {input}"}, *CALLED, {"role": "assistant", "content": f"{input}!"}]
+    }
+
+
+@pytest.mark.parametrize(
+    "reply", [tool_and_output, tool_and_message_of_its_own, everything_and_the_question_again, other_words]
+)
+def test_nothing_of_an_answer_is_lost(reply: Callable[..., Any]):
+    def agent(*, input: str, messages: Sequence[Message]) -> Any:
+        return reply(input, messages)
+
+    run = evaluate([{"turns": ["a", "b"]}], "tool_not_called(tool=book)", target=agent, ledger=None)
+    (sample,) = of(run)
+    assert run["tool_not_called"].mean == 0
+    for turn in sample.turns:
+        assert [call.name for message in turn.messages for call in message.tool_calls] == ["book"]
+        assert turn.messages[-1] == Message(role="assistant", content=f"{turn.input}!")
+
+
+@pytest.mark.parametrize("added", [[], [{"role": "assistant", "content": ""}]])
+def test_a_turn_whose_answer_repeats_what_was_said_has_no_answer(added: list[Any]):
+    def agent(*, messages: Sequence[Message]) -> Any:
+        said = [{"role": message.role, "content": message.content} for message in messages]
+        return "fine" if len(messages) == 1 else {"messages": [*said, *added]}
+
+    run = evaluate([{"turns": ["a", "b"]}], said, target=agent, ledger=None)
+    assert [record.outcome for record in run] == [Failed("the target failed: turn 2: the target's answer is blank")]
+
+
 def test_a_turn_that_fails_fails_the_conversation_and_names_itself():
     asked: list[str] = []
 
@@ -168,6 +234,103 @@ def test_prepare_and_finish_stand_around_the_whole_conversation():
     assert Counter(log) == {"prepare": 2, "finish": 2, "a ['empty']": 2, "b ['empty', 'a']": 2}
 
 
+def test_what_a_target_writes_into_the_metadata_is_there_in_the_next_turn_and_at_the_end():
+    def agent(*, messages: Any, metadata: Any) -> str:
+        metadata["asked"] = metadata.get("asked", 0) + 1
+        return "ok"
+
+    target = FunctionTarget(function=agent, finish=lambda sample: sample.metadata["asked"])
+    run = evaluate([{"turns": ["a", "b"]}, {"input": "a"}], said, target=target, ledger=None)
+    assert [sample.state for sample in of(run)] == [2, 1]
+
+
+def test_cleaning_up_after_a_turn_that_failed_is_timed_too():
+    async def agent(*, messages: Any) -> str:
+        raise ValueError("no")
+
+    async def finish(sample: Sample) -> None:
+        await asyncio.sleep(30)
+
+    run = evaluate(cases(), said, target=FunctionTarget(function=agent, finish=finish, timeout=0.1), ledger=None)
+    assert [record.outcome for record in run] == [Failed("the target failed: not ready within 0.1 s")]
+
+
+def finish_badly(sample: Sample) -> None:
+    raise ValueError("nothing to clean up")
+
+
+def test_cleaning_up_what_was_broken_off_does_not_make_it_a_failure_of_the_target(tmp_path: Path):
+    url, stop = f"sqlite:///{tmp_path}/l.db", StopSignal()
+
+    def agent(*, input: str, messages: Any) -> str:
+        stop.request("enough")
+        return "ok"
+
+    def user(turn: int) -> str:
+        raise KeyError("no line")
+
+    target = FunctionTarget(function=agent, finish=finish_badly, label="agent")
+    run = evaluate(cases(), said, target=target, ledger=url, stop=stop)
+    assert (list(run), run.stop_reason) == ([], "enough")
+    (record,) = evaluate([{"input": "a"}], said, target=target, user=user, ledger=None)
+    assert isinstance(record.outcome, Failed)
+    assert record.outcome.error.startswith("the user failed: KeyError: 'no line'")
+
+
+@pytest.mark.parametrize("data", [{"input": "a"}, {"turns": ["a", "b"]}])
+def test_a_cancelled_call_is_not_kept_as_one_that_failed_to_clean_up(data: dict[str, Any], tmp_path: Path):
+    url, asked, started = f"sqlite:///{tmp_path}/l.db", list[str](), asyncio.Event()
+
+    async def agent(*, input: str, messages: Any) -> str:
+        asked.append(input)
+        if len(asked) == 1:
+            started.set()
+            await asyncio.sleep(30)
+        return "ok"
+
+    def finish(sample: Sample) -> None:
+        if len(asked) == 1:
+            raise ValueError("nothing to clean up")
+
+    target = FunctionTarget(function=agent, finish=finish, label="agent")
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(aevaluate([data], said, target=target, ledger=url))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    (record,) = evaluate([data], said, target=target, ledger=url)
+    assert not isinstance(record.outcome, Failed)
+    assert len(asked) > 1
+
+
+def test_the_state_of_turns_that_are_in_the_ledger_is_not_that_of_a_new_set_up(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/l.db"
+
+    def agent(*, input: str, messages: Any, metadata: Any) -> str:
+        if input == "broken":
+            raise ValueError("no")
+        metadata["basket"].append(input)
+        return "ok"
+
+    def finish(sample: Sample) -> Any:
+        return [sample.metadata["basket"][0], len(sample.metadata["basket"])]  # there is none in a new one
+
+    def run(*turns: Any) -> Sample:
+        data: list[Any] = [{"id": "c", "turns": turns, "metadata": {"basket": []}}]
+        target = FunctionTarget(function=agent, finish=finish, label="agent", version="1")
+        return of(evaluate(data, said, target=target, ledger=url))[0]
+
+    assert run("a", "b").state == ["a", 2]
+    assert run("a", {"input": "b", "reference": "ok"}).state == ["a", 2]
+    assert run("a").state == ["a", 1]
+    assert run("broken", "b").state is None
+    assert run("broken").state is None
+
+
 @pytest.mark.parametrize("where", ["prepare", "finish"])
 def test_what_fails_around_a_conversation_fails_it(where: str):
     def broken(sample: Sample) -> None:
@@ -189,6 +352,24 @@ def test_a_target_that_cannot_follow_a_conversation_is_refused():
     with pytest.raises(ConfigError, match="can't follow a conversation"):
         evaluate([{"input": "a"}], said, target=agent, user=["b"], ledger=None)
     assert evaluate(cases(turns=1), said, target=agent, ledger=None)["said"].mean == 1
+
+
+def test_an_input_that_nobody_says_is_refused():
+    expected = "its input must be what the user says first, 'a', or left out, not 'x'"
+    with pytest.raises(ConfigError, match=expected):
+        evaluate([{"input": "x", "turns": ["a", "b"]}], said, target=echo, ledger=None)
+    asked = Sample(id="s", input="x", messages=[Message(role="user", content="a")])
+    with pytest.raises(ConfigError, match=expected):
+        evaluate([asked], said, target=echo, user=["b"], ledger=None)
+    assert not isinstance(next(iter(evaluate([asked], said, target=echo, ledger=None))).outcome, Failed)
+
+
+def test_a_dry_run_counts_the_turns_that_are_not_in_the_ledger(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/l.db"
+    target = FunctionTarget(function=echo, label="echo", version="1")
+    evaluate(cases(1), said, target=target, ledger=url)
+    work = asyncio.run(estimate(plan_for(cases(3), said, target=target, trials=2), ledger=url))
+    assert (work.target_calls, work.target_answers) == (15, 1)
 
 
 def stopping(agent: Callable[..., Any], at: str, stop: StopSignal, asked: list[tuple[str, str]]) -> Callable[..., Any]:
@@ -242,6 +423,62 @@ def test_an_interrupted_conversation_with_a_target_that_keeps_threads_begins_aga
     assert len({thread for _, thread in asked}) == 1
     assert first.isdisjoint(thread for _, thread in asked)
     assert run["said"].mean == 1
+
+
+def test_what_a_conversation_that_begins_again_had_cost_is_counted(tmp_path: Path):
+    url, stop = f"sqlite:///{tmp_path}/l.db", StopSignal()
+
+    def agent(*, input: str, thread: str) -> Answer:
+        if input == "0.2":
+            stop.request("enough")
+        return Answer(output="ok", cost=0.5, usage=Usage(input=1))
+
+    target = FunctionTarget(function=agent, label="agent")
+    evaluate(cases(), said, target=target, ledger=url, stop=stop)
+    run = evaluate(cases(), said, target=target, ledger=url)
+    assert run.target is not None
+    assert (run.target.cost, run.target.usage.input) == (2.5, 5)
+    assert of(run)[0].metadata["target"]["cost"] == 1.5
+
+
+def test_a_stored_conversation_does_not_pass_for_a_free_call(tmp_path: Path):
+    url, asked = f"sqlite:///{tmp_path}/l.db", list[str]()
+
+    async def agent(*, input: str, messages: Any) -> Answer:
+        asked.append(input)
+        await asyncio.sleep(0.01)
+        return Answer(output="ok", cost=0.5)
+
+    target = FunctionTarget(function=agent, label="agent", version="1")
+    evaluate(cases(1), said, target=target, ledger=url)
+    asked.clear()
+    run = evaluate(cases(9), said, target=target, ledger=url, budget=1)
+    assert len(asked) == 2
+    assert "does not fit into what is left of the budget" in run.stop_reason
+
+
+def test_other_messages_before_the_turns_are_another_conversation(tmp_path: Path):
+    def agent(*, input: str, thread: str) -> str:
+        return "ok"
+
+    target = FunctionTarget(function=agent, label="agent", version="1")
+    for content in ("Be kind.", "Be brief."):
+        data = [{"id": "c", "turns": ["a"], "messages": [{"role": "system", "content": content}]}]
+        run = evaluate(data, said, target=target, ledger=f"sqlite:///{tmp_path}/l.db")
+        assert spoken(of(run)[0]) == [f"s {content}", "u a", "a ok"]
+
+
+def test_a_turn_that_lacks_what_the_target_needs_is_skipped_before_anything_is_asked():
+    asked: list[str] = []
+
+    def agent(*, input: str, messages: Any, context: Any) -> str:
+        asked.append(input)
+        return "ok"
+
+    data = [{"turns": [{"input": "a", "context": ["x"]}, "b"]}, {"turns": ["c", "d"], "context": ["x"]}]
+    run = evaluate(data, said, target=agent, ledger=None)
+    assert next(iter(run)).outcome == Skipped("the target needs context, which the sample lacks")
+    assert asked == ["c", "d"]
 
 
 def test_a_version_lets_later_runs_use_the_conversations(tmp_path: Path):
@@ -351,7 +588,33 @@ def test_a_function_plays_the_user_until_it_returns_none():
     assert seen == [(1, 1, 1, 1), (2, 1, 3, 1), (3, 1, 5, 1)]
     assert sample.metadata["target"]["trace"] == {"ended": "user"}
     assert run.target is not None
-    assert run.target.user.endswith(":test_a_function_plays_the_user_until_it_returns_none.<locals>.user")
+    assert ":test_a_function_plays_the_user_until_it_returns_none.<locals>.user (max_turns=10; " in run.target.user
+
+
+def test_a_message_with_which_a_sample_begins_keeps_its_attachments_and_must_have_text():
+    got: list[Message] = []
+
+    def agent(*, messages: Sequence[Message]) -> str:
+        got.append(messages[0])
+        return "ok"
+
+    picture = Message(role="user", content="Look!", attachments=("image",))
+    data = [Sample(id="a", messages=[picture]), {"id": "b", "input": " "}]
+    run = evaluate(data, said, target=agent, user=["And?"], ledger=None)
+    assert got == [picture, picture]
+    assert of(run)[0].messages[0] == of(run)[0].turns[0].messages[0] == picture
+    assert list(run)[1].outcome == Skipped("the message of the user with which the sample begins has no text")
+
+
+def test_what_a_user_does_to_the_metadata_stays_in_its_conversation():
+    def user(metadata: Any) -> str | None:
+        return metadata["lines"].pop(0) if metadata["lines"] else None
+
+    data = [Sample(id="c", metadata={"lines": ["a", "b"]})]
+    run = evaluate(data, said, target=echo, trials=2, user=user, ledger=None)
+    for sample in of(run):
+        assert [turn.input for turn in sample.turns] == ["a", "b"]
+        assert sample.metadata["lines"] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -373,6 +636,62 @@ def test_a_user_that_fails_is_not_the_target_failing(reply: Callable[[], Any], e
     assert isinstance(outcome, Failed)
     assert error in outcome.error
     assert outcome.error.startswith("the user failed: ")
+
+
+async def slow(turn: int) -> str:
+    await asyncio.sleep(30)
+    return "late"
+
+
+async def cancelled(turn: int) -> str:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("user", "error"), [(slow, "the user failed: no message within 0.05 s"), (cancelled, "the user failed: Cancelled")]
+)
+def test_a_user_that_hangs_or_is_cancelled_fails_by_itself(user: Any, error: str, tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/l.db"
+    user = {"function": user, "timeout": 0.05}
+    run = evaluate([{"input": "Hi"}], said, target=echo, user=user, ledger=url)
+    (outcome,) = (record.outcome for record in run)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith(error)
+
+
+def ask(turn: int, what: str = "more") -> str | None:
+    return what if turn == 2 else None
+
+
+def test_conversations_with_another_user_are_not_taken_for_those_with_this_one(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/l.db"
+    target = FunctionTarget(function=echo, label="echo", version="1")
+
+    def saying(what: str) -> Callable[..., Any]:
+        def user(turn: int) -> str | None:
+            return ask(turn, what)
+
+        return user
+
+    def endless(turn: int) -> str:
+        return f"{turn}"
+
+    users: list[tuple[Any, list[str]]] = [
+        (saying("a"), ["a"]),
+        (saying("b"), ["b"]),
+        (partial(ask, what="c"), ["c"]),
+        (partial(ask, what="d"), ["d"]),
+        ({"function": endless, "max_turns": 2}, ["2"]),
+        ({"function": endless, "max_turns": 3}, ["2", "3"]),
+        (saying("a"), ["a"]),
+    ]
+    cached: list[int] = []
+    for user, expected in users:
+        run = evaluate([{"input": "Hi"}], said, target=target, user=user, ledger=url)
+        assert [turn.input for turn in of(run)[0].turns] == ["Hi", *expected]
+        assert run.target is not None
+        cached.append(run.target.cached)
+    assert cached == [0] * 6 + [1]
 
 
 def test_a_conversation_ends_after_the_most_turns():
@@ -434,6 +753,18 @@ def test_what_the_dataset_says_first_is_not_checked():
     assert judge.asked[-1].inputs()["messages"] == ("say 1",)
 
 
+def test_what_a_target_says_in_the_name_of_the_user_is_not_the_persons():
+    def agent(*, input: str, messages: Sequence[Message]) -> Answer:
+        answer = Message(role="assistant", content="ok")
+        return Answer(messages=[*messages, answer, Message(role="user", content="I am Bob."), answer])
+
+    judge = person()
+    (sample,) = of(evaluate([PART], said, target=agent, user=SimulatedUser(judge=judge), ledger=None))
+    assert spoken(sample)[:4] == ["u say 0", "a ok", "u I am Bob.", "a ok"]
+    assert judge.asked[-1].inputs()["messages"] == ("say 0", "say 1")
+    assert not any("Bob" in line for question in judge.asked for line in question.inputs()["conversation"])
+
+
 def test_a_sample_without_a_goal_is_skipped_and_a_dataset_without_one_refused():
     user = SimulatedUser(judge=person())
     run = evaluate([PART, {"input": "a"}], said, target=echo, user=user, ledger=None)
@@ -455,6 +786,35 @@ def test_a_judge_that_does_not_answer_is_not_the_target_failing(tmp_path: Path):
     assert isinstance(outcome, Failed)
     assert outcome.error.startswith("the user failed: ")
     assert outcome.reply == "Hm."
+
+
+@pytest.mark.parametrize(
+    ("reply", "begun"),
+    [({"finished": False, "message": " "}, True), ({"finished": True}, False)],
+)
+def test_a_person_who_says_nothing_and_is_not_finished_gave_no_reply(reply: dict[str, Any], begun: bool):
+    judge = ScriptedJudge({"say_next": [reply]})
+    data = {**PART, "input": "Hi"} if begun else PART
+    (outcome,) = (r.outcome for r in evaluate([data], said, target=echo, user=SimulatedUser(judge=judge), ledger=None))
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "the user failed: message is empty, and the person is not finished"
+    assert outcome.reply is not None
+
+
+class Numbers(User):
+    """Says what is no text."""
+
+    @property
+    def identity(self) -> str:
+        return "numbers"
+
+    async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: Any) -> Any:
+        return turn
+
+
+def test_what_a_user_of_ones_own_says_is_checked():
+    (record,) = evaluate([{"input": "a"}], said, target=echo, user=Numbers(), ledger=None)
+    assert record.outcome == Failed("the user failed: the user numbers must return text, or None at the end, not 2")
 
 
 class Priced(Judge):
@@ -491,16 +851,49 @@ def test_trials_are_played_anew_and_the_budget_covers_target_user_and_judges():
     assert not list(short)
 
 
+def yielding(messages: Any) -> Any:
+    yield "a"
+
+
+@pytest.mark.parametrize("trials", [1, 2])
+def test_what_a_simulated_user_cost_before_an_interruption_is_counted_once(trials: int, tmp_path: Path):
+    url, stop, judge = f"sqlite:///{tmp_path}/l.db", StopSignal(), person()
+
+    class Kept(Priced):
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+            return replace(await judge.answer(question), judge="priced", cost=0.25)
+
+    def agent(*, input: str, messages: Any) -> Answer:
+        if input == "say 1":
+            stop.request("enough")
+        return Answer(output="ok", cost=0.5)
+
+    def run(**options: Any) -> Run:
+        target, user = FunctionTarget(function=agent, label="agent"), SimulatedUser(judge=Kept())
+        return evaluate([PART], said, target=target, user=user, trials=trials, ledger=url, budget=100, **options)
+
+    run(stop=stop)
+    asked = len(judge.asked)
+    again = run()
+    assert 0 < asked < len(judge.asked) == 4 * trials
+    assert again.target is not None
+    assert (again.target.cost, again.target.user_cost) == (trials, trials)
+
+
 REFUSED: list[tuple[Any, str]] = [
     ("lexical", "the lexical judge can't play a user"),
     ({"judge": "openai/gpt-5.1", "max_turns": 0}, "max_turns"),
     ({"judge": "openai/gpt-5.1", "turns": 3}, "the user has an unknown setting 'turns'"),
     ({"max_turns": 3}, "a user's table needs one of judge, function and script"),
     ({"script": ["a"], "max_turns": 3}, "a script has as many turns as messages"),
+    ({"script": ["a"], "timeout": 3}, "timeout is a setting of a user that is a function"),
     ({"script": ["a"], "check": True}, "check is a setting of a user that a judge plays"),
     ([], "the user's script is empty"),
     (["a", " "], "message 2 of the user's script must be text"),
     (eval("lambda msgs: 1"), "unknown parameter 'msgs'; known: input, messages,"),
+    (eval("lambda messages, /: 1"), "unknown parameter 'messages'"),
+    (yielding, "yields; return one message instead"),
+    (max, "the parameters of <built-in function max> can't be read"),
     ("no_such_module:user", "there is no module no_such_module, which the user no_such_module:user names"),
     (7, "a user is a list of messages, a function, a judge or a table, not 7"),
 ]

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from evalstone._core.json import to_jsonable
 from evalstone.agents.from_traces import extract_trajectory
-from evalstone.agents.messages import last_assistant_text, last_user_text, system_prompt
+from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.types import TOOL_STEPS, Sample, Trajectory, TrajectoryStep
 
 SUCCEEDED = ("success", "succeeded", "completed", "ok")
@@ -42,7 +42,7 @@ def _recorded(sample: Sample) -> Iterator[Sample]:
     instructions = system_prompt(sample.messages)
     for number, (start, end) in enumerate(itertools.pairwise([*starts, len(sample.messages)]), start=1):
         messages = sample.messages[start:end]
-        output, last = last_assistant_text(messages), number == len(starts)
+        output, last = answer_text(messages), number == len(starts)
         yield Sample(
             id=str(number),
             input=last_user_text(messages),

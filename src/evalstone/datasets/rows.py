@@ -148,8 +148,9 @@ class RowReader:
         cell = chosen["turns"]
         value = unpacked(cell.value)
         recorded = isinstance(value, list) and is_conversation(cast("list[Any]", value))
-        if not recorded and (isinstance(value, list) or "turns" in self.columns.mapping):
-            return
+        meant = isinstance(value, list | dict) or (isinstance(value, str) and value.lstrip().startswith(("[", "{")))
+        if not recorded and (meant or "turns" in self.columns.mapping):
+            return  # what is no list is refused
         del chosen["turns"]
         self.columns.became.pop(cell.column, None)
         if recorded and "messages" not in (*chosen, *self.columns.mapping):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.text import is_blank
+from evalstone.errors import ReplyError
 from evalstone.questions.base import Question, VerdictPerItem
 from evalstone.questions.reply import MayOmit, Subject, WorstFirst
 
@@ -54,6 +56,12 @@ class SayNext(Question[UserMessage]):
     facts: tuple[str, ...]
     conversation: tuple[str, ...]
     prompt: Prompt = SAY_NEXT
+
+    def from_json(self, data: Any) -> UserMessage:
+        said = super().from_json(data)
+        if is_blank(said.message) and not (said.finished and self.conversation):
+            raise ReplyError("message is empty, and the person is not finished")
+        return said
 
 
 @dataclass(frozen=True)

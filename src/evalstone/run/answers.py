@@ -35,7 +35,7 @@ from evalstone.run.conversations import Conversation, UserEndsRun, UserProblem, 
 from evalstone.run.session import Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target
-from evalstone.targets.base import FAILED, BlankAnswer
+from evalstone.targets.base import FAILED, BlankAnswer, Held
 from evalstone.targets.users import User
 from evalstone.types import NO_USAGE, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
 
@@ -69,7 +69,7 @@ class Found(NamedTuple):
 
 
 class _BeginAgain(Exception):
-    """A target that keeps threads does not know what it had answered before a crash."""
+    """The target doesn't know any more what it had answered before a crash."""
 
 
 def answer_key(sample: Sample, inputs: Sequence[str], scope: str, user: str = "") -> Key:
@@ -77,7 +77,10 @@ def answer_key(sample: Sample, inputs: Sequence[str], scope: str, user: str = ""
     talks to the target in turns."""
     given: list[Any] = [sample.id, {name: getattr(sample, name) for name in inputs}]
     if sample.turns:
-        given.append([turn.content_hash for turn in sample.turns])
+        given += [
+            [turn.content_hash for turn in sample.turns],
+            sample.messages,
+        ]  # the answer holds what was said before
     elif user:
         # The simulated user reads the metadata, whether the target does or not.
         given += [user, sample.input, sample.messages, sample.metadata]
@@ -264,7 +267,6 @@ class Answers:
         self._count_paid(stored, answered)
         if answered is None:
             return None
-        self._learn_price(stored.cost, isinstance(answered.problem, Failed))
         return Found(answered, stored, restored=True)
 
     def _count_paid(self, stored: StoredAnswer, answered: Answered | None) -> None:
@@ -288,6 +290,7 @@ class Answers:
         """
         try:
             if not fresh and (found := await self._lookup(key, sample)) is not None:
+                self._learn_price(found.answered.cost, isinstance(found.answered.problem, Failed))
                 return found
             if begun and self.target.keeps_threads:
                 raise _BeginAgain
@@ -308,30 +311,30 @@ class Answers:
         try:
             if (found := await self._lookup(key, sample)) is not None:
                 return found
+            talk = Conversation(sample, self.user, self._session)
             try:
-                return await self._hold(key, sample)
+                return await self._hold(key, talk)
             except _BeginAgain:
-                return await self._hold(key, sample, fresh=True)
+                return await self._hold(key, talk.anew(), fresh=True)
         finally:
             if self._ledger is not None:
                 self._ledger.release(*key)
 
-    async def _hold(self, key: Key, sample: Sample, *, fresh: bool = False) -> Found:
+    async def _hold(self, key: Key, talk: Conversation, *, fresh: bool = False) -> Found:
         """Hold a conversation, and keep what was said. fresh: ask for each turn anew, whatever is in the ledger."""
-        talk = Conversation(sample, self.user, self._session)
         line: dict[str, Any] = {}
         try:
             line |= await self._held(talk, fresh)
             if "answer" in line and (left := await talk.problem()) is not None:
                 line["skipped"] = left.reason
         except UserProblem as error:
-            cost = talk.paid, talk.usage, talk.user_cost
-            return Found(Answered(sample, error.outcome, *cost), None, restored=False)
+            cost = talk.paid, talk.usage, talk.count_user()
+            return Found(Answered(talk.sample, error.outcome, *cost), None, restored=False)
         except UserEndsRun as error:
             raise error.error from None
         finally:
             await talk.close()
-        line |= {"cost": talk.paid, "usage": to_jsonable(talk.usage), "user_cost": talk.user_cost}
+        line |= {"cost": talk.paid, "usage": to_jsonable(talk.usage), "user_cost": talk.count_user()}
         stored = StoredAnswer(
             question=key.question,
             judge=key.judge,
@@ -345,36 +348,61 @@ class Answers:
         )
         if self._ledger is not None and "unreachable" not in line:
             await self._ledger.keep_answer(stored)
-        return self._read(sample, stored)
+        return self._read(talk.sample, stored)
 
     async def _held(self, talk: Conversation, fresh: bool) -> dict[str, Any]:
         """Talk until the end or a failure; the answer as the ledger keeps it."""
-        target, thread, begun = self.target, secrets.token_hex(8), False
+        target, loop = self.target, asyncio.get_running_loop()
+        failure: dict[str, Any] | None = None
+        ended: BaseException | None = None
         clock = asyncio.timeout(target.timeout)  # of setting up and cleaning up; a turn has a time of its own
         try:
             async with clock, target.conversation(talk.sample) as held:
                 clock.reschedule(None)
-                while (turn := await talk.next_turn()) is not None:
-                    key = talk.key(talk.asked(talk.sample, turn), target.inputs, self._scope)
-                    given = talk.asked(held.sample, turn)
-                    found = await self._answer(key, given, held.call, thread, fresh=fresh, begun=begun)
-                    begun, fresh = found.restored, fresh or (target.keeps_threads and not found.restored)
-                    talk.count(found.stored, paid=self._paid(found))
-                    if isinstance(problem := found.answered.problem, Failed):
-                        unreachable = json.loads(found.stored.reply).get("unreachable") if found.stored else None
-                        return self._failed_turn(problem, talk) | ({"unreachable": True} if unreachable else {})
-                    talk.add(turn, found.answered.sample)
-                clock.reschedule(asyncio.get_running_loop().time() + target.timeout)
+                try:
+                    if (failure := await self._turns(talk, held, fresh)) is not None:
+                        return failure
+                except BaseException as error:
+                    ended = error
+                    raise
+                finally:
+                    clock.reschedule(loop.time() + target.timeout)
+            if talk.restored and held.state is not None:
+                raise _BeginAgain  # it is the state of what was set up just now, where nobody said anything
             return {"answer": talk.answer(held.state).to_dict()}
         except (RunAborted, StorageError, UserProblem, UserEndsRun, _BeginAgain):
             raise
         except Exception as error:  # noqa: BLE001 - setting up and cleaning up is the user's own code
+            if ended is not None:
+                raise ended from None  # cleaning up what was broken off failed too
+            if talk.restored and target.keeps_threads:  # it cleaned up what nobody had worked on
+                if failure is not None:
+                    return failure
+                raise _BeginAgain from None
             timed_out = isinstance(error, TimeoutError) and clock.expired()
             return self._failure(TargetError(f"not ready within {target.timeout:g} s") if timed_out else error)
         except asyncio.CancelledError as error:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
             return self._failure(error)
+
+    async def _turns(self, talk: Conversation, held: Held, fresh: bool) -> dict[str, Any] | None:
+        """Talk until the end; the failure of the turn that ended it before, as the ledger keeps it."""
+        target, thread = self.target, secrets.token_hex(8)
+        while (turn := await talk.next_turn()) is not None:
+            key = talk.key(talk.asked(talk.sample, turn), target.inputs, self._scope)
+            given = talk.asked(held.sample, turn)
+            found = await self._answer(key, given, held.call, thread, fresh=fresh, begun=talk.restored)
+            talk.restored, fresh = found.restored, fresh or (target.keeps_threads and not found.restored)
+            talk.count(found.stored, paid=self._paid(found))
+            if isinstance(problem := found.answered.problem, Failed):
+                unreachable = json.loads(found.stored.reply).get("unreachable") if found.stored else None
+                return self._failed_turn(problem, talk) | ({"unreachable": True} if unreachable else {})
+            try:
+                talk.add(turn, found.answered.sample)
+            except TargetError as error:
+                return self._failed_turn(Failed(str(error)), talk)
+        return None
 
     def _failed_turn(self, problem: Failed, talk: Conversation) -> dict[str, Any]:
         text = f"{FAILED}turn {len(talk.turns) + 1}: {problem.error.removeprefix(FAILED)}"

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
-from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError
+from evalstone._core.text import is_blank
+from evalstone.agents.messages import last_assistant_text
+from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError, TargetError
 from evalstone.judges.base import Judge
 from evalstone.ledger import Key, StoredAnswer
 from evalstone.questions.base import Question
 from evalstone.run.session import Recording, Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target, absent
-from evalstone.targets.base import conversation
+from evalstone.targets.base import conversation, says_something
 from evalstone.targets.users import User, is_open
 from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Usage, total_cost
 
@@ -44,8 +50,17 @@ def unanswerable(target: Target, user: User | None, sample: Sample) -> str:
         return absent(target, sample)
     if not sample.turns and user is not None and (lacking := user.lacking(sample)):
         return lacking
-    first = sample.turns[0] if sample.turns else Sample(id="1", input=sample.input or "?")
-    return absent(target, _asked(sample, first, ()))
+    if not sample.turns and is_open(sample) and is_blank(conversation(sample)[-1].content):
+        return "the message of the user with which the sample begins has no text"
+    turns = sample.turns or (Sample(id="1", input=sample.input or "?"),)
+    return next(filter(None, (absent(target, _asked(sample, turn, ())) for turn in turns)), "")
+
+
+def said_first(sample: Sample, user: User | None) -> str | None:
+    """What a conversation begins with, as far as the dataset has it; None for a sample that isn't answered in turns."""
+    if sample.turns:
+        return sample.turns[0].input
+    return conversation(sample)[-1].content if user is not None and is_open(sample) else None
 
 
 def is_conversation(sample: Sample, user: User | None) -> bool:
@@ -78,12 +93,28 @@ class Conversation:
     """Their tokens."""
     seconds: float = 0.0
     """What the calls took."""
+    restored: bool = False
+    """Whether the answer to the last turn came from the ledger."""
 
     def __post_init__(self) -> None:
         self._recording = Recording(self.session)
-        given = _before(self.sample) if self.sample.turns else conversation(self.sample)
-        self._opening = given[-1].content if not self.sample.turns and is_open(self.sample) else None
-        self.messages.extend(given if self._opening is None else given[:-1])
+        self._opening: Message | None = None
+        if self.sample.turns:
+            self.messages.extend(_before(self.sample))
+        else:
+            given = conversation(self.sample)
+            self._opening = given[-1] if is_open(self.sample) else None
+            self.messages.extend(given if self._opening is None else given[:-1])
+            # The user's own code may change it.
+            self._told = replace(self.sample, metadata=copy.deepcopy(self.sample.metadata))
+        self._heard = list(self.messages)
+        self._hash = content_hash(self.messages)  # of what was said, a turn at a time: to hash all in each is quadratic
+
+    def anew(self) -> Conversation:
+        """The same conversation, from the beginning. What was paid for it stays paid."""
+        again = Conversation(self.sample, self.user, self.session, paid=self.paid, usage=self.usage)
+        again._recording.calls.extend(self._recording.calls)
+        return again
 
     async def next_turn(self) -> Sample | None:
         """What the user says next, as a sample; None at the end.
@@ -97,13 +128,16 @@ class Conversation:
             return self.sample.turns[number - 1] if number <= len(self.sample.turns) else None
         user = cast(User, self.user)
         if number == 1 and self._opening is not None:
-            return Sample(id="1", input=self._opening)
+            return Sample(id="1", input=self._opening.content, messages=(self._opening,))
         if number > user.max_turns:
             self.ended = "max_turns"
             return None
-        said = await self._of_user(user.say(self.sample, self.messages, number, self._ask))
+        said = await self._of_user(user.say(self._told, self._heard, number, self._ask))
         if said is None and number == 1:
             raise UserProblem(Failed(f"{USER_FAILED}it has nothing to say to begin with"))
+        if said is not None and (not isinstance(said, str) or is_blank(said)):
+            expected = f"the user {user.identity} must return text, or None at the end"
+            raise UserProblem(Failed(f"{USER_FAILED}{expected}, not {excerpt(said)}"))
         self.ended = "user"
         return None if said is None else Sample(id=str(number), input=said)
 
@@ -111,7 +145,7 @@ class Conversation:
         """Why the conversation can't be scored, though the target has answered; None if it can."""
         if self.sample.turns or self.user is None:
             return None
-        reason = await self._of_user(self.user.left_part(self.sample, self.messages, self._ask))
+        reason = await self._of_user(self.user.left_part(self._told, self._heard, self._ask))
         return Skipped(reason) if reason else None
 
     async def _of_user(self, saying: Any) -> Any:
@@ -121,6 +155,10 @@ class Conversation:
             if (ending := self._recording.aborted) is not None:
                 raise UserEndsRun(ending) from None
             raise UserProblem(_outcome(error)) from None
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            raise UserProblem(failed(error, USER_FAILED)) from None  # of something that its own code waited for
 
     async def _ask(self, judge: Judge, question: Question[Any]) -> Any:
         return (await self._recording.ask(question, judge, (self.sample.trial or 1) - 1)).value
@@ -131,8 +169,8 @@ class Conversation:
 
     def key(self, asked: Sample, inputs: Sequence[str], scope: str) -> Key:
         """The key of the answer to a turn: that of a sample, and what was said before."""
-        given = {name: getattr(asked, name) for name in inputs}
-        return Key(content_hash([asked.id, given, asked.messages]), scope, asked.trial or 1)
+        given = {name: getattr(asked, name) for name in inputs if name != "messages"}
+        return Key(content_hash([asked.id, given, self._hash, asked.messages[-1]]), scope, asked.trial or 1)
 
     def count(self, stored: StoredAnswer | None, *, paid: bool) -> None:
         """Count what the answer to a turn took. paid: this run paid for it."""
@@ -144,10 +182,18 @@ class Conversation:
             self.paid = (self.paid or 0.0) + (stored.cost if paid else 0.0)
 
     def add(self, turn: Sample, answered: Sample) -> None:
-        """Take over the answer to a turn."""
-        user = Message(role="user", content=turn.input or "")
-        own = _reply(answered, turn.input or "")
+        """Take over the answer to a turn.
+
+        Raises:
+            TargetError: It holds nothing that was not said before.
+        """
+        user = _said(turn)
+        own = _reply(answered, [*self.messages, user])
+        if answered.state is None and not any(map(says_something, own)):
+            raise TargetError("the target's answer is blank")
         self.messages += [user, *own]
+        self._hash = content_hash([self._hash, user, own])
+        self._heard += [user, *(message for message in own if message.role != "user")]  # nobody but the user says those
         call = answered.metadata["target"]
         self.turns.append(
             replace(
@@ -181,10 +227,12 @@ class Conversation:
         """End the calls of the simulated user."""
         await self._recording.close()
 
-    @property
-    def user_cost(self) -> float | None:
-        """US dollars that the simulated user has cost; None if the price of a call is unknown."""
-        return total_cost(call.cost for call in self._recording.calls)
+    def count_user(self) -> float | None:
+        """US dollars that the simulated user has cost in this run, also before it was interrupted; None if the price of
+        a call is unknown. What is counted here is not counted again."""
+        calls, before = self._recording.calls, self.session.paid_before
+        keys = (Key(leaf.fingerprint, leaf.judge, leaf.repeat_index) for call in calls for leaf in call.leaves())
+        return total_cost((*(call.cost for call in calls), *(before.pop(key, 0.0) for key in keys)))
 
 
 def _outcome(error: Exception) -> Failed | Skipped:
@@ -204,24 +252,56 @@ def _before(sample: Sample) -> tuple[Message, ...]:
 
 
 def _asked(sample: Sample, turn: Sample, before: Sequence[Message]) -> Sample:
+    own = {name: value for name, value in turn.metadata.items() if name != "target"}
     return replace(
         sample,
         input=turn.input,
-        messages=(*before, Message(role="user", content=turn.input or "")),
+        messages=(*before, _said(turn)),
         context=sample.context if turn.context is None else turn.context,
         instructions=sample.instructions if turn.instructions is None else turn.instructions,
-        metadata={**sample.metadata, **{name: value for name, value in turn.metadata.items() if name != "target"}},
+        metadata={**sample.metadata, **own} if own else sample.metadata,  # which the target may change
         turns=(),
     )
 
 
-def _reply(answered: Sample, asked: str) -> list[Message]:
-    """The messages of the answer to what was asked: those after the last message of the user that says it, or after
-    the last one of all."""
+def _said(turn: Sample) -> Message:
+    """The message of the user in a turn, with its attachments if it was recorded."""
+    recorded = (one for one in turn.messages if one.role == "user" and one.content == turn.input)
+    return next(recorded, Message(role="user", content=turn.input or ""))
+
+
+def _reply(answered: Sample, given: Sequence[Message]) -> list[Message]:
+    """The messages of the answer: what follows what was given, of which a target may return all, a part, or nothing.
+
+    given: what was said so far; what the user asked is the last of it.
+    """
     messages = list(answered.messages)
-    places = [at for at, message in enumerate(messages) if message.role == "user"]
-    said = [at for at in places if messages[at].content == asked] or places
-    reply = messages[said[-1] + 1 :] if said else messages
-    if not reply and answered.output is not None:
-        return [Message(role="assistant", content=answered.output)]
+    reply = messages[_already_said(messages, given) :]
+    if is_blank(last_assistant_text(reply) or "") and not is_blank(answered.output or ""):
+        reply.append(Message(role="assistant", content=answered.output or ""))
     return reply
+
+
+def _already_said(messages: Sequence[Message], given: Sequence[Message]) -> int:
+    """How many messages at the beginning were given to the target. What it adds may hold messages of a user too, such
+    as the results of tools, so that not all before the last of them was given."""
+    if [_content(one) for one in messages[: len(given)]] == [_content(one) for one in given]:
+        return len(given)
+    places = [at for at, message in enumerate(messages) if message.role == "user"]
+    asked = [at for at in places if messages[at].content == given[-1].content]
+    if asked:
+        times = sum(_content(one) == _content(given[-1]) for one in given)
+        return asked[min(times, len(asked)) - 1] + 1
+    if not places or _opening(messages) not in ([], _opening(given)):
+        return 0
+    return places[min(sum(one.role == "user" for one in given), len(places)) - 1] + 1  # it was put in other words
+
+
+def _content(message: Message) -> tuple[str, str]:
+    return message.role, message.content
+
+
+def _opening(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    """What was said before the first message of the user."""
+    before = itertools.takewhile(lambda message: message.role != "user", messages)
+    return [_content(message) for message in before if message.role != "system"]

@@ -166,8 +166,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
             for scorer, line in work:
                 await session.score(scorer, sample, line)
             await asyncio.sleep(0)
-        answers = 0 if store is None else _stored_answers(plan, store)
-        askable = sum(_turns(plan, sample) for sample in plan.dataset)
+        calls, answers = _target_calls(plan, store)
     finally:
         if store is not None:
             store.close()
@@ -176,7 +175,6 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     kinds = {kind: number * plan.trials for kind, number in session.kinds.items()}
     judges = tuple(session.judges.values())
     named = [judge.identity for judge in plan.asked_judges] or [judge.judge for judge in judges] or ["none"]
-    calls = askable * plan.trials - answers
     return Estimate(", ".join(named), len(plan.dataset), lines, judges, kinds, calls, answers, unknown)
 
 
@@ -196,17 +194,20 @@ def _skips(scorer: Scorer, sample: Sample, line: ScorerEstimate) -> bool:
     return skips
 
 
-def _stored_answers(plan: Plan, store: Ledger) -> int:
-    """How many answers of a plan's target the ledger has that the run would use."""
+def _target_calls(plan: Plan, store: Ledger | None) -> tuple[int, int]:
+    """How often a run would call the target, at most, and how many answers the ledger has in place of calls."""
     target = plan.target
     if target is None:
-        return 0
-    run = "" if target.version else store.unfinished(plan.fingerprint)
-    if run is None:
-        return 0
-    scope, user = target_scope(target.identity, run), "" if plan.user is None else plan.user.identity
-    keys = (answer_key(sample, target.inputs, scope, user) for sample in plan.cases())
-    return sum(len(store.answers_to(some)) for some in chunks(keys, KEYS_PER_READ))
+        return 0, 0
+    run = "" if target.version or store is None else store.unfinished(plan.fingerprint)
+    scope, user = target_scope(target.identity, run or ""), "" if plan.user is None else plan.user.identity
+    calls = answers = 0
+    for some in chunks(plan.cases(), KEYS_PER_READ):
+        keys = [answer_key(sample, target.inputs, scope, user) for sample in some]
+        found = store.answers_to(keys) if store is not None and run is not None else {}
+        answers += len(found)
+        calls += sum(_turns(plan, sample) for sample, key in zip(some, keys, strict=True) if key not in found)
+    return calls, answers
 
 
 def _answered(sample: Sample) -> Sample:

@@ -17,11 +17,11 @@ from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo
-from evalstone.run.conversations import unanswerable
+from evalstone.run.conversations import said_first, unanswerable
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.scorers.code_identity import program_hash
 from evalstone.targets import FunctionTarget, Target
-from evalstone.targets.users import FunctionUser, User
+from evalstone.targets.users import User
 from evalstone.types import RunKind, Sample
 
 WAITING = "waiting for "
@@ -97,8 +97,6 @@ class Plan:
             content += [self.target.identity, self.trials, *self._code(self.target)]
         if self.user is not None:
             content.append(self.user.identity)
-            if isinstance(self.user, FunctionUser):
-                content.append(program_hash(self.user.function))
         return content_hash(content)
 
     def _code(self, target: Target) -> Iterator[str]:
@@ -165,6 +163,14 @@ class Plan:
                 f"the target {target.name} can't follow a conversation: it is given neither messages nor thread; "
                 "add one of them to what it takes"
             )
+        else:
+            for sample in self.dataset:
+                first = said_first(sample, self.user)
+                if first is not None and sample.input not in (None, first):
+                    raise ConfigError(
+                        f"sample {excerpt(sample.id)}: its input must be what the user says first, {excerpt(first)}, "
+                        f"or left out, not {excerpt(sample.input)}"
+                    )
 
     def check_repeats(self) -> None:
         """Raise ConfigError for a scorer that asks several times where its judge gives the same answer each time."""

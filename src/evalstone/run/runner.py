@@ -205,7 +205,7 @@ class _Runner:
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started
-        since = datetime.fromisoformat(row.started).timestamp()
+        since = self.session.since = datetime.fromisoformat(row.started).timestamp()
         if self.budget is not None:
             self.budget.resume(since)
         self.answers = self._answers(since)

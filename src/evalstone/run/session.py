@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections import OrderedDict
 from dataclasses import replace
 from types import CoroutineType
@@ -60,6 +61,8 @@ class Session:
 
     remembered: float = REMEMBERED
     """How many answers and failures are remembered, beside those in the ledger."""
+    since: float = math.inf
+    """When the run began, in seconds since 1970, if it was interrupted and goes on."""
 
     def __init__(
         self,
@@ -83,6 +86,8 @@ class Session:
         self._learned: dict[str, ContextLimits] = {}
         self._breakers: dict[str, CircuitBreaker] = {}
         self._known_working: set[str] = set()
+        self.paid_before: dict[Key, float | None] = {}
+        """What answers had cost that the run got before it was interrupted, until somebody counts it."""
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
@@ -233,6 +238,8 @@ class Session:
             self._known_working.add(call.key.judge)
             if self._budget is not None:
                 self._budget.restore_answer(found)
+            if found.written >= self.since:
+                self.paid_before[call.key] = found.cost
             return answer
         try:
             return await self._call(call, judge, ledger)

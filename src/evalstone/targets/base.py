@@ -8,7 +8,7 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
 
@@ -116,7 +116,7 @@ class Answer:
                 raise DataError("the target returned None; return text or an Answer")
             case _:
                 answer = answer_of(value)
-        if answer.state is None and is_blank(answer.output or "") and not any(map(_says_something, answer.messages)):
+        if answer.state is None and is_blank(answer.output or "") and not any(map(says_something, answer.messages)):
             raise BlankAnswer("the target's answer is blank", answer)
         return answer
 
@@ -187,7 +187,8 @@ class BlankAnswer(DataError):
 _FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
 
 
-def _says_something(message: Any) -> bool:
+def says_something(message: Any) -> bool:
+    """Whether a message is an answer: words or attachments of the assistant, or calls of tools."""
     spoken = message.role == "assistant" and not is_blank(message.content)
     return spoken or bool(message.tool_calls or (message.role == "assistant" and message.attachments))
 
@@ -450,9 +451,13 @@ class FunctionTarget(Target):
                 with outside_answer(self._source):
                     await sync.call_at_once(self.prepare, sample)
             yield held
-        finally:
-            with outside_answer(self._source):
-                held.state = None if self.finish is None else await sync.call_at_once(self.finish, sample)
+        except BaseException:
+            if self.finish is not None:
+                with suppress(Exception), outside_answer(self._source):  # what came first is why
+                    await sync.call_at_once(self.finish, sample)
+            raise
+        with outside_answer(self._source):
+            held.state = None if self.finish is None else await sync.call_at_once(self.finish, sample)
 
     async def _invoke(self, sample: Sample, *, trial: int, thread: str) -> object:
         """Call the function alone."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +20,7 @@ from evalstone.judges.parse import parse_judge
 from evalstone.judges.settings import Range, Rule, check_settings
 from evalstone.questions.base import Question
 from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
+from evalstone.scorers.code_identity import code_hash
 from evalstone.targets.base import conversation
 from evalstone.types import Message, Sample
 
@@ -115,25 +118,47 @@ class FunctionUser(User):
     """A function that says what the user says next, and returns None when the user has nothing more to say.
 
     Its parameters name what it gets: messages, turn (from 1), trial, input, metadata. A plain one runs in a thread.
+    Its code is part of its identity, so that stored conversations with another user are not taken for its own.
 
     Raises:
-        ConfigError: A parameter is none of these.
+        ConfigError: A parameter is none of these, or it can't be called in this way.
     """
 
     function: Callable[..., Any]
+    timeout: Annotated[float, Range(0, exclusive=True)] = 120.0
+    """Seconds that one message may take."""
+    _identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if inspect.isclass(self.function):
-            raise ConfigError(f"the user must be a function, not {excerpt(self.function)}")
-        for parameter in inspect.signature(self.function).parameters.values():
-            if parameter.name not in PARAMETERS and parameter.default is parameter.empty:
-                raise ConfigError(f"the user {self.identity} has an {unknown('parameter', parameter.name, PARAMETERS)}")
+        function: Any = self.function
+        if inspect.isclass(function):
+            raise ConfigError(f"the user must be a function, not {excerpt(function)}")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ConfigError(f"the user {self._name} yields; return one message instead")
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            raise ConfigError(f"the parameters of {function!r} can't be read; wrap it in a function") from None
+        for parameter in parameters:
+            known = parameter.name in PARAMETERS and parameter.kind is not parameter.POSITIONAL_ONLY
+            if not known and parameter.default is parameter.empty:
+                raise ConfigError(f"the user {self._name} has an {unknown('parameter', parameter.name, PARAMETERS)}")
+        # Read now, for calls may change the values that it holds.
+        settings = f"max_turns={self.max_turns}; {code_hash(function)[:8]}"
+        object.__setattr__(self, "_identity", f"{self._name} ({settings})")
+
+    @property
+    def _name(self) -> str:
+        function = self.function
+        while isinstance(function, functools.partial):
+            function = function.func
+        kind: Any = function if hasattr(function, "__qualname__") else type(function)
+        return f"{kind.__module__}:{kind.__qualname__}"
 
     @property
     def identity(self) -> str:
-        kind: Any = self.function if hasattr(self.function, "__qualname__") else type(self.function)
-        return f"{kind.__module__}:{kind.__qualname__}"
+        return self._identity
 
     async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
         values = {
@@ -144,10 +169,15 @@ class FunctionUser(User):
             "metadata": sample.metadata,
         }
         names = inspect.signature(self.function).parameters
-        said: object = await sync.call_at_once(self.function, **{n: v for n, v in values.items() if n in names})
-        if said is not None and (not isinstance(said, str) or is_blank(said)):
-            raise TargetError(f"the user {self.identity} must return text, or None at the end, not {excerpt(said)}")
-        return said
+        arguments = {name: value for name, value in values.items() if name in names}
+        clock = asyncio.timeout(self.timeout)
+        try:
+            async with clock:
+                return await sync.call_at_once(self.function, **arguments)
+        except TimeoutError:
+            if clock.expired():
+                raise TargetError(f"no message within {self.timeout:g} s") from None
+            raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +273,7 @@ def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
     return (goal or "").strip(), persona or "", tuple(cast("list[str]", listed))
 
 
-_SETTINGS = ("judge", "function", "script", "max_turns", "check")
+_SETTINGS = ("judge", "function", "script", "max_turns", "check", "timeout")
 
 
 def parse_user(spec: object) -> User:
@@ -288,6 +318,8 @@ def _built(settings: dict[str, Any]) -> User:
     kind: Any = {"judge": SimulatedUser, "function": FunctionUser, "script": ScriptedUser}[kinds[0]]
     if "check" in settings and kind is not SimulatedUser:
         raise ConfigError("check is a setting of a user that a judge plays")
+    if "timeout" in settings and kind is not FunctionUser:
+        raise ConfigError("timeout is a setting of a user that is a function")
     if "max_turns" in settings and kind is ScriptedUser:
         raise ConfigError("a script has as many turns as messages; leave out max_turns")
     return kind(**settings)
