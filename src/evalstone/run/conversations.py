@@ -12,7 +12,7 @@ from typing import Any, cast
 from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
 from evalstone._core.text import is_blank
-from evalstone.agents.messages import last_assistant_text
+from evalstone.agents.messages import last_text
 from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError, TargetError
 from evalstone.judges.base import Judge
 from evalstone.ledger import Key, StoredAnswer
@@ -277,7 +277,7 @@ def _reply(answered: Sample, given: Sequence[Message]) -> list[Message]:
     """
     messages = list(answered.messages)
     reply = messages[_already_said(messages, given) :]
-    if is_blank(last_assistant_text(reply) or "") and not is_blank(answered.output or ""):
+    if is_blank(last_text(reply, "assistant") or "") and not is_blank(answered.output or ""):
         reply.append(Message(role="assistant", content=answered.output or ""))
     return reply
 
