@@ -425,19 +425,25 @@ def test_an_interrupted_conversation_with_a_target_that_keeps_threads_begins_aga
     assert run["said"].mean == 1
 
 
-def test_what_a_conversation_that_begins_again_had_cost_is_counted(tmp_path: Path):
-    url, stop = f"sqlite:///{tmp_path}/l.db", StopSignal()
+@pytest.mark.parametrize("interrupted", [1, 3])
+def test_what_a_conversation_that_begins_again_had_cost_is_counted(interrupted: int, tmp_path: Path):
+    url, asked = f"sqlite:///{tmp_path}/l.db", list[str]()
+    stops = [StopSignal() for _ in range(interrupted)]
 
     def agent(*, input: str, thread: str) -> Answer:
+        asked.append(input)
         if input == "0.2":
-            stop.request("enough")
-        return Answer(output="ok", cost=0.5, usage=Usage(input=1))
+            stops[min(asked.count("0.2"), interrupted) - 1].request("enough")
+        # Another answer each time, so that the answers to later turns are kept elsewhere.
+        return Answer(output=f"ok {len(asked)}", cost=0.5, usage=Usage(input=1))
 
     target = FunctionTarget(function=agent, label="agent")
-    evaluate(cases(), said, target=target, ledger=url, stop=stop)
+    for stop in stops:
+        evaluate(cases(), said, target=target, ledger=url, stop=stop)
     run = evaluate(cases(), said, target=target, ledger=url)
     assert run.target is not None
-    assert (run.target.cost, run.target.usage.input) == (2.5, 5)
+    assert len(asked) == 2 * interrupted + 3
+    assert (run.target.cost, run.target.usage.input) == (0.5 * len(asked), len(asked))
     assert of(run)[0].metadata["target"]["cost"] == 1.5
 
 
@@ -882,6 +888,7 @@ def test_what_a_simulated_user_cost_before_an_interruption_is_counted_once(trial
 
 REFUSED: list[tuple[Any, str]] = [
     ("lexical", "the lexical judge can't play a user"),
+    ("panel(openai/gpt-5.1, lexical)", "the lexical judge can't play a user"),
     ({"judge": "openai/gpt-5.1", "max_turns": 0}, "max_turns"),
     ({"judge": "openai/gpt-5.1", "turns": 3}, "the user has an unknown setting 'turns'"),
     ({"max_turns": 3}, "a user's table needs one of judge, function and script"),
@@ -906,3 +913,19 @@ def test_users_that_cannot_be_are_refused_before_anything_is_asked(user: Any, me
     assert message in str(caught.value)
     with pytest.raises(ConfigError, match="a user talks to a target"):
         evaluate([{"output": "a"}], said, user=["b"], ledger=None)
+
+
+def test_the_messages_of_a_long_conversation_are_checked_in_parts():
+    def user_judge(question: Question[Any]) -> Any:
+        if question.kind == "say_next":
+            return {"finished": False, "message": "more"}
+        count = len(question.inputs()["messages"])
+        return {"verdicts": {str(n): {"reason": "r", "in_character": True} for n in range(1, count + 1)}}
+
+    judge = ScriptedJudge(user_judge)
+    user = SimulatedUser(judge=judge, max_turns=30)
+    run = evaluate([PART], said, target=echo, user=user, ledger=None)
+    assert run["said"].mean == 1
+    checked = [len(question.inputs()["messages"]) for question in judge.asked if question.kind == "check_user"]
+    assert len(checked) > 1
+    assert sum(checked) == 30

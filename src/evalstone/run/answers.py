@@ -68,6 +68,18 @@ class Found(NamedTuple):
     """Whether it comes from the ledger."""
 
 
+class Spent(NamedTuple):
+    """What calls have cost that are not in the ledger any more, or soon won't be."""
+
+    cost: float | None
+    usage: Usage
+
+    def with_(self, stored: StoredAnswer) -> StoredAnswer:
+        """An answer that is kept with this in its cost, so that it is not lost."""
+        known = [cost for cost in (self.cost, stored.cost) if cost is not None]
+        return replace(stored, cost=sum(known) if known else None, usage=self.usage + stored.usage)
+
+
 class _BeginAgain(Exception):
     """The target doesn't know any more what it had answered before a crash."""
 
@@ -276,7 +288,15 @@ class Answers:
             self._budget.restore_answer(replace(stored, cost=sum(cost or 0.0 for cost in costs)))
 
     async def _answer(
-        self, key: Key, sample: Sample, call: Call, thread: str, *, fresh: bool = False, begun: bool = False
+        self,
+        key: Key,
+        sample: Sample,
+        call: Call,
+        thread: str,
+        *,
+        fresh: bool = False,
+        begun: bool = False,
+        spent: Spent | None = None,
     ) -> Found:
         """The answer to one call, from the ledger or from the target.
 
@@ -287,6 +307,7 @@ class Answers:
             thread: The id of the conversation.
             fresh: Call the target, whatever is in the ledger.
             begun: The turn before came from the ledger, so that a target that keeps threads can't be called.
+            spent: What the ledger is to have with the cost of this call.
         """
         try:
             if not fresh and (found := await self._lookup(key, sample)) is not None:
@@ -294,7 +315,7 @@ class Answers:
                 return found
             if begun and self.target.keeps_threads:
                 raise _BeginAgain
-            stored = await self._priced(key, sample, call, thread)
+            stored = await self._priced(key, sample, call, thread, spent)
         finally:
             if self._ledger is not None and not fresh:
                 self._ledger.release(*key)
@@ -392,7 +413,9 @@ class Answers:
         while (turn := await talk.next_turn()) is not None:
             key = talk.key(talk.asked(talk.sample, turn), target.inputs, self._scope)
             given = talk.asked(held.sample, turn)
-            found = await self._answer(key, given, held.call, thread, fresh=fresh, begun=talk.restored)
+            # Beginning again overwrites the answers to the turns, and with them what they cost.
+            spent = Spent(talk.paid, talk.usage) if fresh and not talk.turns else None
+            found = await self._answer(key, given, held.call, thread, fresh=fresh, begun=talk.restored, spent=spent)
             talk.restored, fresh = found.restored, fresh or (target.keeps_threads and not found.restored)
             talk.count(found.stored, paid=self._paid(found))
             if isinstance(problem := found.answered.problem, Failed):
@@ -408,15 +431,19 @@ class Answers:
         text = f"{FAILED}turn {len(talk.turns) + 1}: {problem.error.removeprefix(FAILED)}"
         return {"failed": to_jsonable(replace(problem, error=text))}
 
-    async def _priced(self, key: Key, sample: Sample, call: Call, thread: str) -> StoredAnswer:
+    async def _priced(
+        self, key: Key, sample: Sample, call: Call, thread: str, spent: Spent | None = None
+    ) -> StoredAnswer:
         """Ask the target. Under a budget the first call goes alone: what it costs is what the others reserve."""
         if self._budget is not None and self._dearest is None:
             async with self._first:
                 if self._dearest is None:
-                    return await self._call(key, sample, call, thread)
-        return await self._call(key, sample, call, thread)
+                    return await self._call(key, sample, call, thread, spent)
+        return await self._call(key, sample, call, thread, spent)
 
-    async def _call(self, key: Key, sample: Sample, call: Call, thread: str) -> StoredAnswer:
+    async def _call(
+        self, key: Key, sample: Sample, call: Call, thread: str, spent: Spent | None = None
+    ) -> StoredAnswer:
         """Ask the target, and keep what it answered."""
         target, ledger = self.target, self._ledger
         # Hold the place until the answer is committed, so that a crash loses at most the calls in flight.
@@ -464,7 +491,7 @@ class Answers:
                 confidence=None,
             )
             if ledger is not None and "unreachable" not in line:
-                await ledger.keep_answer(stored)
+                await ledger.keep_answer(stored if spent is None else spent.with_(stored))
         return stored
 
     def _failure(self, error: Exception | asyncio.CancelledError) -> dict[str, Any]:

@@ -161,7 +161,7 @@ class Conversation:
             raise UserProblem(failed(error, USER_FAILED)) from None  # of something that its own code waited for
 
     async def _ask(self, judge: Judge, question: Question[Any]) -> Any:
-        return (await self._recording.ask(question, judge, (self.sample.trial or 1) - 1)).value
+        return await self._recording(question, judge, repeat=(self.sample.trial or 1) - 1)
 
     def asked(self, sample: Sample, turn: Sample) -> Sample:
         """What the target is given for a turn. sample: the case, as the target is to see it."""

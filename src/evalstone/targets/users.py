@@ -15,7 +15,8 @@ from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, TargetError, unknown
-from evalstone.judges.base import Judge
+from evalstone.judges.base import Judge, leaves
+from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.parse import parse_judge
 from evalstone.judges.settings import Range, Rule, check_settings
 from evalstone.questions.base import Question
@@ -202,7 +203,7 @@ class SimulatedUser(User):
     def __post_init__(self) -> None:
         super().__post_init__()
         judge = parse_judge(self.judge)
-        if judge.identity.startswith("lexical"):
+        if any(isinstance(leaf, LexicalJudge) for leaf in leaves(judge)):
             raise ConfigError("the lexical judge can't play a user; name a language model, such as openai/gpt-5.1")
         object.__setattr__(self, "_judge", judge)
 
