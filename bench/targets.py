@@ -3,7 +3,8 @@
     python bench/targets.py [calls]
 
 A scorer in code without a judge scores each answer, so that two runs are measured: with the target, and on the same
-answers without one. The difference is the target's. Without a ledger, with one, and with one at four trials.
+answers without one. The difference is the target's. Without a ledger, with one, and with one at four trials or in
+conversations of four turns, each of which is a call.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ LIMIT = 0.3
 async def agent(*, input: str) -> str:
     """Answer at once."""
     return "Ada was born in 1815."
+
+
+async def talk(*, messages: list[Any]) -> str:
+    """Answer at once in a conversation."""
+    return f"Ada was born in 1815. ({len(messages)})"
 
 
 def cpu_ms(samples: list[dict[str, Any]], ledger: Path | None, **options: Any) -> float:
@@ -48,6 +54,12 @@ def main() -> None:
             base = min(cpu_ms(answered[: count * trials], path) for path in paths[3:])
             per_call = (used - base) / (count * trials)
             print(f"{name:22} {used:>8.0f} {base:>8.0f} {per_call:>9.3f}")
+        held = [{"id": str(n), "turns": [f"When? ({n}, {turn})" for turn in range(4)]} for n in range(calls // 4)]
+        for name, ledger in (("no ledger, 4 turns", None), ("ledger, 4 turns", "c.db")):
+            paths = [None if ledger is None else Path(folder, f"{n}{ledger}") for n in range(6)]
+            used = min(cpu_ms(held, path, target=talk) for path in paths[:3])
+            base = min(cpu_ms([{**sample, "output": "In 1815."} for sample in held], path) for path in paths[3:])
+            print(f"{name:22} {used:>8.0f} {base:>8.0f} {(used - base) / (4 * len(held)):>9.3f}")
 
 
 if __name__ == "__main__":

@@ -80,19 +80,22 @@ class Answer:
             object.__setattr__(self, "usage", read_data(Usage, cast(object, usage)))
         elif not isinstance(usage, Usage):
             raise ConfigError(f"usage must be a Usage, not {type(usage).__name__}: {excerpt(usage)}")
-        for name, tokens in dataclasses.asdict(self.usage).items():
+        for name, tokens in () if self.usage is NO_USAGE else dataclasses.asdict(self.usage).items():
             if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
                 raise ConfigError(f"{name} of usage must be a whole number, 0 or more, not {excerpt(tokens)}")
         cost = cast(object, self.cost)
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1e9):
             raise ConfigError(f"cost must be US dollars, 0 or more, not {excerpt(cost)}")
         for name in ("state", "trace"):
+            if getattr(self, name) is None:
+                continue
             try:
                 object.__setattr__(self, name, strict_jsonable(getattr(self, name)))
             except ValueError as error:
                 raise ConfigError(f"{name} cannot be written as JSON: {error}") from None
         if self.turns != ():
-            object.__setattr__(self, "turns", Sample(turns=self.turns).turns)
+            held = Sample(id="-", turns=self.turns)  # an ID of its own would be a hash of all that was said
+            object.__setattr__(self, "turns", held.turns)
         if self.output is None:
             object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
 
@@ -123,9 +126,8 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON data; fields without a value are left out."""
         fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        default = Answer()
         fields["turns"] = tuple(map(sample_row, self.turns))
-        return {name: to_jsonable(value) for name, value in fields.items() if value != getattr(default, name)}
+        return {name: to_jsonable(value) for name, value in fields.items() if value != getattr(_EMPTY, name)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Answer:
@@ -162,6 +164,9 @@ class Answer:
             turns=self.turns or sample.turns,
             metadata={**sample.metadata, "target": call},
         )
+
+
+_EMPTY = Answer()
 
 
 @dataclass
