@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -32,6 +33,8 @@ from evalstone import (
 )
 from evalstone.api import plan_for
 from evalstone.judges.base import Judge
+from evalstone.ledger.maintenance import prune
+from evalstone.ledger.store import Ledger
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.files import write_run
 from evalstone.run.dry_run import estimate
@@ -929,3 +932,30 @@ def test_the_messages_of_a_long_conversation_are_checked_in_parts():
     checked = [len(question.inputs()["messages"]) for question in judge.asked if question.kind == "check_user"]
     assert len(checked) > 1
     assert sum(checked) == 30
+
+
+def test_what_a_user_said_in_an_unfinished_run_is_not_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("evalstone.ledger.maintenance.MIN_AGE", -60)
+    url, stop = f"sqlite:///{tmp_path}/l.db", StopSignal()
+
+    class Kept(Priced):
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+            reply = json.dumps({"finished": False, "message": "more"})
+            return replace(await super().answer(question, repeat), value=question.parse(reply), reply=reply)
+
+    def agent(*, messages: Sequence[Message]) -> str:
+        if len(messages) == 3:
+            stop.request("enough")
+        return "ok"
+
+    judge = Kept()
+    user = SimulatedUser(judge=judge, max_turns=3, check=False)
+    target = FunctionTarget(function=agent, label="agent")
+    evaluate([PART], said, target=target, user=user, ledger=url, stop=stop)
+    with Ledger(url) as ledger:
+        assert prune(ledger, unused_answers=True, delete=True).answers == 0
+    asked = len(judge.repeats)
+    evaluate([PART], said, target=target, user=user, ledger=url)
+    assert (asked, len(judge.repeats)) == (2, 3)
+    with Ledger(url) as ledger:
+        assert prune(ledger, unused_answers=True, delete=True).answers == 3

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 import sqlalchemy.exc
@@ -30,6 +30,7 @@ from evalstone.ledger.schema import (
     samples,
 )
 from evalstone.ledger.store import Ledger
+from evalstone.questions.simulated_user import CheckUser, SayNext
 
 MAX_REPORTED = 20
 MIN_AGE = 3600
@@ -176,21 +177,21 @@ def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
     used: set[str] = set()
     for row in stream(connection, sa.select(records.c.body), records):
         used.update(_FINGERPRINT.findall(row["body"]))
-    targets = {_scope(metadata) for metadata in connection.scalars(sa.select(runs.c.metadata))}
+    targets = {_target(metadata).get("scope", "") for metadata in connection.scalars(sa.select(runs.c.metadata))}
+    # What a simulated user said in a run that isn't finished is in no record, and would be paid for again.
+    unfinished = connection.scalars(sa.select(runs.c.metadata).where(runs.c.finished.is_(None)))
+    of_users = {SayNext.kind, CheckUser.kind} if any(_target(metadata).get("user") for metadata in unfinished) else ()
     columns = *(answers.c[name] for name in KEYS[answers]), answers.c.kind
     for row in stream(connection, sa.select(*columns).where(answers.c.written < time.time() - MIN_AGE), answers):
         kind = row.pop("kind")
-        if row["judge"] not in targets if kind == TARGET else row["question"] not in used:
+        if kind not in of_users and (row["judge"] not in targets if kind == TARGET else row["question"] not in used):
             yield row
 
 
-def _scope(metadata: str) -> str:
-    """What the answers of a run's target have in place of a judge; "" for a run without a target."""
-    match json.loads(metadata):
-        case {"target": {"scope": str(scope)}}:
-            return scope
-        case _:
-            return ""
+def _target(metadata: str) -> dict[str, Any]:
+    """What the metadata of a run say of its target; empty for a run without one."""
+    target: object = json.loads(metadata).get("target")
+    return cast("dict[str, Any]", target) if isinstance(target, dict) else {}
 
 
 @dataclass(frozen=True)
