@@ -586,19 +586,6 @@ def test_a_mean_of_equal_scores_is_that_score_and_stays_on_the_scale(scale: floa
         assert outcome(score(PerTurn(full), conversation(*"a" * turns))).value == pytest.approx(scale)
 
 
-def test_a_score_on_another_scale_counts_by_its_share() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Percent(Scorer):
-        """A score in percent whatever its scale is."""
-
-        name = "percent"
-
-        def score(self, *, output: str) -> Score:
-            return Score(float(output), 100)
-
-    assert outcome(score(PerTurn(Percent()), conversation("50", "100"))).value == 0.75
-
-
 def test_a_dry_run_takes_what_is_expected_of_each_turn_for_the_target_s_answer() -> None:
     def agent(*, input: str, thread: str) -> str:
         raise AssertionError("a dry run calls no target")

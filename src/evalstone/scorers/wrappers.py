@@ -153,11 +153,11 @@ class Wrapper(Scorer, ABC):
         scores = [outcome for outcome in outcomes if isinstance(outcome, Score)]
         if not scores:
             return Skipped(self._without_score([where for where, _ in parts], cast("Sequence[Skipped]", outcomes)))
-        total = math.fsum(one.value * (self.scale / one.scale) for one in scores)
-        value = min(total / len(scores), self.scale)  # rounding may lift a mean of perfect scores
+        mean = math.fsum(one.value for one in scores) / len(scores)
         evidence = [_as_data(where, outcome) for (where, _), outcome in zip(parts, outcomes, strict=True)]
         reason = self._reason([label(where) for where, _ in parts], outcomes)
-        return Score(value, self.scale, reason, {f"{self.part}s": evidence})
+        # Rounding may lift a mean of perfect scores.
+        return Score(min(mean, self.scale), self.scale, reason, {f"{self.part}s": evidence})
 
     async def _outcome(self, ask: Ask, place: int, where: Mapping[str, Any], part: Sample | None) -> Score | Skipped:
         """The outcome of one part. Errors of the judge and of the outcome are raised with its name."""
@@ -188,7 +188,7 @@ class Wrapper(Scorer, ABC):
     def _reason(self, labels: Sequence[str], outcomes: Sequence[Score | Skipped]) -> str:
         """The values of the parts, and why the worst one is as it is."""
         scored = [(name, one) for name, one in zip(labels, outcomes, strict=True) if isinstance(one, Score)]
-        name, worst = (max if self.lower_is_better else min)(scored, key=lambda pair: pair[1].fraction)
+        name, worst = (max if self.lower_is_better else min)(scored, key=lambda pair: pair[1].value)
         told = f"{name[0].upper()}{name[1:]}: {worst.reason}" if worst.reason else ""
         if len(labels) == 1:
             return told
