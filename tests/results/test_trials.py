@@ -156,6 +156,13 @@ def test_one_sample_with_several_judgments_says_nothing_of_the_judge() -> None:
     assert "SD of the judge" not in [column.title for column in section.tables[0].columns]
 
 
+def test_judgments_in_the_evidence_of_a_scorer_of_your_own_are_no_repetitions() -> None:
+    own = [Score(value, evidence={"judgments": [{"value": 80}, {"value": 90}]}) for value in (1.0, 0.0)]
+    (found,) = run_of({name: [*own] for name in "abc"}).reliability()
+    assert found.variance is not None
+    assert list(found.variance.variances) == ["samples", "noise"]
+
+
 def test_intervals_of_trials_have_the_clusters_of_the_samples_and_the_confidence() -> None:
     table: dict[str, list[float | Outcome]] = {f"s{n}": [float(n % 3 > 0), float(n % 4 > 0)] for n in range(12)}
     (alone,) = run_of(table).reliability()
