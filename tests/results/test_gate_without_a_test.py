@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, evaluate, gate, write_run
+from evalstone import ConfigError, GateCriteria, Run, Skipped, evaluate, gate, write_run
 from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
 from evalstone.report.junit import gate_junit
@@ -79,7 +79,17 @@ def test_every_trial_counts_and_a_failed_answer_misses() -> None:
 
 def test_samples_that_were_skipped_are_left_out_and_said() -> None:
     found = gate(run_of(["1", "skip"]), GateCriteria(require="given"))
-    assert found.notes == ("given: what is required leaves out 1 sample that the scorer skipped",)
+    assert found.notes == ("given: what is required leaves out 1 sample for which the score is undefined",)
+
+
+def test_a_judge_that_declines_does_not_say_that_a_score_is_the_best() -> None:
+    run = evaluate([{"id": "a", "output": "Hello!"}], "bias", judge="lexical", ledger=None)
+    found = gate(run, GateCriteria(require=["bias"]))
+    (miss,) = found.decisions[0].misses
+    assert (found.verdict, found.decisions[0].n, miss.sample, miss.value) == ("fail", 1, "a", None)
+    assert isinstance(run.records[0].outcome, Skipped)
+    assert miss.reason == run.records[0].outcome.reason
+    assert "no score" in str(found)
 
 
 def test_a_requirement_spends_no_part_of_alpha() -> None:
@@ -125,7 +135,7 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     text = "\n".join(lines(gate_view(found))).replace("\\", "")
     assert "| given | 1 of 3 | best score in all samples | 3 | ✕ fail |" in text
     assert "| given | s2 | 0.5 | says 0.5 |" in text
-    assert "| given | s3 | failed | ValueError: could not convert" in text
+    assert "| given | s3 | no score | ValueError: could not convert" in text
     assert "no test: it says what these samples did" in text
     assert "chance of a wrong pass" not in text
     assert "says 0.5" in "".join(page(gate_view(found)))

@@ -63,8 +63,8 @@ class GateCriteria:
     better: must not exceed it)."""
     require: Sequence[str] = ()
     """Scorers of which every sample must have the best score: `scale`, or 0 where lower is better. This is no test: it
-    says what these samples did. A failed score is not the best; samples for which the score is undefined are left
-    out."""
+    says what these samples did. A score that failed, or that the judge gave no answer for, is not the best; samples
+    for which the score is undefined are left out."""
 
     def __post_init__(self) -> None:
         required: object = self.require
@@ -365,17 +365,19 @@ def _requirements(run: Run, names: Sequence[str], notes: dict[str, None]) -> Ite
         for record in run.records:
             if record.scorer != info.signature:
                 continue
-            if isinstance(outcome := record.outcome, Skipped):
+            if _undefined(record):
                 skipped += 1
             elif _is_best(record, info):
                 met += 1
             else:
                 missed += 1
                 if len(misses) < MOST_MISSES:
+                    outcome = record.outcome
                     reason = outcome.error if isinstance(outcome, Failed) else outcome.reason
                     misses.append(Miss(record.sample, record.trial, record.value, reason))
         if skipped:
-            notes[f"{name}: what is required leaves out {count(skipped, 'sample')} that the scorer skipped"] = None
+            left_out = f"{count(skipped, 'sample')} for which the score is undefined"
+            notes[f"{name}: what is required leaves out {left_out}"] = None
         yield Decision(
             name=name,
             kind="require",
