@@ -32,6 +32,7 @@ def run_of(table: dict[str, list[float | Outcome]], *, info: ScorerInfo = INFO, 
             outcome=outcome if isinstance(outcome, Score | Skipped | Failed) else Score(outcome, info.scale),
             group=fields.get("groups", {}).get(sample, sample),
             trial=trial,
+            weight=fields.get("weights", {}).get(sample),
         )
         for sample, outcomes in table.items()
         for trial, outcome in enumerate(outcomes, start=1)
@@ -176,6 +177,11 @@ def test_intervals_of_trials_have_the_clusters_of_the_samples_and_the_confidence
         (alone.variance.variances["noise"], narrow.variance.variances["noise"]),
     ]
     assert all(wide.low < less.low < less.high < wide.high for wide, less in pairs)
+
+
+def test_a_sample_counts_with_its_weight() -> None:
+    (found,) = run_of({"a": [1, 1], "b": [0, 0]}, weights={"a": 3.0, "b": 1.0}).reliability()
+    assert [(one.at_least_one.mean, one.all.mean) for one in found.passes] == [(0.75, 0.75)] * 2
 
 
 def test_a_run_without_trials_has_no_reliability() -> None:
