@@ -12,6 +12,7 @@ from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
 from evalstone.report.junit import gate_junit
 from evalstone.report.markdown import lines
+from evalstone.results.gate_text import LONGEST_REASON, miss_cells, verdict_text
 from evalstone.results.looks import LOOKS, next_look, remember
 from evalstone.stats.gates import Decision, Miss
 from tests.runs import Given, Harm, run_of
@@ -126,7 +127,8 @@ def test_a_wrong_requirement_is_refused(criteria: dict[str, Any], message: str) 
 
 
 def test_a_scorer_that_is_named_twice_alike_is_checked_once() -> None:
-    assert len(gate(run_of(["1"]), GateCriteria(require=["given", "given"])).decisions) == 1
+    found = gate(run_of(["1"], [Given(), Harm()]), GateCriteria(require=["given", "given", "harm"]))
+    assert [(one.name, one.verdict) for one in found.decisions] == [("given", "pass"), ("harm", "fail")]
 
 
 def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
@@ -144,6 +146,7 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     assert case.attrib["name"] == "given best score in all samples"
     assert {one.attrib["name"] for one in case.iter("property")} == {"estimate"}
     assert "s2: 0.5 (says 0.5)" in (case[1].text or "")
+    assert "without a test" not in str(gate(run, GateCriteria(require=["given"]), alpha=None))
     (plain,) = found.to_dict()["criteria"]
     assert (plain["kind"], plain["p_pass"]) == ("require", None)
     assert plain["misses"][0] == {"sample": "s2", "trial": None, "value": 0.5, "reason": "says 0.5"}
@@ -162,6 +165,7 @@ def test_without_a_test_the_mean_itself_is_compared() -> None:
     assert compared(run, GateCriteria(minimum={"given": 0.6}, maximum={"harm": 0.6})) == ["pass", "pass"]
     assert compared(run, GateCriteria(minimum={"given": 0.61}, maximum={"harm": 0.59})) == ["fail", "fail"]
     assert gate(run, GateCriteria(minimum={"given": 0.6})).verdict == "inconclusive"  # two samples say little
+    assert "possible with missing scores" not in str(gate(run, GateCriteria(minimum={"given": 0.6}), alpha=None))
 
 
 def test_without_a_test_pass_rates_and_regressions_are_compared_too() -> None:
@@ -210,6 +214,19 @@ def test_the_compared_mean_is_that_of_the_run() -> None:
 
 
 # ---- Printing ----
+
+
+def test_the_reason_of_a_miss_is_short_and_can_not_steer_a_terminal() -> None:
+    sample, score, reason = miss_cells(Miss("q1", 2, 0.25, "\x1b[2J" + "a" * 300))
+    assert (sample, score) == ("q1 #2", "0.25")
+    assert "\x1b" not in reason
+    assert len(reason) < LONGEST_REASON + 10  # control characters are written out
+
+
+def test_no_number_of_samples_is_promised_where_the_next_look_has_no_number() -> None:
+    (found,) = gate(run_of(["1", "0.5"]), GateCriteria(minimum={"given": 0.7})).decisions
+    assert verdict_text(found, 2).endswith("at the next look (--look 2)")
+    assert verdict_text(found, None) == "? inconclusive"
 
 
 def test_printing_a_gate_shows_its_table_and_the_samples_that_miss() -> None:

@@ -16,6 +16,7 @@ from evalstone.report.run_view import run_view
 from evalstone.results.scores import Scores, check_same_weights, refuse_weights, weight_column
 from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
+from evalstone.stats.gates import AtLeast, alpha_at_look, decide
 from evalstone.stats.intervals import mean_interval
 from evalstone.types import Outcome, StoredTarget
 
@@ -257,6 +258,14 @@ def test_a_gate_says_how_many_more_samples_it_needs_not_trials() -> None:
     assert one.verdict == many.verdict == "inconclusive"
     assert one.more_samples is not None
     assert many.more_samples == pytest.approx(one.more_samples, rel=0.1)
+    table = {f"s{n}": [1, int(n % 3 > 0), int(n % 4 > 0)][: 3 - (n < 7)] for n in range(40)}
+    values, groups = zip(*((float(value), name) for name, row in table.items() for value in row), strict=True)
+    criterion = AtLeast("check", values, 0.76, groups=groups)
+    (answers,) = decide([criterion], alpha=alpha_at_look(0.05, 1), next_alpha=alpha_at_look(0.05, 2))
+    assert answers.more_samples is not None
+    assert answers.more_samples % 3
+    (found,) = gate(run_of({**table}), GateCriteria(minimum={"check": 0.76})).decisions
+    assert found.more_samples == math.ceil(answers.more_samples / 3)
     assert "In simulations" not in str(gate_view(alike).sections[0].notes)  # they are of independent samples
 
 
