@@ -264,7 +264,9 @@ def test_a_gate_says_how_many_more_samples_it_needs_not_trials() -> None:
     (answers,) = decide([criterion], alpha=alpha_at_look(0.05, 1), next_alpha=alpha_at_look(0.05, 2))
     assert answers.more_samples is not None
     assert answers.more_samples % 3
-    (found,) = gate(run_of({**table}), GateCriteria(minimum={"check": 0.76})).decisions
+    (found,) = gate(
+        run_of({name: [*row] for name, row in table.items()}), GateCriteria(minimum={"check": 0.76})
+    ).decisions
     assert found.more_samples == math.ceil(answers.more_samples / 3)
     assert "In simulations" not in str(gate_view(alike).sections[0].notes)  # they are of independent samples
 
