@@ -592,7 +592,7 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a gate leaves out missing scores",
-        "src/evalstone/results/gate.py",
+        "src/evalstone/results/missing_scores.py",
         'isinstance(record.outcome, Score) or missing == "worst"',
         "isinstance(record.outcome, Score)",
         ("tests/results/test_gate.py",),

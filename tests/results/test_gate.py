@@ -12,7 +12,7 @@ from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate, j
 from evalstone.report.gate_view import gate_view
 from evalstone.report.markdown import lines
 from evalstone.results.drawn import place_in_order
-from evalstone.results.gate import Missing
+from evalstone.results.missing_scores import Missing
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, alpha_at_look, decide
 from evalstone.stats.labeling import score_strata
 from evalstone.stats.ppi import corrected_mean
