@@ -104,10 +104,19 @@ def test_a_later_run_has_not_paid_for_the_turns_that_it_finds(tmp_path: Path) ->
 
 def test_a_run_that_goes_on_has_paid_for_the_conversations_that_it_had_finished(tmp_path: Path) -> None:
     data: list[Any] = [{"id": name, "turns": [f"{name}1", f"{name}2"]} for name in "ab"]
-    stop = StopSignal()
-    target = FunctionTarget(function=stopping(stop, "b1"), label="agent", version="1", limits=Limits(max_concurrency=1))
+    asked, stop = list[str](), StopSignal()
+
+    def agent(*, input: str, messages: Sequence[Message]) -> Answer:
+        asked.append(input)
+        if len(asked) == 3:
+            stop.request("enough")
+        return priced(input=input, messages=messages)
+
+    target = FunctionTarget(function=agent, label="agent", version="1", limits=Limits(max_concurrency=1))
     evaluate(data, said, target=target, ledger=tmp_path / "l.db", stop=stop, concurrency=1)
+    assert len(asked) == 3  # one conversation is whole
     run = evaluate(data, said, target=target, ledger=tmp_path / "l.db", concurrency=1)
+    assert len(asked) == 4
     assert run.target is not None
     assert (run.target.answers, run.target.cached, run.target.cost, run.target.usage.input) == (2, 0, 2.0, 4)
 
