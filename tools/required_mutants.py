@@ -592,7 +592,7 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a gate leaves out missing scores",
-        "src/evalstone/results/gate.py",
+        "src/evalstone/results/missing_scores.py",
         'isinstance(record.outcome, Score) or missing == "worst"',
         "isinstance(record.outcome, Score)",
         ("tests/results/test_gate.py",),
@@ -641,14 +641,14 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a low mean misses --fail-over",
-        "src/evalstone/cli/run.py",
+        "src/evalstone/cli/thresholds.py",
         "elif not reaches(mean, bound, info.scale, lower_is_better=lower):",
         "elif not reaches(mean, bound, info.scale):",
         ("tests/cli/test_run.py::test_a_mean_at_the_upper_threshold_meets_it",),
     ),
     Mutant(
         "a threshold at the end of the scale is refused",
-        "src/evalstone/cli/run.py",
+        "src/evalstone/cli/thresholds.py",
         "if not 0 <= bound <= info.scale:",
         "if not 0 < bound < info.scale:",
         ("tests/cli/test_run.py::test_a_mean_at_the_upper_threshold_meets_it",),

@@ -52,6 +52,7 @@ def test_each_message_of_the_user_begins_a_turn_that_ends_before_the_next() -> N
     [
         ("tool_call", {"success": True}, True),
         ("tool_call", {"success": False, "tool_result": {}}, False),
+        ("tool_call", {"success": "false", "tool_result": {}}, False),
         ("tool_call", {"tool_result": {"n": 1}}, True),
         ("mcp_tool_call", {"tool_args": {}}, False),
         ("workflow_step", {"status": "success"}, True),

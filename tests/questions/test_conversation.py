@@ -168,3 +168,9 @@ def test_criteria_that_leave_no_room_for_the_conversation_are_refused() -> None:
     question = CheckGoal((FILLER * 9,), (FILLER,))
     with pytest.raises(QuestionTooLong, match="tokens without its conversation"):
         read(question, lambda part: (), CheckGoal((FILLER,), (FILLER,)))
+
+
+def test_an_example_cites_a_passage_with_words() -> None:
+    for conversation, passages, verdict in (((" ", "user:\nb"), [2], "reached"), ((" ", "\n"), [], "not_shown")):
+        example = CheckGoal(("a",), conversation).example()["verdicts"]["1"]
+        assert (example["passages"], example["verdict"]) == (passages, verdict)

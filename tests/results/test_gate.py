@@ -12,8 +12,8 @@ from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate, j
 from evalstone.report.gate_view import gate_view
 from evalstone.report.markdown import lines
 from evalstone.results.drawn import place_in_order
-from evalstone.results.gate import Missing
-from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
+from evalstone.results.missing_scores import Missing
+from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, alpha_at_look, decide
 from evalstone.stats.labeling import score_strata
 from evalstone.stats.ppi import corrected_mean
 from evalstone.types import Drawn, JudgeCall, RunKind
@@ -37,6 +37,15 @@ def test_a_mean_near_its_minimum_is_inconclusive_and_says_how_many_more_samples_
     assert found.verdict == "inconclusive"
     assert found.more_samples is not None
     assert found.more_samples > 0
+
+
+def test_the_number_of_more_samples_is_that_for_the_next_look() -> None:
+    run, values = run_of(MIXED), [float(value) for value in MIXED]
+    for look in (1, 2):
+        now, later = alpha_at_look(0.05, look), alpha_at_look(0.05, look + 1)
+        (expected,) = decide([AtLeast("given", values, 0.88)], alpha=now, next_alpha=later)
+        (found,) = gate(run, GateCriteria(minimum={"given": 0.88}), look=look).decisions
+        assert found.more_samples == expected.more_samples is not None
 
 
 def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:

@@ -7,11 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, evaluate, gate, write_run
+from evalstone import ConfigError, GateCriteria, Run, Skipped, evaluate, gate, write_run
 from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
 from evalstone.report.junit import gate_junit
 from evalstone.report.markdown import lines
+from evalstone.results.gate_text import LONGEST_REASON, miss_cells, verdict_text
 from evalstone.results.looks import LOOKS, next_look, remember
 from evalstone.stats.gates import Decision, Miss
 from tests.runs import Given, Harm, run_of
@@ -79,7 +80,17 @@ def test_every_trial_counts_and_a_failed_answer_misses() -> None:
 
 def test_samples_that_were_skipped_are_left_out_and_said() -> None:
     found = gate(run_of(["1", "skip"]), GateCriteria(require="given"))
-    assert found.notes == ("given: what is required leaves out 1 sample that the scorer skipped",)
+    assert found.notes == ("given: what is required leaves out 1 sample for which the score is undefined",)
+
+
+def test_a_judge_that_declines_does_not_say_that_a_score_is_the_best() -> None:
+    run = evaluate([{"id": "a", "output": "Hello!"}], "bias", judge="lexical", ledger=None)
+    found = gate(run, GateCriteria(require=["bias"]))
+    (miss,) = found.decisions[0].misses
+    assert (found.verdict, found.decisions[0].n, miss.sample, miss.value) == ("fail", 1, "a", None)
+    assert isinstance(run.records[0].outcome, Skipped)
+    assert miss.reason == run.records[0].outcome.reason
+    assert "no score" in str(found)
 
 
 def test_a_requirement_spends_no_part_of_alpha() -> None:
@@ -116,7 +127,8 @@ def test_a_wrong_requirement_is_refused(criteria: dict[str, Any], message: str) 
 
 
 def test_a_scorer_that_is_named_twice_alike_is_checked_once() -> None:
-    assert len(gate(run_of(["1"]), GateCriteria(require=["given", "given"])).decisions) == 1
+    found = gate(run_of(["1"], [Given(), Harm()]), GateCriteria(require=["given", "given", "harm"]))
+    assert [(one.name, one.verdict) for one in found.decisions] == [("given", "pass"), ("harm", "fail")]
 
 
 def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
@@ -125,7 +137,7 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     text = "\n".join(lines(gate_view(found))).replace("\\", "")
     assert "| given | 1 of 3 | best score in all samples | 3 | ✕ fail |" in text
     assert "| given | s2 | 0.5 | says 0.5 |" in text
-    assert "| given | s3 | failed | ValueError: could not convert" in text
+    assert "| given | s3 | no score | ValueError: could not convert" in text
     assert "no test: it says what these samples did" in text
     assert "chance of a wrong pass" not in text
     assert "says 0.5" in "".join(page(gate_view(found)))
@@ -134,6 +146,7 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     assert case.attrib["name"] == "given best score in all samples"
     assert {one.attrib["name"] for one in case.iter("property")} == {"estimate"}
     assert "s2: 0.5 (says 0.5)" in (case[1].text or "")
+    assert "without a test" not in str(gate(run, GateCriteria(require=["given"]), alpha=None))
     (plain,) = found.to_dict()["criteria"]
     assert (plain["kind"], plain["p_pass"]) == ("require", None)
     assert plain["misses"][0] == {"sample": "s2", "trial": None, "value": 0.5, "reason": "says 0.5"}
@@ -152,6 +165,7 @@ def test_without_a_test_the_mean_itself_is_compared() -> None:
     assert compared(run, GateCriteria(minimum={"given": 0.6}, maximum={"harm": 0.6})) == ["pass", "pass"]
     assert compared(run, GateCriteria(minimum={"given": 0.61}, maximum={"harm": 0.59})) == ["fail", "fail"]
     assert gate(run, GateCriteria(minimum={"given": 0.6})).verdict == "inconclusive"  # two samples say little
+    assert "possible with missing scores" not in str(gate(run, GateCriteria(minimum={"given": 0.6}), alpha=None))
 
 
 def test_without_a_test_pass_rates_and_regressions_are_compared_too() -> None:
@@ -200,6 +214,19 @@ def test_the_compared_mean_is_that_of_the_run() -> None:
 
 
 # ---- Printing ----
+
+
+def test_the_reason_of_a_miss_is_short_and_can_not_steer_a_terminal() -> None:
+    sample, score, reason = miss_cells(Miss("q1", 2, 0.25, "\x1b[2J" + "a" * 300))
+    assert (sample, score) == ("q1 #2", "0.25")
+    assert "\x1b" not in reason
+    assert len(reason) < LONGEST_REASON + 10  # control characters are written out
+
+
+def test_no_number_of_samples_is_promised_where_the_next_look_has_no_number() -> None:
+    (found,) = gate(run_of(["1", "0.5"]), GateCriteria(minimum={"given": 0.7})).decisions
+    assert verdict_text(found, 2).endswith("at the next look (--look 2)")
+    assert verdict_text(found, None) == "? inconclusive"
 
 
 def test_printing_a_gate_shows_its_table_and_the_samples_that_miss() -> None:

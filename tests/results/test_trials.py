@@ -16,6 +16,7 @@ from evalstone.report.run_view import run_view
 from evalstone.results.scores import Scores, check_same_weights, refuse_weights, weight_column
 from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
+from evalstone.stats.gates import AtLeast, alpha_at_look, decide
 from evalstone.stats.intervals import mean_interval
 from evalstone.types import Outcome, StoredTarget
 
@@ -32,6 +33,7 @@ def run_of(table: dict[str, list[float | Outcome]], *, info: ScorerInfo = INFO, 
             outcome=outcome if isinstance(outcome, Score | Skipped | Failed) else Score(outcome, info.scale),
             group=fields.get("groups", {}).get(sample, sample),
             trial=trial,
+            weight=fields.get("weights", {}).get(sample),
         )
         for sample, outcomes in table.items()
         for trial, outcome in enumerate(outcomes, start=1)
@@ -156,6 +158,13 @@ def test_one_sample_with_several_judgments_says_nothing_of_the_judge() -> None:
     assert "SD of the judge" not in [column.title for column in section.tables[0].columns]
 
 
+def test_judgments_in_the_evidence_of_a_scorer_of_your_own_are_no_repetitions() -> None:
+    own = [Score(value, evidence={"judgments": [{"value": 80}, {"value": 90}]}) for value in (1.0, 0.0)]
+    (found,) = run_of({name: [*own] for name in "abc"}).reliability()
+    assert found.variance is not None
+    assert list(found.variance.variances) == ["samples", "noise"]
+
+
 def test_intervals_of_trials_have_the_clusters_of_the_samples_and_the_confidence() -> None:
     table: dict[str, list[float | Outcome]] = {f"s{n}": [float(n % 3 > 0), float(n % 4 > 0)] for n in range(12)}
     (alone,) = run_of(table).reliability()
@@ -169,6 +178,11 @@ def test_intervals_of_trials_have_the_clusters_of_the_samples_and_the_confidence
         (alone.variance.variances["noise"], narrow.variance.variances["noise"]),
     ]
     assert all(wide.low < less.low < less.high < wide.high for wide, less in pairs)
+
+
+def test_a_sample_counts_with_its_weight() -> None:
+    (found,) = run_of({"a": [1, 1], "b": [0, 0]}, weights={"a": 3.0, "b": 1.0}).reliability()
+    assert [(one.at_least_one.mean, one.all.mean) for one in found.passes] == [(0.75, 0.75)] * 2
 
 
 def test_a_run_without_trials_has_no_reliability() -> None:
@@ -244,6 +258,16 @@ def test_a_gate_says_how_many_more_samples_it_needs_not_trials() -> None:
     assert one.verdict == many.verdict == "inconclusive"
     assert one.more_samples is not None
     assert many.more_samples == pytest.approx(one.more_samples, rel=0.1)
+    table = {f"s{n}": [1, int(n % 3 > 0), int(n % 4 > 0)][: 3 - (n < 7)] for n in range(40)}
+    values, groups = zip(*((float(value), name) for name, row in table.items() for value in row), strict=True)
+    criterion = AtLeast("check", values, 0.76, groups=groups)
+    (answers,) = decide([criterion], alpha=alpha_at_look(0.05, 1), next_alpha=alpha_at_look(0.05, 2))
+    assert answers.more_samples is not None
+    assert answers.more_samples % 3
+    (found,) = gate(
+        run_of({name: [*row] for name, row in table.items()}), GateCriteria(minimum={"check": 0.76})
+    ).decisions
+    assert found.more_samples == math.ceil(answers.more_samples / 3)
     assert "In simulations" not in str(gate_view(alike).sections[0].notes)  # they are of independent samples
 
 

@@ -34,9 +34,9 @@ from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.run_view import run_view
 from evalstone.report.view import View
-from evalstone.results.gate import Missing
 from evalstone.results.human_labels import corrected, select_for_labeling
 from evalstone.results.looks import next_look, remember
+from evalstone.results.missing_scores import Missing
 from evalstone.stats.intervals import mean_interval, missing_bounds
 from evalstone.types import Record, Score
 from tests.runs import Given, run_of

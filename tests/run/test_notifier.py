@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from evalstone import Failed, Record, SampleResult, StopSignal, aevaluate, evaluate, read_run
+from evalstone import Failed, Record, SampleResult, Skipped, StopSignal, aevaluate, evaluate, read_run
+from evalstone.run.notifier import MOST_WAITING, Notifier
 from evalstone.targets import FunctionTarget
 from tests.run.batch_runs import Call
 from tests.runs import Given, Harm, samples_of
@@ -221,3 +222,35 @@ def test_a_slow_plain_function_does_not_block_the_event_loop() -> None:
         return longest
 
     assert asyncio.run(work()) < 0.35
+
+
+def test_calls_that_are_added_during_one_are_awaited_too() -> None:
+    calls = list[str]()
+
+    async def slow(record: Record) -> None:
+        await asyncio.sleep(0.01)
+        calls.append(record.sample)
+
+    async def add_during_a_call() -> None:
+        notifier = Notifier(on_record=slow)
+        notifier.add_record(Record(sample="a", scorer="given@1", outcome=Skipped("x")))
+        first = asyncio.ensure_future(notifier.done())
+        await asyncio.sleep(0.005)
+        notifier.add_record(Record(sample="b", scorer="given@1", outcome=Skipped("x")))
+        await notifier.done()
+        assert calls == ["a", "b"]
+        await first
+
+    asyncio.run(add_during_a_call())
+
+
+def test_a_thousand_calls_that_wait_are_enough() -> None:
+    def nothing(record: Record) -> None: ...
+
+    notifier = Notifier(on_record=nothing)
+    for number in range(MOST_WAITING):
+        assert not notifier.full
+        notifier.add_record(Record(sample=str(number), scorer="given@1", outcome=Skipped("x")))
+    assert notifier.full
+    asyncio.run(notifier.done())
+    assert not notifier.full

@@ -509,6 +509,8 @@ class Length(Scorer):
             return Score(float("nan"))
         if output == "none":
             return cast(Any, None)
+        if output == "five":
+            return Score(0.4, 5)
         if output == "bug":
             raise ZeroDivisionError("in the scorer")
         return Score(1 / max(1, len(output)), reason=reference, evidence=messages)
@@ -519,6 +521,7 @@ class Length(Scorer):
     [
         ("nan", "a score must be finite, not nan"),
         ("none", "length must return a Score or Skipped, not NoneType"),
+        ("five", "length: the scale of the score is 5, the scorer's 1"),
         ("bug", "ZeroDivisionError: in the scorer"),
     ],
 )

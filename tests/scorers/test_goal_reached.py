@@ -158,6 +158,15 @@ def test_the_steps_of_a_trajectory_stand_in_for_messages():
     )
 
 
+def test_messages_win_over_the_steps_of_a_trajectory():
+    step = {"step_type": "tool_call", "name": "book", "tool_result": {"id": 7}}
+    sample = Sample(messages=TALK[1:2] + TALK[3:4], trajectory=Trajectory.read([step]))
+    assert asked_of(GoalReached(), sample).conversation == (
+        "user:\nBook a flight to Oslo.",
+        "assistant:\nYour flight is booked.",
+    )
+
+
 def test_the_input_stands_in_for_a_users_message():
     answer = Message(role="assistant", content="Done.")
     question = asked_of(GoalReached(), Sample(input="Book it.", messages=[answer]))

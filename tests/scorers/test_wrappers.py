@@ -41,6 +41,8 @@ from evalstone import (
 from evalstone.api import plan_for
 from evalstone.errors import JudgeDeclined
 from evalstone.questions import ListClaims
+from evalstone.questions.base import context_limits_of
+from evalstone.questions.limits import ContextLimits
 from evalstone.report import html, markdown
 from evalstone.report.run_view import run_view
 from evalstone.run.dry_run import estimate
@@ -134,7 +136,7 @@ def test_one_turn_is_chosen_by_its_number(turn: int, value: float) -> None:
     assert [one["turn"] for one in found.evidence["turns"]] == [turn if turn > 0 else 4 + turn]
 
 
-@pytest.mark.parametrize("turn", [4, -4])
+@pytest.mark.parametrize("turn", [4, -4, -5])
 def test_a_conversation_without_the_turn_is_skipped(turn: int) -> None:
     record = score(PerTurn("exact_match", turn=turn), TALK)
     assert record.outcome == Skipped(f"the conversation has 3 turns, so no turn {turn}")
@@ -191,10 +193,9 @@ def test_a_turn_has_the_instructions_and_metadata_of_the_conversation_and_its_ow
         assert "target" not in metadata
         return 1.0 if (instructions, metadata["tone"]) == ("Be kind.", "dry") else 0.0
 
-    own = {"input": "b", "instructions": "Be rude.", "metadata": {"tone": "wet"}}
-    turns: Any = ["a", own]
+    turns: Any = ["a", {"input": "b", "instructions": "Be rude."}, {"input": "c", "metadata": {"tone": "wet"}}]
     talk = Sample(turns=turns, instructions="Be kind.", metadata={"tone": "dry", "target": {"cost": 1}})
-    assert [one["value"] for one in outcome(score(PerTurn(tone), talk)).evidence["turns"]] == [1.0, 0.0]
+    assert [one["value"] for one in outcome(score(PerTurn(tone), talk)).evidence["turns"]] == [1.0, 0.0, 0.0]
 
 
 def test_the_lowest_or_highest_turn_gives_the_reason_by_the_direction() -> None:
@@ -324,8 +325,10 @@ def test_a_wrapper_is_named_as_text_or_as_a_table(spec: Any) -> None:
         ("per_turn(scorer=rouge_l, turn=True)", "turn must be a whole number.*, not True"),
         ("per_turn(scorer=per_turn(scorer=rouge_l))", "per_turn can't be applied to rouge_l per turn"),
         ("per_turn(scorer=repeated(scorer=per_turn(scorer=bias)))", "which has it in it already"),
-        ("per_step(scorer=per_turn(scorer=rouge_l))", "which needs turns: a step has none"),
-        ("per_step(scorer=rouge_l, step='')", "step must be text that is not blank"),
+        ("per_step(scorer=per_turn(scorer=rouge_l))", "which needs turns and reference: a step has none"),
+        ("per_step(scorer=rouge_l)", "per_step can't be applied to rouge_l, which needs reference: a step has none"),
+        ("per_step(scorer=repeated(scorer=trajectory_judge))", "which needs trajectory: a step has none"),
+        ("per_step(scorer=contains(expected=x), step='')", "step must be text that is not blank"),
         ("repeated(scorer=rouge_l)", "repeated: rouge_l asks no judge, so its score can't vary"),
         ("repeated(scorer=per_turn(scorer=rouge_l))", "rouge_l per turn asks no judge"),
         ("repeated(scorer=bias, times=1)", "times must be a whole number from 2 to 1000, not 1"),
@@ -350,8 +353,20 @@ def test_a_plan_that_can_score_nothing_says_what_is_absent() -> None:
         evaluate([Sample(turns=none_has_both)], "per_turn(scorer=faithfulness)", ledger=None)
     with pytest.raises(ConfigError, match="turns is absent"):
         evaluate([{"output": "x", "context": "y"}], "per_turn(scorer=faithfulness)", ledger=None)
-    with pytest.raises(ConfigError, match="rouge_l per step needs trajectory, reference and output; trajectory is"):
-        evaluate([{"output": "x", "reference": "y"}], "per_step(scorer=rouge_l)", ledger=None)
+    with pytest.raises(ConfigError, match="similarity per step needs trajectory and output; trajectory is absent"):
+        evaluate([{"output": "x"}], "per_step(scorer=similarity(expected=x))", ledger=None)
+    some_answers: Any = [{"input": "a", "output": "b"}, "c"]
+    with pytest.raises(ConfigError, match="turns, output and context; context is absent"):
+        evaluate([Sample(turns=some_answers)], "per_turn(scorer=faithfulness)", ledger=None)
+    with pytest.raises(ConfigError, match="grade repeated 3 times needs output; output is absent"):
+        evaluate([{"input": "x"}], Repeated(GRADE), judge=THREE, ledger=None)
+
+
+def test_one_turn_with_all_that_is_needed_is_enough() -> None:
+    turns: Any = [{"input": "a", "output": "b", "reference": "b"}, {"input": "c", "output": "d"}]
+    assert (
+        evaluate([Sample(turns=turns)], "per_turn(scorer=exact_match)", ledger=None)["exact_match per turn"].mean == 1
+    )
 
 
 def test_a_target_may_give_the_turns() -> None:
@@ -458,6 +473,23 @@ def test_a_repeated_scorer_is_the_mean_of_judgments_of_their_own() -> None:
     assert [one["value"] for one in outcome(record).evidence["judgments"]] == [1.0, 0.0, 0.5]
     assert sorted(step.repeat_index for step in record.steps) == [0, 1, 2]
     assert record.cost == 1.5
+
+
+@dataclass(frozen=True)
+class Whole(Says):
+    """A judge that had better be asked about a response at once."""
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        return ContextLimits(whole=True)
+
+
+def test_a_repetition_may_hold_as_much_as_any_question() -> None:
+    @scorer
+    async def whole(*, output: str, ask: Any) -> bool:
+        return context_limits_of(ask).whole
+
+    assert outcome(score(Repeated(whole), output="x", judge=Whole({}))).value == 1
 
 
 def test_the_ledger_keeps_repetitions_apart_and_the_first_is_the_ordinary_answer(tmp_path: Path) -> None:
@@ -584,19 +616,6 @@ def test_a_mean_of_equal_scores_is_that_score_and_stays_on_the_scale(scale: floa
 
     for turns in range(1, 12):
         assert outcome(score(PerTurn(full), conversation(*"a" * turns))).value == pytest.approx(scale)
-
-
-def test_a_score_on_another_scale_counts_by_its_share() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Percent(Scorer):
-        """A score in percent whatever its scale is."""
-
-        name = "percent"
-
-        def score(self, *, output: str) -> Score:
-            return Score(float(output), 100)
-
-    assert outcome(score(PerTurn(Percent()), conversation("50", "100"))).value == 0.75
 
 
 def test_a_dry_run_takes_what_is_expected_of_each_turn_for_the_target_s_answer() -> None:

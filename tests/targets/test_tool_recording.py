@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 
 from evalstone import Failed, Run, evaluate
+from evalstone._core.files import lock
+from evalstone._core.json import content_hash
 from evalstone.errors import DataError
 from evalstone.targets import Tools
-from evalstone.targets.tool_recording import RecordedCall, RecordedLine, Recorder, Recording
+from evalstone.targets.tool_recording import RecordedCall, RecordedLine, Recorder, Recording, argument_data
 
 ROOT = Path(__file__).parents[2]
 CASES = [{"id": f"q{n}", "input": f"question {n}"} for n in range(40)]
@@ -91,6 +93,15 @@ def test_a_line_whose_writer_was_killed_is_not_there_and_the_next_one_is_whole(t
     assert problems(replayed(path, "a", "b", "d")) == []
 
 
+def test_a_long_line_whose_writer_was_killed_is_cut_off_whole(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    lines = recording(path)
+    path.write_text("".join(lines) + '{"sample": "d", "calls": "' + "x" * 200_000)
+    Recorder(path).add(line("e", "t", call(query="e")))
+    assert path.read_text().splitlines(keepends=True)[:3] == lines
+    assert problems(replayed(path, "a", "b", "c", "e")) == []
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -133,6 +144,9 @@ def test_an_attempt_takes_the_place_of_earlier_ones_from_its_first_turn_on(tmp_p
     # One that begins again, and calls nothing in its first turn.
     recorder.add(line("a", "third", call(query="six"), turn=2))
     assert (rest(1), rest(2)) == ([], ["six"])
+    # One that goes on with a turn in which nothing was called has no calls of the turns before.
+    recorder.add(line("a", "third", call(query="seven"), turn=4))
+    assert (rest(4, 3), rest(5, 5)) == (["seven"], [])
 
 
 def test_a_recording_that_changes_during_the_run_fails_and_does_not_mix_calls(tmp_path: Path) -> None:
@@ -140,7 +154,8 @@ def test_a_recording_that_changes_during_the_run_fails_and_does_not_mix_calls(tm
     lines = recording(path)
     search = Tools.replay(path)(tool, name="search")
     cases = [{"id": "a", "input": "a"}]
-    for text in ("".join(reversed(lines)), "".join(lines)[30:], ""):
+    of_another_attempt = "".join(lines).replace("thread a", "thread x")
+    for text in ("".join(reversed(lines)), "".join(lines)[30:], of_another_attempt, ""):
         path.write_text(text)
         run = evaluate(cases, "contains(expected=r)", target=lambda *, input: search(query=input), ledger=None)
         assert [f"{path} has changed since the run began" in problem for problem in problems(run)] == [True]
@@ -174,6 +189,25 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
         f"s{n}" for n in range(100)
     )
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_recorder_waits_for_another_process_that_writes(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    recorder = Recorder(path)
+    with ThreadPoolExecutor(1) as threads:
+        with path.open("ab") as other:
+            lock(other)
+            adding = threads.submit(recorder.add, line("a", "t"))
+            time.sleep(0.1)
+            assert path.read_bytes() == b""
+        adding.result(5)
+    assert path.read_bytes().startswith(b'{"sample": "a"')
+
+
+def test_sets_are_compared_whatever_their_order() -> None:
+    words = [f"word {number}" for number in range(20)]
+    ordered = sorted(words, key=content_hash)
+    assert argument_data(set(words)) == argument_data(dict.fromkeys(words).keys()) == ordered
 
 
 def test_calls_that_are_too_long_for_a_line_fail_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -248,10 +248,15 @@ class Page:
     title: str
 
 
+class Place(NamedTuple):
+    name: str
+
+
 @pytest.mark.parametrize(
     ("result", "problem"),
     [
         (Page("a"), "result is of type Page"),
+        (Place("a"), "result is of type Place"),
         ([{"pages": (1, Page("a"))}], "result[0]['pages'][1] is of type Page"),
         ({1: "a"}, "result has the key 1, which is no text"),
         (float("nan"), "result is nan"),
@@ -354,6 +359,18 @@ def test_methods_and_bound_methods_are_recorded_without_their_object(tmp_path: P
     assert outputs(one(agent(Tools.mock(mocks)))) == ["(a) (b) (c) (d) (e) (f)"]
 
 
+def test_a_local_function_has_no_object_whatever_its_first_parameter_is_called(tmp_path: Path) -> None:
+    tools = Tools.record(tmp_path / "calls.jsonl")
+
+    @tools
+    def pick(cls: str) -> str:
+        return cls
+
+    assert outputs(one(lambda *, input: pick(input))) == ["question 0"]
+    (call,) = json.loads((tmp_path / "calls.jsonl").read_text())["calls"]
+    assert call["arguments"] == {"cls": "question 0"}
+
+
 def test_a_wrapped_function_keeps_its_signature_and_kind() -> None:
     async def price(item: str, *, currency: str = "EUR") -> float:
         """What it costs."""
@@ -429,7 +446,9 @@ def test_mocks_answer_and_a_tool_without_one_fails_even_if_the_error_is_swallowe
 
         return answer
 
-    run = run_it(agent(Tools.mock({"search": fixed, "price": ConnectionError("down")})))
+    down = ConnectionError("down")
+    run = run_it(agent(Tools.mock({"search": fixed, "price": down})))
+    assert down.__traceback__ is None  # each call raises its own
     assert outputs(run) == ["ConnectionError('down')"] * 3
     assert changed == [{"found": ["a", "b"]}] * 3
     assert fixed == {"found": ["a"]}

@@ -26,8 +26,8 @@ from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Correction
-    from evalstone.results.gate import Missing
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
+    from evalstone.results.missing_scores import Missing
     from evalstone.types import StoredScorer, StoredTarget
 
 

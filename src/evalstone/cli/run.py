@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import evalstone
-from evalstone._core.display import count, money, safe
+from evalstone._core.display import money, safe
 from evalstone._core.redaction import masked
-from evalstone.cli import handled, options, watched_gate
+from evalstone.cli import handled, options, thresholds, watched_gate
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
     STDOUT,
@@ -36,7 +36,6 @@ from evalstone.errors import ConfigError, RunAborted, StorageError
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.report.view import View
-    from evalstone.results.summary import ScorerInfo
     from evalstone.run.plan import Plan
 
 INTERRUPTION = "interrupted"
@@ -276,8 +275,8 @@ def _run(
         if config.out is not None:
             watched_gate.remember_first_look(gate, result, criteria, config.out)
         code = watched_gate.exit_code(gate, result, to_stdout=shown)
-        return _missed(result, replace(criteria, minimum={}, maximum={}), config) or code
-    return _missed(result, criteria, config) or _exit_code(result, config)
+        return thresholds.exit_code(result, replace(criteria, minimum={}, maximum={}), config) or code
+    return thresholds.exit_code(result, criteria, config) or _exit_code(result, config)
 
 
 def evaluated(
@@ -360,34 +359,11 @@ def checked_plan(
 
         batch_api(plan.judge)
     plan.check(asking=calls_judge and not config.batch)
-    criteria = _criteria(config, [scorer_info(one) for one in plan.scorers])
+    criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
     check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
     return plan, criteria
-
-
-def _criteria(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.GateCriteria:
-    """What the run must meet, by the scorers' signatures. Raises ConfigError for a threshold that can't be met, or is
-    in the wrong direction."""
-    thresholds: dict[bool, dict[str, float]] = {False: {}, True: {}}
-    for setting, opposite, lower_is_better, bounds in (
-        ("fail_under", "fail_over", False, config.fail_under),
-        ("fail_over", "fail_under", True, config.fail_over),
-    ):
-        named, other = config.named(setting), config.named(opposite, setting)
-        for info, bound in options.scorers_named(bounds, scorers, named).items():
-            if info.lower_is_better is not lower_is_better:
-                better = "lower" if info.lower_is_better else "higher"
-                raise ConfigError(
-                    f"{named}: {better} is better for {info.name}; use {other} {info.parameters}={bound:g}"
-                )
-            if not 0 <= bound <= info.scale:
-                raise ConfigError(f"{named}: {info.parameters} must be in [0, {info.scale:g}], not {bound:g}")
-            thresholds[lower_is_better][info.signature] = bound
-    required = options.scorers_named(dict.fromkeys(config.require, True), scorers, "--require")
-    require = tuple(info.signature for info in required)
-    return evalstone.GateCriteria(minimum=thresholds[False], maximum=thresholds[True], require=require)
 
 
 @contextmanager
@@ -476,44 +452,6 @@ def _show_run(
         commands[f"evalstone scorers {first}"] = f"how {first} is computed, and how to read it"
     for command, purpose in commands.items():
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
-
-
-def _missed(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> int:
-    """Say which thresholds and requirements the run misses; the exit code, 0 if it meets them."""
-    from evalstone.types import reaches
-
-    missed = False
-    for name, bound in (*criteria.minimum.items(), *criteria.maximum.items()):
-        info, mean = result[name].info, result[name].mean
-        lower = info.lower_is_better
-        option, word = (config.named("fail_over"), "above") if lower else (config.named("fail_under"), "below")
-        if mean is None:
-            to_stderr(f"{info.parameters}: no score, {option} {bound:g} is not met")
-        elif not reaches(mean, bound, info.scale, lower_is_better=lower):
-            to_stderr(f"{info.parameters}: mean {mean:.3f} is {word} {option} {bound:g}")
-        else:
-            continue
-        missed = True
-    if criteria.require:
-        missed |= _lacks_best_scores(result, criteria.require)
-    return ExitCode.FAILED_THRESHOLD if missed else ExitCode.OK
-
-
-def _lacks_best_scores(result: evalstone.Run, required: Sequence[str]) -> bool:
-    """Whether samples lack the best score of scorers that require it; says which."""
-    from evalstone.results.gate_text import miss_cells
-
-    found = evalstone.gate(result, evalstone.GateCriteria(require=required))
-    for one in found.decisions:
-        name = result[one.name].info.parameters
-        if one.estimate is None:
-            to_stderr(f"{name}: no score, --require is not met")
-        elif one.verdict == "fail":
-            lacking = round(one.n * (1 - one.estimate))
-            to_stderr(f"{name}: {lacking:,} of {count(one.n, 'sample')} without the best score, --require is not met")
-            for sample, score, reason in map(miss_cells, one.misses):
-                to_stderr(f"  {safe(sample)}: {score} ({reason})")
-    return found.verdict != "pass"
 
 
 def _exit_code(result: evalstone.Run, config: RunConfig) -> int:

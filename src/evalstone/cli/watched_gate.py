@@ -12,7 +12,7 @@ from evalstone.cli.output import console, to_stderr
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
-    from evalstone.results.gate import Missing
+    from evalstone.results.missing_scores import Missing
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
 

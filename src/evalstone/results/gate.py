@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.display import count, listed
 from evalstone._core.json import to_jsonable
@@ -18,6 +18,7 @@ from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs, same_outputs
 from evalstone.results.drawn import in_order
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
+from evalstone.results.missing_scores import Missing, check_missing, counts, pair_counts, undefined
 from evalstone.results.run import Run
 from evalstone.results.scores import (
     check_same_weights,
@@ -27,9 +28,9 @@ from evalstone.results.scores import (
     weight_column,
     weight_of,
 )
-from evalstone.results.summary import ScorerInfo, unanswered, values_by_scorer
+from evalstone.results.summary import ScorerInfo, values_by_scorer
 from evalstone.stats.intervals import check_number
-from evalstone.types import Failed, Record, Score, Skipped, reaches
+from evalstone.types import Failed, Record, reaches
 
 if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 GATE_FORMAT = 1
 MOST_LOOKS = 100
 """Later ones would be tested at less than 1e-30 times alpha."""
-Missing: TypeAlias = Literal["worst", "failed", "ignore"]
-MISSING: tuple[Missing, ...] = get_args(Missing)
 CHECKS = ("minimum", "maximum", "max_regression", "pass_rate")
 MOST_MISSES = 5
 """How many of the samples that miss a requirement are named."""
@@ -63,8 +62,8 @@ class GateCriteria:
     better: must not exceed it)."""
     require: Sequence[str] = ()
     """Scorers of which every sample must have the best score: `scale`, or 0 where lower is better. This is no test: it
-    says what these samples did. A failed score is not the best; samples for which the score is undefined are left
-    out."""
+    says what these samples did. A score that failed, or that the judge gave no answer for, is not the best; samples
+    for which the score is undefined are left out."""
 
     def __post_init__(self) -> None:
         required: object = self.require
@@ -327,7 +326,7 @@ def _regression_checks(
         samples = [sample for sample in (theirs if run.drawn is None else ours) if sample in ours and sample in theirs]
         if alone := len(ours) + len(theirs) - 2 * len(samples):
             notes[f"{name}: the regression leaves out {count(alone, 'sample')} that only one of the runs has"] = None
-        samples = [sample for sample in samples if _pair_counts(ours[sample], theirs[sample], missing)]
+        samples = [sample for sample in samples if pair_counts(ours[sample], theirs[sample], missing)]
         before, after = ([of[sample].value for sample in samples] for of in (theirs, ours))
         groups = group_labels(samples, group_of(theirs.values()) | group_of(ours.values()))
         weights = weight_of(ours.values())
@@ -365,17 +364,19 @@ def _requirements(run: Run, names: Sequence[str], notes: dict[str, None]) -> Ite
         for record in run.records:
             if record.scorer != info.signature:
                 continue
-            if isinstance(outcome := record.outcome, Skipped):
+            if undefined(record):
                 skipped += 1
             elif _is_best(record, info):
                 met += 1
             else:
                 missed += 1
                 if len(misses) < MOST_MISSES:
+                    outcome = record.outcome
                     reason = outcome.error if isinstance(outcome, Failed) else outcome.reason
                     misses.append(Miss(record.sample, record.trial, record.value, reason))
         if skipped:
-            notes[f"{name}: what is required leaves out {count(skipped, 'sample')} that the scorer skipped"] = None
+            left_out = f"{count(skipped, 'sample')} for which the score is undefined"
+            notes[f"{name}: what is required leaves out {left_out}"] = None
         yield Decision(
             name=name,
             kind="require",
@@ -397,16 +398,6 @@ def _is_best(record: Record, info: ScorerInfo) -> bool:
     best = 0.0 if info.lower_is_better else info.scale
     value = record.value
     return value is not None and reaches(value, best, info.scale, lower_is_better=info.lower_is_better)
-
-
-def _pair_counts(ours: Record, theirs: Record, missing: Missing) -> bool:
-    """Whether a sample of both runs counts in a regression: not if its score is undefined in both."""
-    if _undefined(ours) and _undefined(theirs):
-        return False
-    return counts(ours, missing) and counts(theirs, missing)
-
-
-# ---- Missing scores ----
 
 
 def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Record]:
@@ -459,24 +450,6 @@ def _uncorrected(
         yield f"{listed(plain)}: the regression is the judge's, not what people would say{correct}"
 
 
-def check_missing(missing: object) -> None:
-    """Raise ConfigError for what says nothing of how samples without a score count."""
-    if missing not in MISSING:
-        raise ConfigError(f"missing must be {', '.join(MISSING[:-1])} or {MISSING[-1]}, not {missing!r} (--missing)")
-
-
-def counts(record: Record, missing: Missing) -> bool:
-    """Whether a sample is in a test, with its score or without."""
-    if isinstance(record.outcome, Score) or missing == "worst":
-        return True
-    return missing == "failed" and not _undefined(record)
-
-
-def _undefined(record: Record) -> bool:
-    """Whether a sample was skipped because the score is undefined for it, and not because the judge gave no answer."""
-    return isinstance(record.outcome, Skipped) and not unanswered(record)
-
-
 def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[str]:
     """Notes on samples without a score: how many count as worst and best, and which option changes that."""
     if run.drawn is not None:
@@ -491,14 +464,14 @@ def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Itera
         if not records:
             continue
         counted = sum(counts(record, missing) for record in records)
-        undefined = sum(map(_undefined, records))
-        told, verb = count(len(records), "sample") + " without a score", "counts" if counted == 1 else "count"
+        without = sum(map(undefined, records))
+        samples, verb = count(len(records), "sample") + " without a score", "counts" if counted == 1 else "count"
         worst = f"{verb} as the worst in tests for a pass and as the best in tests for a fail"
         if missing == "ignore":
-            yield f"{name}: {told} left out, as if the others stood for them; --missing worst counts them"
-        elif missing == "failed" and undefined:
-            left_out = f"{undefined:,} for which it is undefined left out; --missing worst counts them as well"
-            yield f"{name}: of {told}, {f'{counted:,} {worst}, and ' if counted else ''}{left_out}"
+            yield f"{name}: {samples} left out, as if the others stood for them; --missing worst counts them"
+        elif missing == "failed" and without:
+            left_out = f"{without:,} for which it is undefined left out; --missing worst counts them as well"
+            yield f"{name}: of {samples}, {f'{counted:,} {worst}, and ' if counted else ''}{left_out}"
         else:
-            option = "failed leaves out those for which it is undefined" if undefined else "ignore leaves them out"
-            yield f"{name}: {told} {worst}; --missing {option}"
+            option = "failed leaves out those for which it is undefined" if without else "ignore leaves them out"
+            yield f"{name}: {samples} {worst}; --missing {option}"

@@ -117,7 +117,7 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
 
 def miss_cells(miss: Miss) -> tuple[str, str, str]:
     """A sample that misses what is required, its score, and the reason, as text."""
-    score = "failed" if miss.value is None else f"{miss.value:.4g}"
+    score = "no score" if miss.value is None else f"{miss.value:.4g}"
     return case_key(miss.sample, miss.trial), score, safe(miss.reason, LONGEST_REASON)
 
 

@@ -175,7 +175,8 @@ def judgments_of(record: Record) -> list[float]:
     evidence: Any = record.outcome.evidence
     judgments = cast("dict[str, Any]", evidence).get("judgments") if isinstance(evidence, dict) else None
     listed = cast("list[Any]", judgments) if isinstance(judgments, list) else []
-    values = [cast("dict[str, Any]", one).get("value") for one in listed if isinstance(one, dict)]
+    entries = [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
+    values = [one.get("value") for one in entries if "judgment" in one]
     return [value for value in values if isinstance(value, int | float)] or [record.outcome.value]
 
 

@@ -24,7 +24,7 @@ from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.summary import scorer_titles
 from evalstone.run.answers import answer_key
 from evalstone.run.budget import estimated_usage
-from evalstone.run.conversations import unanswerable
+from evalstone.run.conversations import is_conversation, unanswerable
 from evalstone.run.plan import FILLED, Plan, scorer_info
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session, read_stored
@@ -182,7 +182,7 @@ def _turns(plan: Plan, sample: Sample) -> int:
     """How often a trial of a sample would call the target, at most."""
     if plan.target is None or unanswerable(plan.target, plan.user, sample):
         return 0
-    if plan.target.holds_conversations or not (sample.turns or plan.user):
+    if plan.target.holds_conversations or not is_conversation(sample, plan.user):
         return 1
     return len(sample.turns) or (1 if plan.user is None else plan.user.max_turns)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
-from evalstone.results.gate import Missing, check_missing, counts
+from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import DECIDED, StopSignal

@@ -230,6 +230,8 @@ class Scorer(ABC):
                 outcome = await outcome
         if not isinstance(outcome, Score | Skipped):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OutcomeError(f"{self.name} must return a Score or Skipped, not {type(outcome).__name__}")
+        if isinstance(outcome, Score) and outcome.scale != self.scale:
+            raise OutcomeError(f"{self.name}: the scale of the score is {outcome.scale:g}, the scorer's {self.scale:g}")
         if self.explain and isinstance(outcome, Score):
             return replace(outcome, reason=await self._explained(ask, outcome))
         return outcome

@@ -46,6 +46,8 @@ class Wrapper(Scorer, ABC):
 
     part: ClassVar[str]
     """What one part is called."""
+    lacks: ClassVar[tuple[str, ...]] = ()
+    """The sample fields that no part has."""
 
     scorer: Any
     _: KW_ONLY
@@ -62,10 +64,9 @@ class Wrapper(Scorer, ABC):
             raise ConfigError(f"{self.name}: {error}") from None
         if any(isinstance(one, type(self)) for one in applied(inner)):
             raise ConfigError(f"{self.name} can't be applied to {inner.name}, which has it in it already")
-        if "turns" in inner.required_fields and self.part != "judgment":
-            raise ConfigError(
-                f"{self.name} can't be applied to {inner.name}, which needs turns: a {self.part} has none"
-            )
+        if lacking := [name for name in inner.required_fields if name in self.lacks]:
+            needs = f"which needs {joined(lacking)}: a {self.part} has none"
+            raise ConfigError(f"{self.name} can't be applied to {inner.name}, {needs}")
         object.__setattr__(self, "scorer", inner)
         self.check()
         for name in ("scale", "judge", "lower_is_better", "interpretation", "advice", "questions"):
@@ -153,11 +154,11 @@ class Wrapper(Scorer, ABC):
         scores = [outcome for outcome in outcomes if isinstance(outcome, Score)]
         if not scores:
             return Skipped(self._without_score([where for where, _ in parts], cast("Sequence[Skipped]", outcomes)))
-        total = math.fsum(one.value * (self.scale / one.scale) for one in scores)
-        value = min(total / len(scores), self.scale)  # rounding may lift a mean of perfect scores
+        mean = math.fsum(one.value for one in scores) / len(scores)
         evidence = [_as_data(where, outcome) for (where, _), outcome in zip(parts, outcomes, strict=True)]
         reason = self._reason([label(where) for where, _ in parts], outcomes)
-        return Score(value, self.scale, reason, {f"{self.part}s": evidence})
+        # Rounding may lift a mean of perfect scores.
+        return Score(min(mean, self.scale), self.scale, reason, {f"{self.part}s": evidence})
 
     async def _outcome(self, ask: Ask, place: int, where: Mapping[str, Any], part: Sample | None) -> Score | Skipped:
         """The outcome of one part. Errors of the judge and of the outcome are raised with its name."""
@@ -188,14 +189,14 @@ class Wrapper(Scorer, ABC):
     def _reason(self, labels: Sequence[str], outcomes: Sequence[Score | Skipped]) -> str:
         """The values of the parts, and why the worst one is as it is."""
         scored = [(name, one) for name, one in zip(labels, outcomes, strict=True) if isinstance(one, Score)]
-        name, worst = (max if self.lower_is_better else min)(scored, key=lambda pair: pair[1].fraction)
-        told = f"{name[0].upper()}{name[1:]}: {worst.reason}" if worst.reason else ""
+        name, worst = (max if self.lower_is_better else min)(scored, key=lambda pair: pair[1].value)
+        reason = f"{name[0].upper()}{name[1:]}: {worst.reason}" if worst.reason else ""
         if len(labels) == 1:
-            return told
+            return reason
         values = [f"{name}: {one.value:.4g}" for name, one in scored[:SHOWN]]
         values += [f"and {len(scored) - SHOWN} more"] * (len(scored) > SHOWN)
         mean = f"Mean of {len(scored)} of {count(len(labels), self.part)} ({', '.join(values)})."
-        return f"{mean} {told}".strip()
+        return f"{mean} {reason}".strip()
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,7 @@ class PerTurn(Wrapper):
 
     name = "per_turn"
     part = "turn"
+    lacks = ("turns",)
     required_fields = ("turns",)
 
     turn: int | None = None
@@ -241,8 +243,9 @@ class PerTurn(Wrapper):
         return parts[place : place + 1] if place >= 0 else ()
 
     def missing(self, parts: Sequence[Part]) -> str:
-        told = f"the conversation has {count(len(parts), 'turn')}, so no turn {self.turn}"
-        return told if parts else super().missing(parts)
+        if not parts:
+            return super().missing(parts)
+        return f"the conversation has {count(len(parts), 'turn')}, so no turn {self.turn}"
 
 
 @dataclass(frozen=True)
@@ -253,9 +256,10 @@ class PerStep(Wrapper):
 
     The steps are those of the sample's trajectory and the steps inside them, else the tool calls in its messages. A
     step is a sample: its input is its arguments, else the output of the step before; its output is its result, as text
-    or JSON; its state is its data; context, instructions and metadata are the sample's. Steps that failed, or did not
-    end, are not scored. Undefined when there are no steps, none has a score, or none has this name. As many judge calls
-    as the scorer makes for each step. Source: our own.
+    or JSON; its state is its data; context, instructions and metadata are the sample's. It has no messages, trajectory
+    or reference, so a scorer that needs one is refused. Steps that failed, or did not end, are not scored. Undefined
+    when there are no steps, none has a score, or none has this name. As many judge calls as the scorer makes for each
+    step. Source: our own.
 
     Attributes:
         step: The name of the steps to score. None for all.
@@ -263,6 +267,7 @@ class PerStep(Wrapper):
 
     name = "per_step"
     part = "step"
+    lacks = ("turns", "messages", "trajectory", "reference", "expected_trajectory")
     required_fields = ("trajectory",)
 
     step: str | None = None
@@ -285,9 +290,10 @@ class PerStep(Wrapper):
         return [part for part in parts if self.step in (None, part[0]["name"])]
 
     def missing(self, parts: Sequence[Part]) -> str:
+        if not parts:
+            return super().missing(parts)
         names = list(dict.fromkeys(where["name"] for where, _ in parts))
-        told = f"there is no step {self.step!r}; the steps are {listed(names, SHOWN)}"
-        return told if parts else super().missing(parts)
+        return f"there is no step {self.step!r}; the steps are {listed(names, SHOWN)}"
 
 
 @dataclass(frozen=True)
@@ -325,9 +331,6 @@ class Repeated(Wrapper):
 
     def parts(self, sample: Sample) -> Sequence[Part]:
         return [({"judgment": number}, sample) for number in range(1, self.times + 1)]
-
-    def absent(self, values: Mapping[str, Any]) -> list[str]:
-        return self.scorer.absent(self.scorer.values(values["sample"]))
 
     def ask_for(self, ask: Ask, place: int) -> Ask:
         return _Repetition(ask, place)

@@ -114,9 +114,9 @@ class Miss:
     trial: int | None
     """Which of several trials it is; None where there is one."""
     value: float | None
-    """Its score; None if the scorer failed."""
+    """Its score; None without one."""
     reason: str
-    """The reason of the score, or the error."""
+    """The reason of the score, the error, or why the judge gave no answer."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,8 @@ class Decision:
     p_fail: float | None
     """The Holm-adjusted p-value of "met"; None without a test."""
     n: int
-    """The number of samples or pairs with a value; for require, also of those whose scorer failed."""
+    """The number of samples or pairs with a value; for require, also of those whose score failed, or that the judge
+    gave no answer for."""
     more_samples: int | None
     """How many more samples would decide the criterion with a chance of 0.8, if the estimate were true; None if it is
     decided, if no practical number would, or where samples are weighted."""

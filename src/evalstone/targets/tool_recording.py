@@ -286,8 +286,7 @@ class Recording:
         """
         if (places := self._lines.get((sample, trial))) is None:
             raise TargetError(f"the tool calls of sample {sample!r}, trial {trial}, are not recorded in {self.path}")
-        if any(each.turn == turn for each in places):
-            places = [each for each in places if each.turn >= turn]
+        places = [each for each in places if each.turn >= turn]
         changed = f"{self.path} has changed since the run began"
         try:
             with self.path.open("rb") as stream:

@@ -120,7 +120,7 @@ def test_a_number_is_the_score_and_a_truth_value_all_or_nothing(result: Any, exp
         (1.5, "1.5"),
         (-1, "-1"),
         (float("nan"), "nan"),
-        (Score(1, 10), "given: the function's scale is 10, the scorer's 1"),
+        (Score(1, 10), "given: the scale of the score is 10, the scorer's 1"),
     ],
 )
 def test_any_other_result_fails_the_sample(result: Any, told: str):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from evalstone._core.text import is_blank
-from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.messages import texts
+from evalstone.agents.turns import trajectory_of
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.conversation import ASSISTANT, CALL, RESULT, STATE, THINKING, USER
 from evalstone.scorers.base import Scorer, as_text, shortened
@@ -23,10 +23,7 @@ class TrajectorySource(Scorer):
     """A scorer of a sample's steps: its trajectory, else the tool calls in its messages."""
 
     def values(self, sample: Sample) -> dict[str, Any]:
-        values = super().values(sample)
-        if values["trajectory"] is None and sample.messages:
-            values["trajectory"] = extract_trajectory(sample.messages)
-        return values
+        return {**super().values(sample), "trajectory": trajectory_of(sample)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,8 +95,6 @@ class FunctionScorer(CustomScorer):
         result: object = await sync.call(self.function, **fields)
         if type(result).__module__ == "numpy" and getattr(result, "ndim", None) == 0:
             result = cast(Any, result).item()
-        if isinstance(result, Score) and result.scale != self.scale:
-            raise OutcomeError(f"{self.name}: the function's scale is {result.scale:g}, the scorer's {self.scale:g}")
         if isinstance(result, Score | Skipped):
             return result
         if isinstance(result, bool):

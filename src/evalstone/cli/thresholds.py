@@ -1,0 +1,78 @@
+"""`evalstone run --fail-under, --fail-over, --require`: what a run must meet, and whether it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import evalstone
+from evalstone._core.display import count, safe
+from evalstone.cli import options
+from evalstone.cli.options import ExitCode
+from evalstone.cli.output import to_stderr
+from evalstone.errors import ConfigError
+
+if TYPE_CHECKING:
+    from evalstone.cli.config_file import RunConfig
+    from evalstone.results.summary import ScorerInfo
+
+
+def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.GateCriteria:
+    """What the run must meet, by the scorers' signatures. Raises ConfigError for a threshold that can't be met, or is
+    in the wrong direction."""
+    bounds_of: dict[bool, dict[str, float]] = {False: {}, True: {}}
+    for setting, opposite, lower_is_better, bounds in (
+        ("fail_under", "fail_over", False, config.fail_under),
+        ("fail_over", "fail_under", True, config.fail_over),
+    ):
+        named, other = config.named(setting), config.named(opposite, setting)
+        for info, bound in options.scorers_named(bounds, scorers, named).items():
+            if info.lower_is_better is not lower_is_better:
+                better = "lower" if info.lower_is_better else "higher"
+                raise ConfigError(
+                    f"{named}: {better} is better for {info.name}; use {other} {info.parameters}={bound:g}"
+                )
+            if not 0 <= bound <= info.scale:
+                raise ConfigError(f"{named}: {info.parameters} must be in [0, {info.scale:g}], not {bound:g}")
+            bounds_of[lower_is_better][info.signature] = bound
+    required = options.scorers_named(dict.fromkeys(config.require, True), scorers, config.named("require"))
+    require = tuple(info.signature for info in required)
+    return evalstone.GateCriteria(minimum=bounds_of[False], maximum=bounds_of[True], require=require)
+
+
+def exit_code(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> int:
+    """Say which thresholds and requirements the run misses; the exit code, 0 if it meets them."""
+    from evalstone.types import reaches
+
+    missed = False
+    for name, bound in (*criteria.minimum.items(), *criteria.maximum.items()):
+        info, mean = result[name].info, result[name].mean
+        lower = info.lower_is_better
+        option, word = (config.named("fail_over"), "above") if lower else (config.named("fail_under"), "below")
+        if mean is None:
+            to_stderr(f"{info.parameters}: no score, {option} {bound:g} is not met")
+        elif not reaches(mean, bound, info.scale, lower_is_better=lower):
+            to_stderr(f"{info.parameters}: mean {mean:.3f} is {word} {option} {bound:g}")
+        else:
+            continue
+        missed = True
+    if criteria.require:
+        missed |= _lacks_best_scores(result, criteria.require, config.named("require"))
+    return ExitCode.FAILED_THRESHOLD if missed else ExitCode.OK
+
+
+def _lacks_best_scores(result: evalstone.Run, required: Sequence[str], option: str) -> bool:
+    """Whether samples lack the best score of scorers that require it; says which."""
+    from evalstone.results.gate_text import miss_cells
+
+    found = evalstone.gate(result, evalstone.GateCriteria(require=required))
+    for one in found.decisions:
+        name = result[one.name].info.parameters
+        if one.estimate is None:
+            to_stderr(f"{name}: no score, {option} is not met")
+        elif one.verdict == "fail":
+            lacking = round(one.n * (1 - one.estimate))
+            to_stderr(f"{name}: {lacking:,} of {count(one.n, 'sample')} without the best score, {option} is not met")
+            for sample, score, reason in map(miss_cells, one.misses):
+                to_stderr(f"  {safe(sample)}: {score} ({reason})")
+    return found.verdict != "pass"

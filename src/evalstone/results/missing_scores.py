@@ -1,0 +1,37 @@
+"""Which samples without a score count in the tests of a gate."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+from evalstone.errors import ConfigError
+from evalstone.results.summary import unanswered
+from evalstone.types import Record, Score, Skipped
+
+Missing: TypeAlias = Literal["worst", "failed", "ignore"]
+MISSING: tuple[Missing, ...] = get_args(Missing)
+
+
+def check_missing(missing: object) -> None:
+    """Raise ConfigError for anything but one of `MISSING`."""
+    if missing not in MISSING:
+        raise ConfigError(f"missing must be {', '.join(MISSING[:-1])} or {MISSING[-1]}, not {missing!r} (--missing)")
+
+
+def counts(record: Record, missing: Missing) -> bool:
+    """Whether a sample is in a test, with its score or without."""
+    if isinstance(record.outcome, Score) or missing == "worst":
+        return True
+    return missing == "failed" and not undefined(record)
+
+
+def undefined(record: Record) -> bool:
+    """Whether a sample was skipped because the score is undefined for it, and not because the judge gave no answer."""
+    return isinstance(record.outcome, Skipped) and not unanswered(record)
+
+
+def pair_counts(ours: Record, theirs: Record, missing: Missing) -> bool:
+    """Whether a sample of both runs counts in a regression: not if its score is undefined in both."""
+    if undefined(ours) and undefined(theirs):
+        return False
+    return counts(ours, missing) and counts(theirs, missing)
