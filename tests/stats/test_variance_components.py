@@ -182,6 +182,23 @@ def test_trials_and_judgments_are_the_nested_analysis_of_variance():
         found.standard_error(30, trials=0)
 
 
+def test_samples_take_nothing_of_the_judge_where_those_with_more_trials_have_more_judgments():
+    # Every score is 0 or 1 by chance. In half of the samples one answer is scored once, in the others five answers are
+    # scored four times each: what samples and trials have is 0.
+    source, sums = random.Random(7), {"samples": 0.0, "trials": 0.0, "noise": 0.0}
+    for _ in range(100):
+        shapes = [(1, 1) if n % 2 else (5, 4) for n in range(60)]
+        found = trial_components(
+            [[[float(source.random() < 0.5) for _ in range(r)] for _ in range(t)] for t, r in shapes]
+        )
+        by_sample = found._pseudo  # pyright: ignore[reportPrivateUsage] - of estimates that are not cut off at 0
+        for name, values in by_sample.items():
+            sums[name] += sum(values) / 60 / 100
+    assert sums["noise"] == pytest.approx(0.25, rel=0.02)
+    assert sums["trials"] == pytest.approx(0, abs=0.005)
+    assert sums["samples"] == pytest.approx(0, abs=0.006)
+
+
 def test_a_judge_that_varies_more_than_the_trials_leaves_them_0_with_a_caution():
     found = trial_components([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]], scale=1)
     assert (_means(found)["trials"], _means(found)["noise"]) == (0, 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import comb
@@ -168,15 +169,21 @@ def sizes(trials: int) -> list[int]:
 def judgments_of(record: Record) -> list[float]:
     """The values of the single judgments behind a score: those in the evidence of a `repeated` scorer, else its own.
 
-    Empty without a score.
+    Empty without a score. What another scorer calls judgments in its evidence is none of them: those of `repeated` are
+    numbered from 1, and the score is their mean.
     """
     if not isinstance(record.outcome, Score):
         return []
     evidence: Any = record.outcome.evidence
     judgments = cast("dict[str, Any]", evidence).get("judgments") if isinstance(evidence, dict) else None
     listed = cast("list[Any]", judgments) if isinstance(judgments, list) else []
-    values = [cast("dict[str, Any]", one).get("value") for one in listed if isinstance(one, dict)]
-    return [value for value in values if isinstance(value, int | float)] or [record.outcome.value]
+    fields = [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
+    values = [float(value) for one in fields if isinstance(value := one.get("value"), int | float)]
+    score, scale = record.outcome.value, record.outcome.scale
+    numbered = [one.get("judgment") for one in fields] == list(range(1, len(listed) + 1))
+    if not (numbered and values and math.isclose(math.fsum(values) / len(values), score, abs_tol=1e-9 * scale)):
+        return [score]
+    return values
 
 
 def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float) -> VarianceComponents | None:

@@ -157,10 +157,11 @@ def trial_components(
 
         noise   = Σ (score - mean of its answer)² / Σ (scores of the answer - 1)
         trials  = variance of the answers' means within samples - noise · mean of 1 / scores of the answer
-        samples = as `variance_components` of the answers' means
+        samples = as `variance_components` of the answers' means, less the noise that these leave in it
 
-    `trials` is what remains of the variance between trials when that of the judge is taken out: where the judge varies
-    more than the trials, it is estimated below 0, which is reported as 0 with a caution.
+    Where all answers have as many scores, none is left for `samples`. `trials` is what remains of the variance between
+    trials when that of the judge is taken out: where the judge varies more than the trials, it is estimated below 0,
+    which is reported as 0 with a caution.
 
     Args:
         values: By sample and trial, the scores of one answer, in [0, scale]. Trials without a score are left out.
@@ -188,29 +189,31 @@ def trial_components(
     noise = total / freedom
     pseudo = n * noise - (n - 1) * (total - squares) / (freedom - more)
     pseudo += noise - pseudo.mean()
-    # The variance of an answer's mean has this share of the noise in it.
-    inverse = math.fsum((1 - 1 / len(trials)) * math.fsum(1 / len(answer) for answer in trials) for trials in samples)
-    share = inverse / sum(len(trials) - 1 for trials in samples)
+    # The variance of an answer's mean has this share of the noise in it, and that of samples what is left over.
+    sizes = [len(trials) for trials in samples]
+    inverse = [math.fsum(1 / len(answer) for answer in trials) for trials in samples]
+    within = math.fsum(one * (1 - 1 / size) for one, size in zip(inverse, sizes, strict=True))
+    between = math.fsum(one / size for one, size in zip(inverse, sizes, strict=True)) - math.fsum(inverse) / sum(sizes)
+    share = within / (sum(sizes) - n)
+    left = (between - (n - 1) * share) / (sum(sizes) - math.fsum(size**2 for size in sizes) / sum(sizes))
     by_sample, farthest = of_means._pseudo, of_means._most  # pyright: ignore[reportPrivateUsage]
     rows: dict[Component, tuple[float, ...]] = {
-        "samples": by_sample["samples"],
+        "samples": tuple((np.array(by_sample["samples"]) - left * pseudo).tolist()),
         "trials": tuple((np.array(by_sample["noise"]) - share * pseudo).tolist()),
         "noise": tuple(pseudo.tolist()),
     }
     fewest = min(len(answer) for trials in samples for answer in trials if len(answer) > 1)
     most: dict[Component, float] = {"samples": farthest["samples"], "trials": farthest["noise"]}
     most["noise"] = scale**2 * fewest / (4 * (fewest - 1))
-    remaining = of_means.variances["noise"].mean - share * noise
-    found: dict[Component, float] = {"trials": max(0.0, remaining), "noise": noise}
-    below = "the variance of trials was estimated below 0" if remaining < -1e-12 * scale**2 else ""
+    estimates = {name: math.fsum(values) / n for name, values in rows.items()}
+    negative = [f"the variance of {name} was estimated below 0" for name in rows if estimates[name] < -1e-12 * scale**2]
     return replace(
         of_means,
         variances={
-            "samples": of_means.variances["samples"],
-            **{name: _limits(found[name], rows[name], most[name], confidence) for name in found},
+            name: _limits(max(0.0, estimates[name]), values, most[name], confidence) for name, values in rows.items()
         },
         scores=sum(len(answer) for trials in samples for answer in trials),
-        caution="; ".join(filter(None, (of_means.caution, below))),
+        caution="; ".join(negative),
         _pseudo=rows,
         _most=most,
     )
