@@ -439,8 +439,42 @@ def test_mocks_answer_and_a_tool_without_one_fails_even_if_the_error_is_swallowe
 
     assert outputs(one(agent(Tools.mock({"search": fixed, "price": priced})))) == ["aa"]
     assert errors(one(agent(Tools.mock({"search": fixed})))) == ["the tool price has no mock; mocks: search"]
-    (error,) = errors(one(agent(Tools.mock({"search": priced, "price": 1}))))
-    assert "the tool search is not an async function, but what answers it is" in error
+
+
+def test_the_type_of_an_exception_as_a_mock_is_raised() -> None:
+    shop = Shop(Tools.mock({"search": TimeoutError}))
+
+    def agent(*, input: str) -> str:
+        try:
+            return str(shop.search(input))
+        except TimeoutError:
+            return "timed out"
+
+    assert outputs(one(agent)) == ["timed out"]
+
+
+@pytest.mark.parametrize(
+    ("mock", "problem"),
+    [
+        (lambda *, other: [], "the mock of the tool search doesn't take its arguments: too many positional arguments"),
+        (
+            lambda text, number: [],
+            "the mock of the tool search doesn't take its arguments: missing a required argument",
+        ),
+        (asyncio.sleep, "the tool search is not an async function, but what answers it is"),
+    ],
+)
+def test_a_mock_that_can_t_stand_for_its_tool_fails_even_if_the_error_is_swallowed(mock: Any, problem: str) -> None:
+    shop = Shop(Tools.mock({"search": mock}))
+
+    def agent(*, input: str) -> str:
+        try:
+            return str(shop.search("0"))
+        except Exception as error:  # noqa: BLE001 - as agents do
+            return repr(error)
+
+    (error,) = errors(one(agent))
+    assert error.startswith(problem)
 
 
 def test_mocks_may_be_of_the_sample() -> None:
