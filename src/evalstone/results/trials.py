@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import comb
 from typing import TYPE_CHECKING, Any, cast
@@ -186,6 +186,12 @@ def judgments_of(record: Record) -> list[float]:
     return values
 
 
+def _answer(record: Record) -> Hashable:
+    """What tells the judge's answers behind a record apart: equal questions are asked once, and share their answers."""
+    asked = frozenset((step.fingerprint, step.judge, step.repeat_index) for step in record.steps)
+    return asked or record.key
+
+
 def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float) -> VarianceComponents | None:
     from evalstone.stats.variance_components import trial_components, variance_components  # noqa: PLC0415 - numpy
 
@@ -196,7 +202,8 @@ def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float)
         return None
     judgments = [[judgments_of(record) for record in row] for row in rows]
     if sum(any(len(values) > 1 for values in row) for row in judgments) >= 2:
-        return trial_components(judgments, scale=info.scale, confidence=confidence)
+        answers = [list(map(_answer, row)) for row in rows]
+        return trial_components(judgments, answers=answers, scale=info.scale, confidence=confidence)
     width = max(map(len, table))
     return variance_components(
         [[*row, *[None] * (width - len(row))] for row in table], scale=info.scale, confidence=confidence
