@@ -15,6 +15,8 @@ from evalstone.scorers.base import Scorer, as_text, shortened
 from evalstone.types import TOOL_STEPS, Message, Role, Sample, ToolCall, Trajectory
 
 _ACTIONS = (*TOOL_STEPS, "agent_run", "workflow_step")
+_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
+"""What ends a line and JSON leaves as it is."""
 _HEADINGS: Mapping[Role, str] = {"user": USER, "assistant": ASSISTANT, "tool": RESULT}
 
 
@@ -91,7 +93,7 @@ def conversation_of(
 
 
 def _call_text(call: ToolCall) -> str:
-    lines = [f"{CALL} {shortened(call.name, 60)}", f"arguments: {as_text(call.arguments)}"]
+    lines = [f"{CALL} {shortened(call.name, 60)}", f"arguments: {as_text(call.arguments).translate(_BREAKS)}"]
     match call.state:
         case "result":
             lines.append(f"result: {as_text(call.result)}")
