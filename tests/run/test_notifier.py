@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evalstone import Failed, Record, SampleResult, StopSignal, aevaluate, evaluate, read_run
+from evalstone.errors import ConfigError
 from evalstone.targets import FunctionTarget
 from tests.run.batch_runs import Call
 from tests.runs import Given, Harm, samples_of
@@ -221,3 +222,17 @@ def test_a_slow_plain_function_does_not_block_the_event_loop() -> None:
         return longest
 
     assert asyncio.run(work()) < 0.35
+
+
+@pytest.mark.parametrize("name", ["on_record", "on_sample"])
+def test_what_is_no_function_is_refused_before_anything_is_asked(name: str) -> None:
+    asked: list[str] = []
+
+    def agent(*, input: str) -> str:
+        asked.append(input)
+        return "0.5"
+
+    options: dict[str, Any] = {name: 3}
+    with pytest.raises(ConfigError, match=f"{name} must be a function, not 3"):
+        evaluate(CASES, SCORERS, target=agent, ledger=None, **options)
+    assert not asked
