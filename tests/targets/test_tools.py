@@ -354,6 +354,23 @@ def test_methods_and_bound_methods_are_recorded_without_their_object(tmp_path: P
     assert outputs(one(agent(Tools.mock(mocks)))) == ["(a) (b) (c) (d) (e) (f)"]
 
 
+def test_arguments_that_are_called_like_a_parameter_given_by_place_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+
+    def agent(tools: Tools, *args: Any, **options: Any) -> Callable[..., Any]:
+        @tools
+        def find(what: str, /, *more: str, **others: Any) -> str:
+            return f"{what} {more} {others}"
+
+        return lambda *, input: find(*args, **options)
+
+    recorded(path, lambda tools: agent(tools, "a", "b", what="c"), cases=CASES[:1])
+    assert json.loads(path.read_text())["calls"][0]["arguments"] == {"what": "a", "more": ["b"], "**what": "c"}
+    assert errors(one(agent(Tools.replay(path), "a", "b", what="c"))) == []
+    for args, options in ((("z", "b"), {"what": "c"}), (("a",), {"what": "c", "more": ["b"]})):
+        assert len(errors(one(agent(Tools.replay(path), *args, **options)))) == 1
+
+
 def test_a_wrapped_function_keeps_its_signature_and_kind() -> None:
     async def price(item: str, *, currency: str = "EUR") -> float:
         """What it costs."""

@@ -236,7 +236,8 @@ class _Tool:
         arguments: dict[str, Any] = {}
         for name, value in list(self._bind(*live.args, **live.keywords).arguments.items())[self._bound :]:
             if self._parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-                arguments |= value
+                # One may be called as a parameter that is given by its place.
+                arguments |= {f"**{key}" if key in self._parameters else key: each for key, each in value.items()}
             else:
                 arguments[name] = value
         for name in self.ignore:
