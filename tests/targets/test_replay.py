@@ -85,6 +85,13 @@ def test_a_sample_that_was_not_answered_does_not_answer_with_its_old_output(fold
     assert "sample 'q0', trial 1, has no answer in" in outcomes(run)[0][3]
 
 
+def test_a_sample_whose_input_was_changed_is_not_answered(folder: Path) -> None:
+    changed = [{**CASES[0], "input": "Where?"}, {**CASES[2], "reference": "another"}]
+    first, second = outcomes(evaluate(changed, BORN, target=f"replay:{folder}", ledger=None))
+    assert first[3] == f"the target failed: sample 'q0' has another input than in {folder}, where it was 'When? (0)'"
+    assert second[2] == 1
+
+
 @pytest.mark.parametrize("where", ["folder", "run", "ledger"])
 def test_a_sample_that_was_skipped_does_not_answer_with_what_the_run_before_was_answered(
     folder: Path, tmp_path: Path, where: str
