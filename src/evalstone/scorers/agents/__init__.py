@@ -63,10 +63,12 @@ def messages_of(trajectory: Trajectory) -> Iterator[Message]:
 
 
 def require_both_sides(scorer: Scorer, messages: Sequence[Message], input: str | None) -> None:
-    """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete."""
-    if input is None and not any(message.role == "user" for message in messages):
+    """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete. Blank
+    messages are none."""
+    if input is None and all(is_blank(text) for text in texts(messages, "user")):
         raise OutcomeError(f"{scorer.name}: the conversation has no user message, and the sample no input")
-    if not any(message.role == "assistant" for message in messages):
+    spoken = (each for each in messages if each.role == "assistant")
+    if not any(each.tool_calls or not (is_blank(each.content) and is_blank(each.reasoning or "")) for each in spoken):
         raise OutcomeError(f"{scorer.name}: the conversation has no assistant message")
 
 
@@ -113,7 +115,7 @@ def goal_of(
     """
     if goal := texts_in(scorer, metadata, "goal"):
         return goal
-    asked = "\n\n".join(texts(messages, "user"))
+    asked = "\n\n".join(text for text in texts(messages, "user") if not is_blank(text))
     if longest is not None and len(asked) > longest:
         asked = f"{asked[: longest // 2]} […] {asked[-longest // 2 :]}"
     return (f"The user gets what they ask for: {asked}",) if asked else ()
