@@ -20,6 +20,8 @@ from uuid import UUID
 
 from evalstone._core.json import content_hash
 
+ANSWERED_BY = "__answered_by__"
+"""The attribute of a function that names what answers in its place."""
 _PACKAGE = __name__.partition(".")[0]
 # Written by dataclasses, and the same for equal fields.
 _GENERATED = frozenset(("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__replace__"))
@@ -73,6 +75,7 @@ def _program(function: Any, seen: set[int]) -> Any:
             if getattr(value, "__module__", "") == function.__module__ and isinstance(value, FunctionType)
         ],
         [_program(cell.cell_contents, seen) for cell in function.__closure__ or () if _is_function(cell)],
+        *_answered_by(function),
     ]
 
 
@@ -155,7 +158,13 @@ def _function(function: FunctionType, seen: set[int]) -> Any:
         _described(function.__kwdefaults__, seen),
         [[name, _cell(cell, seen)] for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)],
         [[name, _global(function.__globals__[name], function.__module__, seen)] for name in reads],
+        *_answered_by(function),
     ]
+
+
+def _answered_by(function: FunctionType) -> list[str]:
+    """What answers in place of a function, if it was wrapped so."""
+    return [found] if (found := getattr(function, ANSWERED_BY, "")) else []
 
 
 def _cell(cell: Any, seen: set[int]) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, TypeGuard, TypeVar, cast, overload
 from evalstone._core import sync
 from evalstone._core.display import excerpt, shortlist
 from evalstone.errors import ConfigError, TargetError, described, unknown
+from evalstone.scorers.code_identity import ANSWERED_BY, code_hash
 from evalstone.targets.tool_calls import Call, Source, ToolCalls, current, in_flight, inside, outside
 from evalstone.targets.tool_recording import (
     RecordedCall,
@@ -127,6 +128,7 @@ class Tools:
                     result = answer()
                     return returned(await result if inspect.isawaitable(result) else result)
 
+            setattr(call_async, ANSWERED_BY, self.source.identity)
             return call_async
 
         @functools.wraps(function)
@@ -138,6 +140,7 @@ class Tools:
                     raise tool.problem("is not an async function, but what answers it is")
                 return returned(result)
 
+        setattr(call, ANSWERED_BY, self.source.identity)
         return call
 
 
@@ -345,8 +348,6 @@ class _MockSource(Source):
     live = False
 
     def __init__(self, mocks: Mapping[str, Any] | Callable[[Sample], Mapping[str, Any]]) -> None:
-        from evalstone.scorers.code_identity import code_hash  # noqa: PLC0415 - scorers, which other tools don't need
-
         if not isinstance(mocks, Mapping) and not callable(cast(object, mocks)):
             raise ConfigError(f"mocks are a mapping of tools, or a function of a sample, not {excerpt(mocks)}")
         self._mocks = cast("Mapping[str, object] | Callable[[Sample], object]", mocks)
