@@ -142,6 +142,25 @@ def test_the_variance_of_a_repeated_judge_is_taken_out_of_that_of_the_trials() -
     assert "includes the judge's own" not in section.notes[-1]
 
 
+def test_what_another_scorer_calls_judgments_is_no_score_of_the_judge() -> None:
+    unlike: list[Any] = [
+        [{"value": 5}, {"value": 9}],
+        [{"judgment": 1, "value": 0.1}, {"judgment": 2, "value": 0.2}],
+        [{"judgment": 2, "value": 1.0}, {"judgment": 1, "value": 0.0}],
+        [{"judgment": 1, "value": None}, {"judgment": 2, "value": "0.5"}],
+        [],
+        {"value": 0.5},
+    ]
+    for judgments in unlike:
+        outcome = Score(0.5, 1.0, evidence={"judgments": judgments})
+        (found,) = run_of({name: [outcome, 1.0] for name in "abc"}).reliability()
+        assert found.variance is not None
+        assert {name: one.mean for name, one in found.variance.variances.items()} == {
+            "samples": 0,
+            "noise": pytest.approx(0.125),
+        }
+
+
 def test_a_judge_that_varies_more_than_the_trials_is_told_with_the_table() -> None:
     rows: dict[str, list[float | Outcome]] = {name: [judged(1.0, 0.0), judged(0.0, 1.0, None)] for name in "abc"}
     section = next(section for section in run_view(run_of(rows)).details if section.title == "Trials")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evalstone import Failed, Record, SampleResult, Skipped, StopSignal, aevaluate, evaluate, read_run
+from evalstone.errors import ConfigError
 from evalstone.run.notifier import MOST_WAITING, Notifier
 from evalstone.targets import FunctionTarget
 from tests.run.batch_runs import Call
@@ -254,3 +255,17 @@ def test_a_thousand_calls_that_wait_are_enough() -> None:
     assert notifier.full
     asyncio.run(notifier.done())
     assert not notifier.full
+
+
+@pytest.mark.parametrize("name", ["on_record", "on_sample"])
+def test_what_is_no_function_is_refused_before_anything_is_asked(name: str) -> None:
+    asked: list[str] = []
+
+    def agent(*, input: str) -> str:
+        asked.append(input)
+        return "0.5"
+
+    options: dict[str, Any] = {name: 3}
+    with pytest.raises(ConfigError, match=f"{name} must be a function, not 3"):
+        evaluate(CASES, SCORERS, target=agent, ledger=None, **options)
+    assert not asked

@@ -11,10 +11,10 @@ import pytest
 from evalstone import GEval, LLMClassifier, Pipeline, checks, evaluate
 from evalstone._core.text import is_blank
 from evalstone.judges import ScriptedJudge
-from evalstone.scorers import SCORERS, Faithfulness, Scorer
+from evalstone.scorers import SCORERS, Faithfulness, GoalReached, PlanAdherence, PlanQuality, Scorer, TopicAdherence
 from evalstone.scorers.checks import TextCheck
 from evalstone.scorers.custom.pipeline import PromptStep
-from evalstone.types import Sample, Score, Skipped
+from evalstone.types import Failed, Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, record_of
 from tests.scorers.variants import FULL
 
@@ -133,3 +133,19 @@ def test_by_mastra_passages_are_judged_for_a_blank_question_and_a_blank_answer(n
         sample = Sample(**cast(Any, {**FULL, field: blank}))
         _, judge = record_of(SCORERS[name](definition="mastra"), sample, lambda question: None)  # type: ignore[call-arg]
         assert judge.asked, field
+
+
+AGENTS = [GoalReached(), PlanAdherence(), PlanQuality(), TopicAdherence(topics=["baking"])]
+
+
+@blank
+@pytest.mark.parametrize("scorer", AGENTS, ids=lambda scorer: scorer.name)
+def test_blank_messages_are_no_side_of_a_conversation(scorer: Scorer, blank: str):
+    hello, nothing = Message(role="assistant", content="Hello."), Message(role="assistant", content=blank)
+    for messages, missing in (
+        ([Message(role="user", content=blank), hello], "user message, and the sample no input"),
+        ([Message(role="user", content="Bake."), nothing], "assistant message"),
+    ):
+        record, judge = record_of(scorer, Sample(messages=messages), lambda _: pytest.fail("asked"))
+        assert record.outcome == Failed(f"{scorer.name}: the conversation has no {missing}")
+        assert judge.asked == []

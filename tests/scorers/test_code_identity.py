@@ -52,6 +52,30 @@ DIFFERENT = [
         "class C:\n    def m(self): return 2\nf = C().m",
     ),
     ("f = len", "f = max"),
+    (
+        "import re\nP = re.compile('a' * 300 + 'b')\ndef f(): return P",
+        "import re\nP = re.compile('a' * 300)\ndef f(): return P",
+    ),
+    ("import re\nP = re.compile('a')\ndef f(): return P", "import re\nP = re.compile('a', re.I)\ndef f(): return P"),
+    ("f = {'search': ValueError('one')}", "f = {'search': ValueError('two')}"),
+    ("f = {'search': ValueError('one')}", "f = {'search': TypeError('one')}"),
+    *[
+        (
+            f"import datetime, decimal, fractions, pathlib, uuid\nf = {{'now': {one}}}",
+            f"import datetime, decimal, fractions, pathlib, uuid\nf = {{'now': {other}}}",
+        )
+        for one, other in (
+            ("datetime.date(2025, 1, 1)", "datetime.date(2025, 1, 2)"),
+            ("datetime.datetime(2025, 1, 1, 5)", "datetime.datetime(2025, 1, 1, 6)"),
+            ("datetime.timedelta(1)", "datetime.timedelta(2)"),
+            ("decimal.Decimal('1.0')", "decimal.Decimal('1.1')"),
+            ("fractions.Fraction(1, 2)", "fractions.Fraction(1, 3)"),
+            ("pathlib.PurePosixPath('a')", "pathlib.PurePosixPath('b')"),
+            ("uuid.UUID(int=1)", "uuid.UUID(int=2)"),
+            ("bytearray(b'a')", "bytearray(b'b')"),
+            ("range(2)", "range(3)"),
+        )
+    ],
 ]
 
 

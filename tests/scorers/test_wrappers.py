@@ -573,6 +573,26 @@ def test_a_run_with_trials_reports_the_variance_of_the_judge_apart(tmp_path: Pat
             assert "SD of the judge" in "".join(render(run_view(one)))
 
 
+def test_trials_with_the_same_answer_share_their_judgments_and_do_not_differ_by_the_judge() -> None:
+    words = {"alpha": ("good", "bad"), "beta": ("bad", "bad"), "gamma": ("good", "good")}
+
+    def agent(*, input: str) -> str:
+        return input
+
+    samples = [{"id": name, "input": name} for name in words]
+    judge = Says(words)
+    run = evaluate(samples, Repeated(GRADE, times=2), target=agent, trials=3, judge=judge, ledger=None)
+    assert len(judge.asked) == 6
+    (found,) = run.reliability()
+    assert found.variance is not None
+    assert {name: each.mean for name, each in found.variance.variances.items()} == {
+        "samples": pytest.approx(0.25 - 0.5 / 3 / 2),
+        "trials": 0,
+        "noise": pytest.approx(0.5 / 3),
+    }
+    assert found.variance.caution == ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hasty(Scorer):
     """Asks without waiting for the answer."""

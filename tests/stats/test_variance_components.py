@@ -182,6 +182,62 @@ def test_trials_and_judgments_are_the_nested_analysis_of_variance():
         found.standard_error(30, trials=0)
 
 
+def test_trials_that_share_their_judgments_do_not_differ_by_the_judge():
+    scores = [[1.0, 0.8], [0.5, 0.1], [0.2, 0.2]]
+    shared = trial_components([[one, one] for one in scores], answers=[["a", "a"], ["b", "b"], ["c", "c"]])
+    noise = (0.02 + 0.08) / 3
+    assert _means(shared) == {
+        "samples": pytest.approx((0.9**2 + 0.3**2 + 0.2**2 - 1.4**2 / 3) / 2 - noise / 2),
+        "trials": 0,
+        "noise": pytest.approx(noise),
+    }
+    assert shared.caution == ""
+    own = [[(row, trial) for trial in range(2)] for row in range(3)]
+    table = [[one, other] for one, other in zip(scores, scores[1:] + scores[:1], strict=True)]
+    assert _means(trial_components(table, answers=own)) == _means(trial_components(table))
+
+
+def test_components_are_unbiased_where_trials_share_their_judgments():
+    # Trials answer "low" or "high", of which each text is judged three times: 0.2 apart, so with a variance of 0.01.
+    source, sums = random.Random(5), {"samples": 0.0, "trials": 0.0, "noise": 0.0}
+    for _ in range(40):
+        table: list[list[list[float]]] = []
+        answers: list[list[str]] = []
+        for n in range(100):
+            level = source.uniform(0.3, 0.7)  # variance 0.16 / 12
+            judged = {
+                f"{n} {text}": [level + shift + source.uniform(-0.2, 0.2) for _ in range(3)]  # 0.16 / 12
+                for text, shift in (("low", -0.1), ("high", 0.1))
+            }
+            answers.append([source.choice(list(judged)) for _ in range(4)])
+            table.append([judged[answer] for answer in answers[-1]])
+        by_sample = trial_components(table, answers=answers)._pseudo  # pyright: ignore[reportPrivateUsage]
+        for name, values in by_sample.items():
+            sums[name] += sum(values) / 100 / 40
+    assert sums == {
+        "samples": pytest.approx(0.16 / 12, rel=0.05),
+        "trials": pytest.approx(0.01, rel=0.05),
+        "noise": pytest.approx(0.16 / 12, rel=0.05),
+    }
+
+
+def test_samples_take_nothing_of_the_judge_where_those_with_more_trials_have_more_judgments():
+    # Every score is 0 or 1 by chance. In half of the samples one answer is scored once, in the others five answers are
+    # scored four times each: what samples and trials have is 0.
+    source, sums = random.Random(7), {"samples": 0.0, "trials": 0.0, "noise": 0.0}
+    for _ in range(100):
+        shapes = [(1, 1) if n % 2 else (5, 4) for n in range(60)]
+        found = trial_components(
+            [[[float(source.random() < 0.5) for _ in range(r)] for _ in range(t)] for t, r in shapes]
+        )
+        by_sample = found._pseudo  # pyright: ignore[reportPrivateUsage] - of estimates that are not cut off at 0
+        for name, values in by_sample.items():
+            sums[name] += sum(values) / 60 / 100
+    assert sums["noise"] == pytest.approx(0.25, rel=0.02)
+    assert sums["trials"] == pytest.approx(0, abs=0.005)
+    assert sums["samples"] == pytest.approx(0, abs=0.006)
+
+
 def test_a_judge_that_varies_more_than_the_trials_leaves_them_0_with_a_caution():
     found = trial_components([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]], scale=1)
     assert (_means(found)["trials"], _means(found)["noise"]) == (0, 0.5)

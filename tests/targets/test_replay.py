@@ -12,7 +12,7 @@ import pytest
 from evalstone import Failed, evaluate
 from evalstone.errors import ConfigError
 from evalstone.results.files import write_run
-from evalstone.targets import Answer, parse_target
+from evalstone.targets import Answer, ReplayTarget, parse_target
 from evalstone.types import Message, ToolCall
 
 BORN = "contains(expected='1815')"
@@ -83,6 +83,41 @@ def test_a_sample_that_was_not_answered_does_not_answer_with_its_old_output(fold
     (folder / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = evaluate(CASES[:1], BORN, target=f"replay:{folder}", ledger=None)
     assert "sample 'q0', trial 1, has no answer in" in outcomes(run)[0][3]
+
+
+def test_a_sample_whose_input_was_changed_is_not_answered(folder: Path) -> None:
+    changed = [{**CASES[0], "input": "Where?"}, {**CASES[2], "reference": "another"}]
+    first, second = outcomes(evaluate(changed, BORN, target=f"replay:{folder}", ledger=None))
+    assert first[3] == f"the target failed: sample 'q0' has another input than in {folder}, where it was 'When? (0)'"
+    assert second[2] == 1
+
+
+@pytest.mark.parametrize("where", ["folder", "run", "ledger"])
+def test_a_sample_that_was_skipped_does_not_answer_with_what_the_run_before_was_answered(
+    folder: Path, tmp_path: Path, where: str
+) -> None:
+    rows = [json.loads(line) for line in (folder / "samples.jsonl").read_text().split("\n") if line]
+    rows = [row for row in rows if row.get("trial") in (None, 1)]
+    assert "1815" in rows[0]["output"]
+    assert "target" in rows[0]["metadata"]
+    for row in rows:
+        row.pop("trial", None)
+    del rows[0]["input"], rows[0]["messages"]
+    ledger = str(tmp_path / "skipped.db")
+
+    def later(*, input: str) -> str:
+        return "1912"
+
+    run = evaluate(rows, BORN, target=later, ledger=ledger, name="second")
+    write_run(run, tmp_path / "second")
+    targets: dict[str, Any] = {
+        "folder": f"replay:{tmp_path / 'second'}",
+        "run": ReplayTarget(run=run),
+        "ledger": "replay:second",
+    }
+    again = evaluate(rows, BORN, target=targets[where], ledger=ledger)
+    assert again["contains"].mean == 0
+    assert "sample 'q0', trial 1, has no answer in" in outcomes(again)[0][3]
 
 
 def test_the_content_is_the_version(folder: Path, tmp_path: Path) -> None:

@@ -366,10 +366,15 @@ def test_a_call_that_fails_in_one_turn_fails_the_next_ones_too(tmp_path: Path) -
 
 
 def test_the_code_of_a_wrapped_function_is_part_of_the_plan() -> None:
-    def plan(body: str) -> str:
-        space: dict[str, Any] = {"tools": Tools(), "__name__": "app"}
-        exec(f"@tools\ndef look():\n    return {body}\n\ndef agent(*, input):\n    return look()\n", space)
+    def plan(body: str, tools: Tools | None = None, kind: str = "def") -> str:
+        space: dict[str, Any] = {"tools": tools or Tools(), "__name__": "app"}
+        exec(f"@tools\n{kind} look():\n    return {body}\n\ndef agent(*, input):\n    return look()\n", space)
         target = FunctionTarget(function=space["agent"], label="agent")
         return Plan(load(CASES), parse_scorers(ANSWERED), LexicalJudge(), target=target).fingerprint
 
     assert plan("'a'") == plan("'a'") != plan("'b'")
+    for kind in ("def", "async def"):
+        mocks = [Tools.mock({"look": value}) for value in "aab"]
+        live, first, same, other = (plan("'a'", tools, kind) for tools in (None, *mocks))
+        assert first == same
+        assert len({live, first, other}) == 3

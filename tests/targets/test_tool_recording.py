@@ -80,7 +80,7 @@ def problems(run: Run) -> list[str]:
     return [record.outcome.error for record in run if isinstance(record.outcome, Failed)]
 
 
-@pytest.mark.parametrize("left", [1, 5, 12, 60, -2, -1])
+@pytest.mark.parametrize("left", [1, 5, 12, 60, -3, -2])
 def test_a_line_whose_writer_was_killed_is_not_there_and_the_next_one_is_whole(tmp_path: Path, left: int) -> None:
     path = tmp_path / "calls.jsonl"
     lines = recording(path)
@@ -100,6 +100,27 @@ def test_a_long_line_whose_writer_was_killed_is_cut_off_whole(tmp_path: Path) ->
     Recorder(path).add(line("e", "t", call(query="e")))
     assert path.read_text().splitlines(keepends=True)[:3] == lines
     assert problems(replayed(path, "a", "b", "c", "e")) == []
+
+
+def test_a_whole_last_line_without_its_end_is_there_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    lines = recording(path)
+    path.write_text("".join(lines)[:-1])
+    assert problems(replayed(path, "a", "b", "c")) == []
+    Recorder(path).add(line("d", "t", call(query="d")))
+    assert path.read_text().splitlines(keepends=True)[:3] == lines
+    assert problems(replayed(path, "a", "b", "c", "d")) == []
+
+
+@pytest.mark.parametrize("changed", [{}, {"result": 1, "error": {"kinds": ["ValueError"], "text": "no"}}])
+def test_a_call_that_finished_has_a_result_or_an_error(tmp_path: Path, changed: dict[str, Any]) -> None:
+    path = tmp_path / "calls.jsonl"
+    row = json.loads(recording(path)[0])
+    del row["calls"][0]["result"]
+    row["calls"][0].update(changed)
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(DataError, match=r"line 1: .* \(calls.0 must have either a result or an error"):
+        Tools.replay(path)
 
 
 @pytest.mark.parametrize(

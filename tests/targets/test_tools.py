@@ -371,6 +371,23 @@ def test_a_local_function_has_no_object_whatever_its_first_parameter_is_called(t
     assert call["arguments"] == {"cls": "question 0"}
 
 
+def test_arguments_that_are_called_like_a_parameter_given_by_place_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+
+    def agent(tools: Tools, *args: Any, **options: Any) -> Callable[..., Any]:
+        @tools
+        def find(what: str, /, *more: str, **others: Any) -> str:
+            return f"{what} {more} {others}"
+
+        return lambda *, input: find(*args, **options)
+
+    recorded(path, lambda tools: agent(tools, "a", "b", what="c"), cases=CASES[:1])
+    assert json.loads(path.read_text())["calls"][0]["arguments"] == {"what": "a", "more": ["b"], "**what": "c"}
+    assert errors(one(agent(Tools.replay(path), "a", "b", what="c"))) == []
+    for args, options in ((("z", "b"), {"what": "c"}), (("a",), {"what": "c", "more": ["b"]})):
+        assert len(errors(one(agent(Tools.replay(path), *args, **options)))) == 1
+
+
 def test_a_wrapped_function_keeps_its_signature_and_kind() -> None:
     async def price(item: str, *, currency: str = "EUR") -> float:
         """What it costs."""
@@ -458,8 +475,42 @@ def test_mocks_answer_and_a_tool_without_one_fails_even_if_the_error_is_swallowe
 
     assert outputs(one(agent(Tools.mock({"search": fixed, "price": priced})))) == ["aa"]
     assert errors(one(agent(Tools.mock({"search": fixed})))) == ["the tool price has no mock; mocks: search"]
-    (error,) = errors(one(agent(Tools.mock({"search": priced, "price": 1}))))
-    assert "the tool search is not an async function, but what answers it is" in error
+
+
+def test_the_type_of_an_exception_as_a_mock_is_raised() -> None:
+    shop = Shop(Tools.mock({"search": TimeoutError}))
+
+    def agent(*, input: str) -> str:
+        try:
+            return str(shop.search(input))
+        except TimeoutError:
+            return "timed out"
+
+    assert outputs(one(agent)) == ["timed out"]
+
+
+@pytest.mark.parametrize(
+    ("mock", "problem"),
+    [
+        (lambda *, other: [], "the mock of the tool search doesn't take its arguments: too many positional arguments"),
+        (
+            lambda text, number: [],
+            "the mock of the tool search doesn't take its arguments: missing a required argument",
+        ),
+        (asyncio.sleep, "the tool search is not an async function, but what answers it is"),
+    ],
+)
+def test_a_mock_that_can_t_stand_for_its_tool_fails_even_if_the_error_is_swallowed(mock: Any, problem: str) -> None:
+    shop = Shop(Tools.mock({"search": mock}))
+
+    def agent(*, input: str) -> str:
+        try:
+            return str(shop.search("0"))
+        except Exception as error:  # noqa: BLE001 - as agents do
+            return repr(error)
+
+    (error,) = errors(one(agent))
+    assert error.startswith(problem)
 
 
 def test_mocks_may_be_of_the_sample() -> None:

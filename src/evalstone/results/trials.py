@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import comb
 from typing import TYPE_CHECKING, Any, cast
@@ -168,16 +169,27 @@ def sizes(trials: int) -> list[int]:
 def judgments_of(record: Record) -> list[float]:
     """The values of the single judgments behind a score: those in the evidence of a `repeated` scorer, else its own.
 
-    Empty without a score.
+    Empty without a score. What another scorer calls judgments in its evidence is none of them: those of `repeated` are
+    numbered from 1, and the score is their mean.
     """
     if not isinstance(record.outcome, Score):
         return []
     evidence: Any = record.outcome.evidence
     judgments = cast("dict[str, Any]", evidence).get("judgments") if isinstance(evidence, dict) else None
     listed = cast("list[Any]", judgments) if isinstance(judgments, list) else []
-    entries = [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
-    values = [one.get("value") for one in entries if "judgment" in one]
-    return [value for value in values if isinstance(value, int | float)] or [record.outcome.value]
+    fields = [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
+    values = [float(value) for one in fields if isinstance(value := one.get("value"), int | float)]
+    score, scale = record.outcome.value, record.outcome.scale
+    numbered = [one.get("judgment") for one in fields] == list(range(1, len(listed) + 1))
+    if not (numbered and values and math.isclose(math.fsum(values) / len(values), score, abs_tol=1e-9 * scale)):
+        return [score]
+    return values
+
+
+def _answer(record: Record) -> Hashable:
+    """What tells the judge's answers behind a record apart: equal questions are asked once, and share their answers."""
+    asked = frozenset((step.fingerprint, step.judge, step.repeat_index) for step in record.steps)
+    return asked or record.key
 
 
 def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float) -> VarianceComponents | None:
@@ -190,7 +202,8 @@ def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float)
         return None
     judgments = [[judgments_of(record) for record in row] for row in rows]
     if sum(any(len(values) > 1 for values in row) for row in judgments) >= 2:
-        return trial_components(judgments, scale=info.scale, confidence=confidence)
+        answers = [list(map(_answer, row)) for row in rows]
+        return trial_components(judgments, answers=answers, scale=info.scale, confidence=confidence)
     width = max(map(len, table))
     return variance_components(
         [[*row, *[None] * (width - len(row))] for row in table], scale=info.scale, confidence=confidence

@@ -7,9 +7,11 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from evalstone._core import sync
+from evalstone._core.display import excerpt
+from evalstone.errors import ConfigError
 from evalstone.types import Record, Sample
 
 MOST_WAITING = 1000
@@ -33,9 +35,16 @@ _Call: TypeAlias = tuple[bool, Callable[[Any], Awaitable[None] | None], Any]
 
 class Notifier:
     """Calls a function with each record and another with each sample: `async def` on the event loop, `def` in a
-    thread. What either raises is raised where the calls are awaited."""
+    thread. What either raises is raised where the calls are awaited.
+
+    Raises:
+        ConfigError: One of them can't be called.
+    """
 
     def __init__(self, on_record: OnRecord | None = None, on_sample: OnSample | None = None) -> None:
+        for name, function in (("on_record", on_record), ("on_sample", on_sample)):
+            if function is not None and not callable(cast(object, function)):
+                raise ConfigError(f"{name} must be a function, not {excerpt(function)}")
         self.on_record, self.on_sample = on_record, on_sample
         self._on_loop = sync.is_async(on_record), sync.is_async(on_sample)
         self._waiting = list[_Call]()

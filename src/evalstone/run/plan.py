@@ -112,7 +112,7 @@ class Plan:
 
     def cases(self) -> Iterator[Sample]:
         """The samples to score, before the target has answered them: each once for each trial."""
-        return cases(self.dataset, self.trials)
+        return iter(self.dataset) if self.target is None else cases(self.dataset, self.trials)
 
     def random_order(self) -> list[int]:
         """The places of the samples in a random order, which is the same for the same plan."""
@@ -206,8 +206,12 @@ class Plan:
 
 
 def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:
-    """Each sample once for each of several trials."""
+    """What a target is to answer: each sample once for each of several trials, without what the call of an earlier
+    run's target took, so that only what this one answers is marked as answered."""
     for sample in samples:
+        if "target" in sample.metadata:
+            kept = {name: value for name, value in sample.metadata.items() if name != "target"}
+            sample = replace(sample, metadata=kept)
         if trials == 1:
             yield sample
         else:

@@ -17,6 +17,7 @@ Sources: Henderson 1953, Biometrics 9(2); Searle, Casella and McCulloch 1992, "V
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -151,19 +152,27 @@ def variance_components(
 
 
 def trial_components(
-    values: Sequence[Sequence[Sequence[float]]], *, scale: float = 1.0, confidence: float = 0.95
+    values: Sequence[Sequence[Sequence[float]]],
+    *,
+    answers: Sequence[Sequence[Hashable]] | None = None,
+    scale: float = 1.0,
+    confidence: float = 0.95,
 ) -> VarianceComponents:
     """The variance components of trials whose answers are scored several times.
 
         noise   = Σ (score - mean of its answer)² / Σ (scores of the answer - 1)
-        trials  = variance of the answers' means within samples - noise · mean of 1 / scores of the answer
-        samples = as `variance_components` of the answers' means
+        trials  = variance of the answers' means within samples, less the noise that is in it:
+                  noise · mean of 1 / scores of the answer
+        samples = as `variance_components` of the answers' means, less the noise that these leave in it
 
-    `trials` is what remains of the variance between trials when that of the judge is taken out: where the judge varies
-    more than the trials, it is estimated below 0, which is reported as 0 with a caution.
+    Where all answers have as many scores of their own, none is left for `samples`. `trials` is what remains of the
+    variance between trials when that of the judge is taken out: where the judge varies more than the trials, it is
+    estimated below 0, which is reported as 0 with a caution.
 
     Args:
         values: By sample and trial, the scores of one answer, in [0, scale]. Trials without a score are left out.
+        answers: By sample and trial, what tells answers apart. Equal ones share their scores, so that the noise does
+            not make their trials differ. None: no answers share scores.
         scale: The upper end of the range of scores.
         confidence: Of the intervals, in (0, 1).
 
@@ -172,45 +181,58 @@ def trial_components(
             scores.
         ConfigError: confidence is outside (0, 1).
     """
-    samples = [[answer for answer in trials if answer] for trials in values]
-    samples = [trials for trials in samples if trials]
+    if answers is None:
+        answers = [[(row, place) for place in range(len(trials))] for row, trials in enumerate(values)]
+    table = [
+        [(mark, scores) for mark, scores in zip(marks, trials, strict=True) if scores]
+        for marks, trials in zip(answers, values, strict=True)
+    ]
+    table = [trials for trials in table if trials]
+    samples = [[scores for _, scores in trials] for trials in table]
     width = max(map(len, samples), default=0)
     means = [[math.fsum(answer) / len(answer) for answer in trials] for trials in samples]
     of_means = variance_components(
         [[*row, *[None] * (width - len(row))] for row in means], scale=scale, confidence=confidence
     )
     column("values", [value for trials in samples for answer in trials for value in answer], 0.0, scale)
-    more = np.array([sum(len(answer) - 1 for answer in trials) for trials in samples], dtype=np.float64)
-    squares = np.array([sum(map(_square_sum, trials)) for trials in samples])
+    distinct = [dict(trials) for trials in table]
+    more = np.array([sum(len(scores) - 1 for scores in of.values()) for of in distinct], dtype=np.float64)
+    squares = np.array([sum(map(_square_sum, of.values())) for of in distinct])
     n, total, freedom = len(samples), float(squares.sum()), float(more.sum())
     if int((more > 0).sum()) < 2:
         raise DataError("the variance of the judge needs two samples or more with an answer that is scored twice")
     noise = total / freedom
     pseudo = n * noise - (n - 1) * (total - squares) / (freedom - more)
     pseudo += noise - pseudo.mean()
-    # The variance of an answer's mean has this share of the noise in it.
-    inverse = math.fsum((1 - 1 / len(trials)) * math.fsum(1 / len(answer) for answer in trials) for trials in samples)
-    share = inverse / sum(len(trials) - 1 for trials in samples)
+    # The variance within samples has this share of the noise in it, and that of samples what is left over.
+    scored = {mark: len(scores) for of in distinct for mark, scores in of.items()}
+    sizes, times = [len(trials) for trials in table], [Counter(mark for mark, _ in trials) for trials in table]
+    everywhere = Counter(mark for trials in table for mark, _ in trials)
+    of_answers = math.fsum(number / scored[mark] for mark, number in everywhere.items())
+    of_samples = math.fsum(
+        number**2 / scored[mark] / size for size, of in zip(sizes, times, strict=True) for mark, number in of.items()
+    )
+    of_all = math.fsum(number**2 / scored[mark] for mark, number in everywhere.items()) / sum(sizes)
+    share = (of_answers - of_samples) / (sum(sizes) - n)
+    left = (of_samples - of_all - (n - 1) * share) / (sum(sizes) - sum(size**2 for size in sizes) / sum(sizes))
     by_sample, farthest = of_means._pseudo, of_means._most  # pyright: ignore[reportPrivateUsage]
     rows: dict[Component, tuple[float, ...]] = {
-        "samples": by_sample["samples"],
+        "samples": tuple((np.array(by_sample["samples"]) - left * pseudo).tolist()),
         "trials": tuple((np.array(by_sample["noise"]) - share * pseudo).tolist()),
         "noise": tuple(pseudo.tolist()),
     }
     fewest = min(len(answer) for trials in samples for answer in trials if len(answer) > 1)
     most: dict[Component, float] = {"samples": farthest["samples"], "trials": farthest["noise"]}
     most["noise"] = scale**2 * fewest / (4 * (fewest - 1))
-    remaining = of_means.variances["noise"].mean - share * noise
-    found: dict[Component, float] = {"trials": max(0.0, remaining), "noise": noise}
-    below = "the variance of trials was estimated below 0" if remaining < -1e-12 * scale**2 else ""
+    estimates = {name: math.fsum(values) / n for name, values in rows.items()}
+    negative = [f"the variance of {name} was estimated below 0" for name in rows if estimates[name] < -1e-12 * scale**2]
     return replace(
         of_means,
         variances={
-            "samples": of_means.variances["samples"],
-            **{name: _limits(found[name], rows[name], most[name], confidence) for name in found},
+            name: _limits(max(0.0, estimates[name]), values, most[name], confidence) for name, values in rows.items()
         },
         scores=sum(len(answer) for trials in samples for answer in trials),
-        caution="; ".join(filter(None, (of_means.caution, below))),
+        caution="; ".join(negative),
         _pseudo=rows,
         _most=most,
     )

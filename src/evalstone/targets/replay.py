@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast, runtime_checkable
 
+from evalstone._core.display import excerpt
 from evalstone._core.files import file_text, file_values, row_limit
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_of, sample_row
@@ -51,9 +52,9 @@ class RecordedRun(Protocol):
 class ReplayTarget(Target):
     """The answers that a run recorded, by the id of the sample and the trial.
 
-    A run without trials answers the first trial. What failed in the recorded run fails again with the same error.
-    Replaying costs nothing: what the recorded call took is in the answer's `trace`. The version of this target is a
-    hash of what was recorded.
+    A run without trials answers the first trial. A sample whose input is another one than recorded fails. What failed
+    in the recorded run fails again with the same error. Replaying costs nothing: what the recorded call took is in the
+    answer's `trace`. The version of this target is a hash of what was recorded.
 
     Raises:
         ConfigError: There is no such folder, it or the run has no answers, or a version was set.
@@ -141,6 +142,10 @@ class ReplayTarget(Target):
         recorded = self._recorded(place)
         if (recorded.id, recorded.trial or 1) != key:
             raise TargetError(f"{self._where} has changed since the run began")
+        if None not in (sample.input, recorded.input) and sample.input != recorded.input:
+            raise TargetError(
+                f"sample {sample.id!r} has another input than in {self._where}, where it was {excerpt(recorded.input)}"
+            )
         took: Any = recorded.metadata.get("target")
         if took is None and self._has_target:
             raise TargetError(f"sample {sample.id!r}, trial {trial}, has no answer in {self._where}")

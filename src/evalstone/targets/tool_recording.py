@@ -213,7 +213,8 @@ def _appending(path: Path) -> Generator[BinaryIO]:
 
 
 def _cut_torn_line(file: BinaryIO) -> None:
-    """Cut off the end of a line whose writer was killed, so that the next one begins a line of its own."""
+    """Cut off what is there of a line whose writer was killed, so that the next one begins a line of its own. A whole
+    line without its end, as editors leave it, is ended."""
     end = file.seek(0, os.SEEK_END)
     start, tail = end, b""
     while start and b"\n" not in tail:
@@ -221,9 +222,12 @@ def _cut_torn_line(file: BinaryIO) -> None:
         file.seek(start)
         tail = file.read(end - start)
     torn = tail.rpartition(b"\n")[2]
-    if torn:
-        file.truncate(end - len(torn))
     file.seek(0, os.SEEK_END)
+    if _is_whole(torn):
+        file.write(b"\n")
+    elif torn:
+        file.truncate(end - len(torn))
+        file.seek(0, os.SEEK_END)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes, RecordedLine]]:
@@ -240,7 +244,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes, RecordedLine]]:
                 number += 1
                 if len(text) > limit:
                     raise too_long(f"{path}, line {number}")
-                if not text.endswith(b"\n") and (text.startswith(_START) or _START.startswith(text)):
+                is_torn = not text.endswith(b"\n") and (text.startswith(_START) or _START.startswith(text))
+                if is_torn and not _is_whole(text):
                     return
                 yield place, text, _line(text, f"{path}, line {number}")
                 place += len(text)
@@ -250,9 +255,21 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes, RecordedLine]]:
 
 def _line(text: bytes, place: str) -> RecordedLine:
     try:
-        return read_data(RecordedLine, json.loads(text))
+        data: Any = json.loads(text)
+        line = read_data(RecordedLine, data)
+        for at, call in enumerate(data["calls"]):
+            if call["finished"] and ("result" in call) == ("error" in call):
+                raise DataError(f"calls.{at} must have either a result or an error, for it has finished")
+        return line
     except (ValueError, RecursionError, DataError) as error:
         raise DataError(f"{place}: not the tool calls of an answer ({error})") from None
+
+
+def _is_whole(text: bytes) -> bool:
+    try:
+        return bool(_line(text, ""))
+    except DataError:
+        return False
 
 
 class _Place(NamedTuple):

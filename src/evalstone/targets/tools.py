@@ -12,11 +12,12 @@ import inspect
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeGuard, TypeVar, cast, overload
 
 from evalstone._core import sync
 from evalstone._core.display import excerpt, shortlist
 from evalstone.errors import ConfigError, TargetError, described, unknown
+from evalstone.scorers.code_identity import ANSWERED_BY, code_hash
 from evalstone.targets.tool_calls import Call, Source, ToolCalls, current, in_flight, inside, outside
 from evalstone.targets.tool_recording import (
     RecordedCall,
@@ -85,8 +86,8 @@ class Tools:
         """Answer from mocks; no function is called. A tool without a mock fails the sample and trial.
 
         Args:
-            mocks: By the name of the tool, a function that is called with the arguments in its place, an exception to
-                raise, or a value to return; or a function that returns these for a sample.
+            mocks: By the name of the tool, a function that is called with the arguments in its place, an exception or a
+                type of exceptions to raise, or a value to return; or a function that returns these for a sample.
 
         Raises:
             ConfigError: It is neither.
@@ -127,6 +128,7 @@ class Tools:
                     result = answer()
                     return returned(await result if inspect.isawaitable(result) else result)
 
+            setattr(call_async, ANSWERED_BY, self.source.identity)
             return call_async
 
         @functools.wraps(function)
@@ -135,9 +137,10 @@ class Tools:
                 result = answer()
                 if inspect.iscoroutine(result):
                     result.close()
-                    raise TypeError(f"the tool {tool.name} is not an async function, but what answers it is")
+                    raise tool.problem("is not an async function, but what answers it is")
                 return returned(result)
 
+        setattr(call, ANSWERED_BY, self.source.identity)
         return call
 
 
@@ -226,11 +229,18 @@ class _Tool:
         with call.running(live=source.live):
             yield answer, returned
 
+    def problem(self, problem: str) -> TargetError:
+        """The error for what is wrong with the tool itself. It fails the answer, even where the target's code catches
+        it."""
+        calls, text = current.get(), f"the tool {self.name} {problem}"
+        return TargetError(text) if calls is None else calls.fail(text)
+
     def _call(self, live: functools.partial[Any]) -> Call:
         arguments: dict[str, Any] = {}
         for name, value in list(self._bind(*live.args, **live.keywords).arguments.items())[self._bound :]:
             if self._parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-                arguments |= value
+                # One may be called as a parameter that is given by its place.
+                arguments |= {f"**{key}" if key in self._parameters else key: each for key, each in value.items()}
             else:
                 arguments[name] = value
         for name in self.ignore:
@@ -338,8 +348,6 @@ class _MockSource(Source):
     live = False
 
     def __init__(self, mocks: Mapping[str, Any] | Callable[[Sample], Mapping[str, Any]]) -> None:
-        from evalstone.scorers.code_identity import code_hash  # noqa: PLC0415 - scorers, which other tools don't need
-
         if not isinstance(mocks, Mapping) and not callable(cast(object, mocks)):
             raise ConfigError(f"mocks are a mapping of tools, or a function of a sample, not {excerpt(mocks)}")
         self._mocks = cast("Mapping[str, object] | Callable[[Sample], object]", mocks)
@@ -350,9 +358,15 @@ class _MockSource(Source):
         if call.tool not in mocks:
             raise TargetError(f"the tool {call.tool} has no mock; mocks: {shortlist(map(str, mocks)) or 'none'}")
         mock = mocks[call.tool]
-        if callable(mock):
-            return functools.partial(mock, *call.own, **call.live.keywords)
-        return functools.partial(_fixed, mock)
+        if _is_error(mock) or not callable(mock):
+            return functools.partial(_fixed, mock)
+        try:
+            inspect.signature(mock).bind(*call.own, **call.live.keywords)
+        except TypeError as error:
+            raise TargetError(f"the mock of the tool {call.tool} doesn't take its arguments: {error}") from None
+        except ValueError:  # the parameters of some builtins can't be read
+            pass
+        return functools.partial(mock, *call.own, **call.live.keywords)
 
     def _of_sample(self, mocks: Callable[[Sample], object], calls: ToolCalls | None, tool: str) -> Mapping[str, object]:
         if calls is None:
@@ -366,7 +380,11 @@ class _MockSource(Source):
         return cast("Mapping[str, object]", found)
 
 
+def _is_error(mock: object) -> TypeGuard[Exception | type[Exception]]:
+    return isinstance(mock, Exception) or (inspect.isclass(mock) and issubclass(mock, Exception))
+
+
 def _fixed(mock: object) -> object:
-    if isinstance(mock, Exception):
+    if _is_error(mock):
         raise copy.copy(mock)
     return copy.deepcopy(mock)  # the target's code may change it

@@ -15,6 +15,8 @@ from evalstone.scorers.base import Scorer, as_text, shortened
 from evalstone.types import TOOL_STEPS, Message, Role, Sample, ToolCall, Trajectory
 
 _ACTIONS = (*TOOL_STEPS, "agent_run", "workflow_step")
+_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
+"""What ends a line and JSON leaves as it is."""
 _HEADINGS: Mapping[Role, str] = {"user": USER, "assistant": ASSISTANT, "tool": RESULT}
 
 
@@ -58,10 +60,12 @@ def messages_of(trajectory: Trajectory) -> Iterator[Message]:
 
 
 def require_both_sides(scorer: Scorer, messages: Sequence[Message], input: str | None) -> None:
-    """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete."""
-    if input is None and not any(message.role == "user" for message in messages):
+    """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete. Blank
+    messages are none."""
+    if input is None and all(is_blank(text) for text in texts(messages, "user")):
         raise OutcomeError(f"{scorer.name}: the conversation has no user message, and the sample no input")
-    if not any(message.role == "assistant" for message in messages):
+    spoken = (each for each in messages if each.role == "assistant")
+    if not any(each.tool_calls or not (is_blank(each.content) and is_blank(each.reasoning or "")) for each in spoken):
         raise OutcomeError(f"{scorer.name}: the conversation has no assistant message")
 
 
@@ -88,7 +92,7 @@ def conversation_of(
 
 
 def _call_text(call: ToolCall) -> str:
-    lines = [f"{CALL} {shortened(call.name, 60)}", f"arguments: {as_text(call.arguments)}"]
+    lines = [f"{CALL} {shortened(call.name, 60)}", f"arguments: {as_text(call.arguments).translate(_BREAKS)}"]
     match call.state:
         case "result":
             lines.append(f"result: {as_text(call.result)}")
@@ -108,7 +112,7 @@ def goal_of(
     """
     if goal := texts_in(scorer, metadata, "goal"):
         return goal
-    asked = "\n\n".join(texts(messages, "user"))
+    asked = "\n\n".join(text for text in texts(messages, "user") if not is_blank(text))
     if longest is not None and len(asked) > longest:
         asked = f"{asked[: longest // 2]} […] {asked[-longest // 2 :]}"
     return (f"The user gets what they ask for: {asked}",) if asked else ()
