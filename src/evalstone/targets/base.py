@@ -33,8 +33,6 @@ INPUTS = ("input", "messages", "context", "instructions", "metadata")
 PARAMETERS = (*INPUTS, "trial", "thread")
 CONCURRENCY = 8
 """Calls of a target in flight, unless its limits say otherwise."""
-FAILED = "the target failed: "
-"""How the errors of records begin whose target gave no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
