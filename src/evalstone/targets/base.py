@@ -152,6 +152,7 @@ class Answer:
             call["trace"] = self.trace
         return replace(
             sample,
+            input=self.turns[0].input if self.turns else sample.input,
             output=self.output,
             messages=messages or sample.messages,
             context=sample.context if self.context is None else self.context,

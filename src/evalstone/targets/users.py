@@ -154,10 +154,10 @@ class FunctionUser(User):
 class SimulatedUser(User):
     """A judge that plays a person with a goal.
 
-    Each sample's metadata have the person's part: `goal` (text), and if wanted `persona` (text) and `facts` (a text, a
-    list of texts, or an object of names and values). The person knows nothing else. After the conversation the judge
-    checks each of the person's messages; a person who left their part makes the trial Skipped, for the target answered
-    somebody who isn't in the dataset.
+    Each sample's metadata have the person's part: `goal` (a text, or a list of texts), and if wanted `persona` (text)
+    and `facts` (a text, a list of texts, or an object of names and values). The person knows nothing else. After the
+    conversation the judge checks each of the person's messages; a person who left their part makes the trial Skipped,
+    for the target answered somebody who isn't in the dataset.
 
     Raises:
         ConfigError: The judge is unknown, or can't write.
@@ -230,9 +230,13 @@ def spoken(messages: Sequence[Message]) -> list[str]:
 def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
     """The goal, persona and facts in the metadata. Raises ConfigError for another type."""
     goal, persona, facts = (sample.metadata.get(name) for name in ("goal", "persona", "facts"))
-    for name, value in (("goal", goal), ("persona", persona)):
-        if value is not None and not isinstance(value, str):
-            raise ConfigError(f"sample {excerpt(sample.id)}: {name} in the metadata must be text, not {excerpt(value)}")
+    criteria = [goal] if isinstance(goal, str) else [] if goal is None else goal
+    if not isinstance(criteria, list | tuple) or not all(isinstance(one, str) for one in cast("list[Any]", criteria)):
+        raise ConfigError(
+            f"sample {excerpt(sample.id)}: goal in the metadata must be a text or a list of texts, not {excerpt(goal)}"
+        )
+    if persona is not None and not isinstance(persona, str):
+        raise ConfigError(f"sample {excerpt(sample.id)}: persona in the metadata must be text, not {excerpt(persona)}")
     if isinstance(facts, Mapping):
         facts = [f"{name}: {value}" for name, value in cast("Mapping[str, Any]", facts).items()]
     listed = [facts] if isinstance(facts, str) else [] if facts is None else facts
@@ -240,7 +244,7 @@ def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
         raise ConfigError(
             f"sample {excerpt(sample.id)}: facts in the metadata must be texts or an object, not {excerpt(facts)}"
         )
-    return (goal or "").strip(), persona or "", tuple(cast("list[str]", listed))
+    return "\n".join(cast("list[str]", criteria)).strip(), persona or "", tuple(cast("list[str]", listed))
 
 
 _SETTINGS = ("judge", "function", "script", "max_turns", "check")
