@@ -424,6 +424,16 @@ def test_the_criteria_of_a_goal_are_what_the_person_pursues():
     assert {question.inputs()["goal"] for question in judge.asked} == {"A table is booked.\nIt is for two."}
 
 
+def test_a_case_may_hold_nothing_but_metadata():
+    def user(*, metadata: dict[str, Any], turn: int) -> str | None:
+        return f"Order {metadata['order']}." if turn == 1 else None
+
+    (sample,) = of(evaluate([{"id": "a", "metadata": {"order": 12}}], said, target=echo, user=user, ledger=None))
+    assert sample.input == "Order 12."
+    part = {"metadata": PART}
+    assert evaluate([part], said, target=echo, user=SimulatedUser(judge=person()), ledger=None)["said"].mean == 1
+
+
 def test_the_input_of_a_conversation_is_what_was_said_first():
     (sample,) = of(evaluate([{"input": "never said", "turns": ["a", "b"]}], said, target=echo, ledger=None))
     assert (sample.input, sample.messages[0].content) == ("a", "a")
