@@ -357,8 +357,8 @@ class FunctionTarget(Target):
     """The target's name; by default that of the function with its module."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         object.__setattr__(self, "tools", parse_tools(self.tools))
+        super().__post_init__()
         for name in ("function", "prepare", "finish"):
             value = getattr(self, name)
             if not callable(value) and (value is not None or name == "function"):
