@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Failed, Record, SampleResult, StopSignal, aevaluate, evaluate, read_run
+from evalstone import ConfigError, Failed, Record, SampleResult, StopSignal, aevaluate, evaluate, read_run
 from evalstone.targets import FunctionTarget
 from tests.run.batch_runs import Call
 from tests.runs import Given, Harm, samples_of
@@ -100,6 +100,25 @@ def test_a_sample_comes_with_its_answer_and_its_records_by_title() -> None:
     lost = by_case["q2", 1]
     assert lost.sample.output is None
     assert all(isinstance(record.outcome, Failed) for record in lost.records.values())
+
+
+@pytest.mark.parametrize("name", ["on_record", "on_sample"])
+def test_what_can_not_be_called_with_one_value_is_refused_before_anything_is_asked(name: str) -> None:
+    asked = list[str]()
+
+    def agent(*, input: str) -> str:
+        asked.append(input)
+        return input
+
+    def two(sample: object, records: object) -> None: ...
+
+    wrong: list[tuple[Any, str]] = [(3, "not 3"), (two, "missing a required argument: 'records'")]
+    for function, problem in wrong:
+        with pytest.raises(ConfigError, match=f"{name} must be a function that takes a .*{problem}"):
+            evaluate(CASES, SCORERS, target=agent, ledger=None, **{name: function})
+    assert asked == []
+    fine: dict[str, Any] = {name: list[Any]().append}
+    evaluate(CASES, SCORERS, target=agent, ledger=None, **fine)
 
 
 def test_without_a_target_the_sample_is_the_one_in_the_dataset() -> None:
