@@ -161,7 +161,10 @@ def test_claims_that_scorers_share_are_shown_once() -> None:
 
 
 def test_evidence_is_laid_out_and_never_raw_json() -> None:
-    evidence = ({"criterion": "polite", "met": False, "reason": "rude"}, {"steps": [{"name": "search", "depth": 2}]})
+    evidence = (
+        {"criterion": "polite", "met": False, "reason": "rude"},
+        {"steps": [{"name": "search", "depth": 2, "sum": 12345.67}]},
+    )
     run = run_of(["0.5"])
     record = replace(run.records[0], outcome=Score(0.5, evidence=evidence))
     (sample,) = run_view(replace(run, records=(record,))).examples[0].samples
@@ -169,12 +172,12 @@ def test_evidence_is_laid_out_and_never_raw_json() -> None:
     polite = next(block for block in found if block.text == "polite")
     assert (polite.labels, polite.why) == ((("not met", "bad"),), "rude")
     search = next(block for block in found if block.text == "search")
-    assert search.pairs == (("depth", "2"),)
+    assert search.pairs == (("depth", "2"), ("sum", "12345.67"))
     assert not [block for block in found if "{" in block.text]
 
 
 def test_data_of_a_sample_are_shown_as_they_are_with_every_name() -> None:
-    arguments = {
+    arguments: dict[str, Any] = {
         "order": "12",
         "amount": 123456.78,
         "reason": "broken",

@@ -326,7 +326,7 @@ def _words(name: str) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:.15g}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
