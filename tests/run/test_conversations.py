@@ -527,7 +527,9 @@ REFUSED: list[tuple[Any, str]] = [
     (["a", " "], "message 2 of the user's script must be text"),
     (eval("lambda msgs: 1"), "unknown parameter 'msgs'; known: input, messages,"),
     ("no_such_module:user", "there is no module no_such_module, which the user no_such_module:user names"),
-    (7, "a user is a list of messages, a function, a judge or a table, not 7"),
+    (7, "a user is a list of messages, a function (my_app:user), a model (openai/gpt-5.1), a judge or a table, not 7"),
+    ("my_app", "a judge or a table, not 'my_app'"),
+    ({"judge": "ollama/x", "base_url": "u"}, "settings of the judge go into a table [user.judge]"),
 ]
 
 

@@ -247,6 +247,7 @@ def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
     return "\n".join(cast("list[str]", criteria)).strip(), persona or "", tuple(cast("list[str]", listed))
 
 
+_KINDS = "a user is a list of messages, a function (my_app:user), a model (openai/gpt-5.1), a judge or a table"
 _SETTINGS = ("judge", "function", "script", "max_turns", "check")
 
 
@@ -263,6 +264,8 @@ def parse_user(spec: object) -> User:
             return spec
         case str():
             head = spec.partition(":")[0]
+            if not {"/", ":", "("} & set(spec) and spec != "lexical":
+                raise ConfigError(f"{_KINDS}, not {excerpt(spec)}")
             named = ".py:" in spec or (":" in spec and "/" not in head and "(" not in head)
             return _built({"function" if named else "judge": spec})
         case Judge():
@@ -274,13 +277,14 @@ def parse_user(spec: object) -> User:
         case _ if callable(spec):
             return FunctionUser(function=spec)
         case _:
-            raise ConfigError(f"a user is a list of messages, a function, a judge or a table, not {excerpt(spec)}")
+            raise ConfigError(f"{_KINDS}, not {excerpt(spec)}")
 
 
 def _built(settings: dict[str, Any]) -> User:
     for name in settings:
         if name not in _SETTINGS:
-            raise ConfigError(f"the user has an {unknown('setting', name, _SETTINGS)}")
+            more = "; settings of the judge go into a table [user.judge]" if "judge" in settings else ""
+            raise ConfigError(f"the user has an {unknown('setting', name, _SETTINGS)}{more}")
     kinds = [name for name in ("judge", "function", "script") if name in settings]
     if len(kinds) != 1:
         raise ConfigError(f"a user's table needs one of judge, function and script; it has {', '.join(settings)}")
