@@ -21,6 +21,9 @@ def agent(*, input, temperature=0.0, style="plain"):
         raise RunAborted("down")
     return "right" if temperature == 0 else f"wrong {style}"
 
+def strict(*, input, heat):
+    return "right"
+
 async def other(*, input, temperature=0.0):
     return "right"
 
@@ -78,6 +81,15 @@ def test_every_combination_is_a_run_with_a_folder_and_a_row(evalstone: Evalstone
     compare = next(line for line in done.stdout.splitlines() if line.startswith("evalstone compare") and "easy" in line)
     compared = evalstone(*compare.split()[1:])
     assert compared.returncode == 0, compared.stderr
+
+
+def test_a_cell_with_failures_says_why(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    (tmp_path / "moody.py").write_text('def ask(*, input, bad=False): return input if not bad else {}["key"]\n')
+    written(tmp_path, 'data = "easy.jsonl"\ntargets = ["moody:ask"]\nparameters.bad = [false, true]')
+    done = evalstone("run", "e.toml", "-q")
+    assert done.returncode == 3, done.stderr
+    (why,) = (line for line in done.stdout.splitlines() if line.startswith("bad=true: "))
+    assert why == "bad=true: 3 × the target failed: KeyError: 'key' (moody.py, line 1)"
 
 
 def test_a_dry_run_and_json_name_the_cells(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
@@ -167,6 +179,11 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
             "unknown parameter 'heat'",
         ),
         ('data = "easy.jsonl"\ntargets = ["APP:rigid"]\nparameters.heat = [1]', "", "unknown parameter 'heat'"),
+        (
+            'data = "easy.jsonl"\ntargets = ["APP:strict"]\nparameters.heat = [1]',
+            "",
+            "metadata, thread, trial; a parameter of an experiment needs a default",
+        ),
         ('data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.input = ["x"]', "", "the parameter input is set by"),
         (
             'data = "easy.jsonl"\ntargets = ["APP:agent", "APP:agent"]',

@@ -92,7 +92,10 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
             "no sample of c.csv can be scored: faithfulness needs output and context; context",
         ),
         ("run c.csv -s faithfulness -s fact_check", "context is absent. fact_check needs"),
-        ("run i.csv -s answer_faithfulness", "output and context are absent\n"),
+        (
+            "run i.csv -s answer_faithfulness",
+            "output and context are absent. To have the samples answered, name a target",
+        ),
         ("run i.csv -s answer_correctness", "answer_correctness needs input, output and reference; output and"),
     ],
 )

@@ -163,6 +163,8 @@ def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:
         ({"input": "q", "metadata": "m"}, "metadata must be an object, not str: 'm'"),
         ({"input": "q", "id": True}, "id must be text or a whole number, not bool: True"),
         ({"input": "q", "id": 1.5}, "id must be text or a whole number, not float: 1.5"),
+        ({"inputs": ["q", "r"]}, "not list: ['q', 'r'] (turns of a conversation: --map turns=inputs)"),
+        ({"input": ["q", "r"]}, "not list: ['q', 'r'] (turns of a conversation: --map turns=input)"),
         ({"input": "q", "conversation": 3}, "not int: 3 (to leave the column out: --map messages=)"),
         ({"output": "\x1b[31m" * 9 and ["\x1b[31m\u202e"]}, "['\\x1b[31m\\u202e']"),
     ],

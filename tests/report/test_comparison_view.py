@@ -6,7 +6,7 @@ import itertools
 from dataclasses import replace
 from typing import Any, cast, get_args, get_type_hints
 
-from evalstone import GateCriteria, Score, compare, gate, judge_drift
+from evalstone import GateCriteria, Score, compare, evaluate, gate, judge_drift
 from evalstone.report.comparison_view import comparison_view, drift_view
 from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
@@ -191,3 +191,24 @@ def test_comparisons_and_drift_say_that_samples_are_clustered() -> None:
     assert note in comparison_view(compare(before, now)).sections[-1].notes
     drifted = drift_view(judge_drift(before, replace(before, records=tuple(before.records)))).sections[0].notes
     assert "given: clustered samples: cluster-robust interval (6 clusters)." in drifted
+
+
+def test_of_several_trials_those_that_show_the_change_are_compared() -> None:
+    def agent(*, trial: int) -> str:
+        return "no idea" if trial == 3 else "1815"
+
+    def better_agent(*, input: str) -> str:
+        return "1815"
+
+    cases = [{"id": "ada", "input": "When?", "reference": "1815"}]
+    before = evaluate(cases, "contains", target=agent, trials=4, ledger=None)
+    after = evaluate(cases, "contains", target=better_agent, trials=4, ledger=None)
+    worse, better = "in trial 3 · 0; mean of the trials 0.75", "in trial 1 · 1; mean of the trials 1"
+    for runs, titles, answers in (
+        ((before, after), [f"A {worse}", f"B {better}"], ["no idea", "1815"]),
+        ((after, before), [f"A {better}", f"B {worse}"], ["1815", "no idea"]),
+    ):
+        (changed,) = comparison_view(compare(*runs)).examples
+        shown = changed.samples[0].panel[-1].items
+        assert [block.title for block in shown] == titles
+        assert [block.text for block in shown] == answers

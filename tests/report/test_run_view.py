@@ -25,6 +25,7 @@ from evalstone.report.run_view import retries, run_notes, run_view
 from evalstone.report.terminal import show
 from evalstone.report.view import Block, Column, HistogramChart, View, table
 from evalstone.results.calibration import Calibration, LabeledScore
+from evalstone.types import Message, ToolCall
 from tests.fakes import claims, verdicts
 from tests.report.hostile import hostile_views
 from tests.runs import Given, Harm, run_of
@@ -160,7 +161,10 @@ def test_claims_that_scorers_share_are_shown_once() -> None:
 
 
 def test_evidence_is_laid_out_and_never_raw_json() -> None:
-    evidence = ({"criterion": "polite", "met": False, "reason": "rude"}, {"steps": [{"name": "search", "depth": 2}]})
+    evidence = (
+        {"criterion": "polite", "met": False, "reason": "rude"},
+        {"steps": [{"name": "search", "depth": 2, "sum": 12345.67}]},
+    )
     run = run_of(["0.5"])
     record = replace(run.records[0], outcome=Score(0.5, evidence=evidence))
     (sample,) = run_view(replace(run, records=(record,))).examples[0].samples
@@ -168,8 +172,41 @@ def test_evidence_is_laid_out_and_never_raw_json() -> None:
     polite = next(block for block in found if block.text == "polite")
     assert (polite.labels, polite.why) == ((("not met", "bad"),), "rude")
     search = next(block for block in found if block.text == "search")
-    assert search.pairs == (("depth", "2"),)
+    assert search.pairs == (("depth", "2"), ("sum", "12345.67"))
     assert not [block for block in found if "{" in block.text]
+
+
+def test_data_of_a_sample_are_shown_as_they_are_with_every_name() -> None:
+    arguments: dict[str, Any] = {
+        "order": "12",
+        "amount": 123456.78,
+        "reason": "broken",
+        "force": False,
+        "who": {"name": "Ada"},
+        "no": [],
+    }
+    calls = [
+        ToolCall(name="refund", arguments=arguments, result=["a, b", "c"]),
+        ToolCall(name="mail", arguments={"to": "Ada"}, state="error", error="no address"),
+    ]
+    messages = [Message(role="assistant", tool_calls=calls)]
+    sample = Sample(output="0.5", messages=messages, state={"total": 0.1234567}, metadata={"passages": [1, 2]})
+    (shown,) = run_view(evaluate([sample], [Given()], ledger=None)).examples[0].samples
+    found = blocks(shown.panel)
+    refund, mail = (next(block for block in found if block.title == name) for name in ("refund", "mail"))
+    assert [part.title for part in refund.items + mail.items] == ["arguments", "result", "arguments", "error"]
+    (given,) = refund.items[0].items
+    assert given.pairs == (
+        ("order", "12"),
+        ("amount", "123456.78"),
+        ("reason", "broken"),
+        ("force", "false"),
+        ("no", "[]"),
+    )
+    assert [(part.title, part.items[0].pairs) for part in given.items] == [("who", (("name", "Ada"),))]
+    assert refund.items[1].items[0].text == '["a, b", "c"]'
+    state, metadata = (next(block for block in found if block.title == name) for name in ("State", "Metadata"))
+    assert (state.items[0].pairs, metadata.items[0].pairs) == ((("total", "0.1234567"),), (("passages", "[1, 2]"),))
 
 
 def test_what_judges_say_of_passages_stands_at_the_passages() -> None:

@@ -81,12 +81,24 @@ def test_pass_at_k_and_pass_k_are_means_over_samples_with_intervals() -> None:
     assert [(one.sample, one.passed, one.trials) for one in found.flaky] == [("b", 2, 4), ("d", 1, 4)]
 
 
-def test_a_failed_trial_did_not_pass_and_an_undefined_one_is_left_out() -> None:
-    run = run_of({"a": [1, Failed("down"), 1], "b": [1, Skipped("nothing"), 1], "c": [Skipped("x")] * 3})
+def test_a_trial_whose_target_failed_did_not_pass_and_an_undefined_one_is_left_out() -> None:
+    run = run_of(
+        {"a": [1, Failed("the target failed: down"), 1], "b": [1, Skipped("nothing"), 1], "c": [Skipped("x")] * 3}
+    )
     (found,) = run.reliability()
     assert found.passes[0].at_least_one.mean == pytest.approx((2 / 3 + 1) / 2)
     assert [(one.k, one.all.n) for one in found.passes] == [(1, 2), (2, 2), (3, 1)]
     assert (found.always, found.never, len(found.flaky)) == (1, 0, 1)
+
+
+def test_failures_of_the_judge_or_the_user_are_not_counted_against_the_target() -> None:
+    judge, user = Failed("the judge gave no JSON"), Failed("the user failed: no JSON")
+    (found,) = run_of({"a": [1, judge], "b": [1, user], "c": [0, 1], "d": [judge, user]}).reliability()
+    assert found.passes[0].all.mean == pytest.approx((1 + 1 + 1 / 2) / 3)
+    assert [(one.k, one.all.n) for one in found.passes] == [(1, 3), (2, 1)]
+    assert (found.always, found.never, len(found.flaky)) == (2, 0, 1)
+    (nothing,) = run_of({"a": [judge, judge], "b": [user, user]}).reliability()
+    assert (nothing.passes, nothing.always, nothing.never) == ((), 0, 0)
 
 
 def test_a_threshold_and_the_direction_say_what_passes() -> None:

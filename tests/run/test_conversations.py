@@ -745,6 +745,28 @@ def test_a_judge_plays_a_person_who_knows_only_their_part():
     assert run["said"].mean == 1
 
 
+def test_the_criteria_of_a_goal_are_what_the_person_pursues():
+    judge = person()
+    case = {"goal": ["A table is booked.", "It is for two."]}
+    evaluate([case], said, target=echo, user=SimulatedUser(judge=judge), ledger=None)
+    assert {question.inputs()["goal"] for question in judge.asked} == {"A table is booked.\nIt is for two."}
+
+
+def test_a_case_may_hold_nothing_but_metadata():
+    def user(*, metadata: dict[str, Any], turn: int) -> str | None:
+        return f"Order {metadata['order']}." if turn == 1 else None
+
+    (sample,) = of(evaluate([{"id": "a", "metadata": {"order": 12}}], said, target=echo, user=user, ledger=None))
+    assert sample.input == "Order 12."
+    part = {"metadata": PART}
+    assert evaluate([part], said, target=echo, user=SimulatedUser(judge=person()), ledger=None)["said"].mean == 1
+
+
+def test_the_input_of_a_conversation_is_what_was_said_first():
+    (sample,) = of(evaluate([{"input": "never said", "turns": ["a", "b"]}], said, target=echo, ledger=None))
+    assert (sample.input, sample.messages[0].content) == ("a", "a")
+
+
 def test_a_person_who_leaves_their_part_makes_the_trial_skipped(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/l.db"
     run = evaluate([PART], said, target=echo, user=SimulatedUser(judge=person(left=True)), ledger=url)
@@ -780,10 +802,13 @@ def test_a_sample_without_a_goal_is_skipped_and_a_dataset_without_one_refused():
     assert list(run)[1].outcome == Skipped("the simulated user needs a goal, which the sample's metadata lacks")
     with pytest.raises(ConfigError, match="the simulated user needs a goal"):
         evaluate([{"input": "a"}], said, target=echo, user=user, ledger=None)
-    for part, message in (
-        ({"goal": 3}, "goal in the metadata must be text, not 3"),
+    refused: list[tuple[dict[str, object], str]] = [
+        ({"goal": 3}, "goal in the metadata must be a text or a list of texts, not 3"),
+        ({"goal": ["a", 3]}, "goal in the metadata must be a text or a list of texts, not "),
+        ({"goal": []}, "the simulated user needs a goal"),
         ({"goal": "g", "facts": 3}, "facts"),
-    ):
+    ]
+    for part, message in refused:
         with pytest.raises(ConfigError, match=message):
             evaluate([part], said, target=echo, user=user, ledger=None)
 
@@ -905,7 +930,9 @@ REFUSED: list[tuple[Any, str]] = [
     (yielding, "yields; return one message instead"),
     (max, "the parameters of <built-in function max> can't be read"),
     ("no_such_module:user", "there is no module no_such_module, which the user no_such_module:user names"),
-    (7, "a user is a list of messages, a function, a judge or a table, not 7"),
+    (7, "a user is a list of messages, a function (my_app:user), a model (openai/gpt-5.1), a judge or a table, not 7"),
+    ("my_app", "a judge or a table, not 'my_app'"),
+    ({"judge": "ollama/x", "base_url": "u"}, "settings of the judge go into a table [user.judge]"),
 ]
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Failed, Record, SampleResult, Skipped, StopSignal, aevaluate, evaluate, read_run
-from evalstone.errors import ConfigError
+from evalstone import ConfigError, Failed, Record, SampleResult, Skipped, StopSignal, aevaluate, evaluate, read_run
 from evalstone.run.notifier import MOST_WAITING, Notifier
 from evalstone.targets import FunctionTarget
 from tests.run.batch_runs import Call
@@ -102,6 +101,25 @@ def test_a_sample_comes_with_its_answer_and_its_records_by_title() -> None:
     lost = by_case["q2", 1]
     assert lost.sample.output is None
     assert all(isinstance(record.outcome, Failed) for record in lost.records.values())
+
+
+@pytest.mark.parametrize("name", ["on_record", "on_sample"])
+def test_what_can_not_be_called_with_one_value_is_refused_before_anything_is_asked(name: str) -> None:
+    asked = list[str]()
+
+    def agent(*, input: str) -> str:
+        asked.append(input)
+        return input
+
+    def two(sample: object, records: object) -> None: ...
+
+    wrong: list[tuple[Any, str]] = [(3, "not 3"), (two, "missing a required argument: 'records'")]
+    for function, problem in wrong:
+        with pytest.raises(ConfigError, match=f"{name} must be a function that takes a .*{problem}"):
+            evaluate(CASES, SCORERS, target=agent, ledger=None, **{name: function})
+    assert asked == []
+    fine: dict[str, Any] = {name: list[Any]().append}
+    evaluate(CASES, SCORERS, target=agent, ledger=None, **fine)
 
 
 def test_without_a_target_the_sample_is_the_one_in_the_dataset() -> None:
@@ -266,6 +284,6 @@ def test_what_is_no_function_is_refused_before_anything_is_asked(name: str) -> N
         return "0.5"
 
     options: dict[str, Any] = {name: 3}
-    with pytest.raises(ConfigError, match=f"{name} must be a function, not 3"):
+    with pytest.raises(ConfigError, match=f"{name} must be a function that takes a .*, not 3"):
         evaluate(CASES, SCORERS, target=agent, ledger=None, **options)
     assert not asked

@@ -182,7 +182,7 @@ def test_a_sample_that_lacks_what_the_target_needs_is_skipped() -> None:
 
     run = evaluate([CASES[0], {"id": "x", "reference": "y"}], BORN, target=agent, ledger=None)
     assert [type(record.outcome) for record in run] == [Score, Skipped]
-    with pytest.raises(ConfigError, match="no sample of in memory can be answered: the target needs input"):
+    with pytest.raises(ConfigError, match="no sample can be answered: the target needs input"):
         evaluate([{"reference": "y"}], BORN, target=agent, ledger=None)
 
 

@@ -108,7 +108,11 @@ def test_an_answer_with_messages_keeps_them_and_a_blank_one_with_calls_is_an_ans
             False,
             "the tool look was called more often than recorded (2 times)",
         ),
-        (lambda look: look.other(), False, "a call of the tool other is not recorded; recorded tools: look"),
+        (
+            lambda look: look.other(),
+            False,
+            "a call of the tool other is not recorded for this sample and trial; recorded tools: look",
+        ),
         (lambda look: [look("c", 2), look("a")], True, 'what was "a", now "c"; number was absent, now 2'),
         (lambda look: look.other(), True, "the tool other was called where look(what='a') is recorded"),
         (lambda look: look("a"), True, "1 recorded tool call was not made: look(what='c', number=2)"),
@@ -435,6 +439,7 @@ def _numbers() -> Any:
         (lambda tools: Tools.record("nowhere/x.jsonl"), "cannot write .*nowhere/x.jsonl.*: No such file or directory"),
         (lambda tools: FunctionTarget(function=_echo, tools="rec:x"), "tools must be Tools, or record:FILE or replay"),
         (lambda tools: FunctionTarget(function=_echo, tools=cast(Any, 7)), "tools must be .*, not 7"),
+        (lambda tools: FunctionTarget(function=_echo, tools=cast(Any, {"look": 7})), r"tools must be .*; Tools\.mock"),
         (lambda tools: parse_target({"address": "cmd:x", "tools": "record:x"}), "unknown setting 'tools'"),
     ],
 )

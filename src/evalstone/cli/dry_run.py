@@ -90,7 +90,8 @@ def show_estimate(plan: Plan, config: RunConfig) -> None:
     screen.print(f"Judge calls: {kinds}")
     show_judges(work.judges)
     price = at_batch_price(work.cost) if config.batch else work.cost
-    screen.print(expense(work.calls, work.usage, price, " at the batch price" if config.batch else ""))
+    least = "At least " if any(line.open for line in work.scorers) else ""
+    screen.print(least + expense(work.calls, work.usage, price, " at the batch price" if config.batch else ""))
     if config.budget is not None and price is not None and price > config.budget:
         screen.print(f"This is above the budget of ${config.budget:g}: the run would stop early.", style="yellow")
     if config.batch:

@@ -21,6 +21,7 @@ import itertools
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -168,7 +169,9 @@ def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path, ledger
     parse = functools.partial(parse_target, find_run=functools.partial(recorded_run, ledger=ledger))
     try:
         target = parse(settings)
-    except ConfigError:
+    except ConfigError as error:
+        if any(f"unknown parameter {name!r}" in str(error) for name in parameters):
+            raise ConfigError(f"{error}; a parameter of an experiment needs a default") from None
         if not parameters:
             raise
         return label, parse({**settings, **parameters})
@@ -248,6 +251,9 @@ def _show(cells: Sequence[Cell], results: Mapping[str, evalstone.Run], config: R
     for name, run in results.items():
         if run.stop_reason:
             screen.print(safe(f"{name} ended early: {run.stop_reason}", 2000), style="yellow")
+        errors = Counter(one.outcome.error for one in run.records if isinstance(one.outcome, evalstone.Failed))
+        for error, times in errors.most_common(1):
+            screen.print(safe(f"{name}: {times:,} × {error}", 2000), style="yellow")
     screen.print("\nNext:", style="bold")
     by_data: dict[str, list[str]] = {}
     for cell in cells:

@@ -66,13 +66,14 @@ def _lacks_best_scores(result: evalstone.Run, required: Sequence[str], option: s
     from evalstone.results.gate_text import miss_cells
 
     found = evalstone.gate(result, evalstone.GateCriteria(require=required))
+    noun = "trial" if result.trials > 1 else "sample"
     for one in found.decisions:
         name = result[one.name].info.parameters
         if one.estimate is None:
             to_stderr(f"{name}: no score, {option} is not met")
         elif one.verdict == "fail":
             lacking = round(one.n * (1 - one.estimate))
-            to_stderr(f"{name}: {lacking:,} of {count(one.n, 'sample')} without the best score, {option} is not met")
+            to_stderr(f"{name}: {lacking:,} of {count(one.n, noun)} without the best score, {option} is not met")
             for sample, score, reason in map(miss_cells, one.misses):
                 to_stderr(f"  {safe(sample)}: {score} ({reason})")
     return found.verdict != "pass"

@@ -211,9 +211,9 @@ class Columns:
                 near = nearest(column, columns)
                 hint = f"did you mean {' or '.join(map(named, near))}?" if near else f"columns: {shortlist(columns)}"
                 raise DataError(f"no row has the column {column!r}, mapped to {field}; {hint}")
-        if columns and CONTENT.isdisjoint(self.became.values()) and GOAL not in columns:
+        if columns and (CONTENT | {"metadata"}).isdisjoint(self.became.values()) and GOAL not in columns:
             raise DataError(
-                f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference or messages "
+                f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference, messages or turns "
                 f"is needed; map a column to a field, for example --map output={named(columns[0])}"
             )
 

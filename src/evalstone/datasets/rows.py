@@ -214,10 +214,13 @@ class RowReader:
         try:
             return read(cell)
         except ConfigError as error:
-            if cell.column == field:
-                raise DataError(f"{field} {error}") from None
-            hint = "" if field in self.columns.mapping else f" (to leave the column out: --map {field}=)"
-            raise DataError(f"column {named(cell.column)!r}, read as {field}, {error}{hint}") from None
+            hint, own = "", cell.column == field
+            if field == "input" and isinstance(cell.value, list):
+                hint = f" (turns of a conversation: --map turns={named(cell.column)})"
+            elif not own and field not in self.columns.mapping:
+                hint = f" (to leave the column out: --map {field}=)"
+            name = field if own else f"column {named(cell.column)!r}, read as {field},"
+            raise DataError(f"{name} {error}{hint}") from None
 
 
 def _of_trial(sample: Sample, cells: Mapping[str, Any]) -> Sample:

@@ -49,7 +49,7 @@ from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
-from evalstone.types import Record, Sample
+from evalstone.types import Record, Sample, Score
 
 TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "inconclusive": "dim"}
 
@@ -272,12 +272,14 @@ def _left_out(unpaired: int, noun: str) -> str:
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     """The samples that changed most, with the answers and reasons of both runs."""
     wanted = {change.sample for line in comparison.scorers for change in line.changes[:most]}
-    texts: dict[str, dict[str, Sample]] = {}
-    records: dict[str, dict[tuple[str, str], Record]] = {}
+    texts: dict[str, dict[tuple[str, int | None], Sample]] = {}
+    records: dict[str, dict[tuple[str, str], list[Record]]] = {}
     for name, run in comparison.runs.items():
-        # Of several trials the first is shown.
-        texts[name] = {s.id: s for s in run.dataset or () if s.id in wanted and s.trial in (None, 1)}
-        records[name] = {(r.sample, r.scorer): r for r in run.records if r.sample in wanted and r.trial in (None, 1)}
+        texts[name] = {(s.id, s.trial): s for s in run.dataset or () if s.id in wanted}
+        records[name] = {}
+        for record in run.records:
+            if record.sample in wanted:
+                records[name].setdefault((record.sample, record.scorer), []).append(record)
     for line in comparison.scorers:
         if line.changes[:most]:
             changes = tuple(_change(line, change, texts, records) for change in line.changes[:most])
@@ -287,21 +289,30 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
 def _change(
     line: ScorerComparison,
     change: Change,
-    texts: Mapping[str, Mapping[str, Sample]],
-    records: Mapping[str, Mapping[tuple[str, str], Record]],
+    texts: Mapping[str, Mapping[tuple[str, int | None], Sample]],
+    records: Mapping[str, Mapping[tuple[str, str], Sequence[Record]]],
 ) -> SampleView:
-    sample = texts[line.a].get(change.sample)
-    question = "" if sample is None else sample.input or ""
+    """Of several trials, each run has the one that shows the change best: the lowest score of the lower mean."""
+    question = ""
     gain = (change.a - change.b) if line.info.lower_is_better else (change.b - change.a)
     both: list[Block] = []
-    for name, info, value in ((line.a, line.info, change.a), (line.b, line.info_b, change.b)):
-        found = texts[name].get(change.sample)
+    sides = ((line.a, line.info, change.a, change.b), (line.b, line.info_b, change.b, change.a))
+    for name, info, value, other in sides:
+        scored = [
+            one for one in records[name].get((change.sample, info.signature), ()) if isinstance(one.outcome, Score)
+        ]
+        pick = min if value < other else max
+        record = pick(scored, key=lambda one: one.value or 0.0, default=None)
+        found = texts[name].get((change.sample, None if record is None else record.trial))
         answer = found.output if found is not None and found.output is not None else "The text is not at hand."
-        record = records[name].get((change.sample, info.signature))
-        reason = getattr(record.outcome, "reason", "") if record is not None else ""
+        question = question or (found.input if found is not None and found.input else "")
         score = score_text(value, line.info.scale)
-        trial = f" in trial 1; mean of the trials {score}" if found is not None and found.trial else f" · {score}"
-        both.append(Block("passage", f"{name}{trial}", answer, why=reason))
+        title = f"{name} · {score}"
+        if record is not None and record.trial is not None and record.value is not None:
+            shown = score_text(record.value, line.info.scale)
+            title = f"{name} in trial {record.trial} · {shown}; mean of the trials {score}"
+        reason = "" if record is None else getattr(record.outcome, "reason", "")
+        both.append(Block("passage", title, answer, why=reason))
     values = f"{score_text(change.a, line.info.scale)} → {score_text(change.b, line.info.scale)}"
     panel = (Block("part", "Question", question),) if question else ()
     tone: Tone = "good" if gain > 0 else "bad"

@@ -481,7 +481,8 @@ def _trials(run: Run) -> Iterator[Section]:
     judged = run.judge != "none" and not all("trials" in variance.variances for _, variance in variances)
     both = " where the scorer is not repeated" * repeated
     notes = (
-        "pass@k: at least one of k trials passes; pass^k: all of k do. A trial that failed counts as not passed."
+        "pass@k: at least one of k trials passes; pass^k: all of k do. A trial whose target failed counts as not "
+        "passed; any other without a score is left out."
         + f" The SD between trials includes the judge's own{both}." * judged
         + " The SD of the judge is that of a single judgment." * repeated,
         *(f"{title}: {variance.caution}" for title, variance in variances if repeated and variance.caution),

@@ -140,11 +140,12 @@ def _texts(sample: Sample, passages: Sequence[Block]) -> Iterator[Block]:
         if text
     ]
     others = [
+        ("State", to_jsonable(sample.state)),
         ("Metadata", to_jsonable(sample.metadata)),
         ("Trajectory", to_jsonable(sample.trajectory)),
         ("Expected trajectory", to_jsonable(sample.expected_trajectory)),
     ]
-    texts += [Block("data", title, items=(laid_out(value),), folded=True) for title, value in others if value]
+    texts += [Block("data", title, items=(_data(value),), folded=True) for title, value in others if value]
     right = [Block("group", "Passages", items=tuple(passages))] if passages else []
     if sample.messages:
         right.append(Block("group", "Conversation", items=tuple(map(_message, sample.messages))))
@@ -157,13 +158,40 @@ def _message(message: Message) -> Block:
             "data",
             call.name,
             labels=((call.state, "bad" if call.state == "error" else "dim"),),
-            items=(
-                laid_out({"arguments": to_jsonable(call.arguments), "result": call.error or to_jsonable(call.result)}),
+            items=tuple(
+                Block("group", title, items=(_data(to_jsonable(value)),))
+                for title, value in (
+                    ("arguments", call.arguments),
+                    ("error" if call.error else "result", call.error or call.result),
+                )
+                if value not in (None, {})
             ),
         )
         for call in message.tool_calls
     ]
     return Block("message", message.role, message.content, items=tuple(calls))
+
+
+def _data(value: Any) -> Block:
+    """Data of a sample as they are: every name with its value, and after them those with values inside."""
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value).items()
+        nested = [(name, each) for name, each in entries if _is_nested(each)]
+        pairs = tuple((name, _exact(each)) for name, each in entries if not _is_nested(each))
+        return Block(
+            "item", pairs=pairs, items=tuple(Block("group", name, items=(_data(each),)) for name, each in nested)
+        )
+    if _is_nested(value):
+        return Block("group", items=tuple(map(_data, cast("list[Any]", value))))
+    return Block("part", text=_exact(value))
+
+
+def _is_nested(value: Any) -> bool:
+    return bool(value) and (isinstance(value, dict) or (isinstance(value, list) and not _is_flat(value)))
+
+
+def _exact(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _passages(passages: Sequence[str], evidence: Mapping[str, Any]) -> list[Block]:
@@ -298,7 +326,7 @@ def _words(name: str) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:.15g}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

@@ -13,7 +13,7 @@ from evalstone.results.run import OfScorer, Run
 from evalstone.results.scores import group_labels, weight_column
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
-from evalstone.types import Record, Score, Skipped, reaches
+from evalstone.types import Failed, Outcome, Record, Score, reaches
 
 if TYPE_CHECKING:
     from evalstone.stats.variance_components import VarianceComponents
@@ -69,9 +69,9 @@ def reliability(
         pass@k = mean over samples of 1 - C(n - c, k) / C(n, k)
         pass^k = mean over samples of C(c, k) / C(n, k)
 
-    which are unbiased for any k up to n. A trial that failed counts as one that did not pass; one whose score is
-    undefined (skipped) is left out. The intervals are those of the means over samples; samples of one group count as
-    clustered.
+    which are unbiased for any k up to n. A trial whose target failed counts as one that did not pass; any other without
+    a score is left out: its score is undefined, or the judge, the user or the scorer failed. The intervals are those of
+    the means over samples; samples of one group count as clustered.
 
     Args:
         run: A run with trials.
@@ -119,7 +119,7 @@ def _reliability(
         raise ConfigError(f"{info.name}: the threshold must be in [0, {info.scale:g}], not {limit:g}")
     counts: dict[str, tuple[int, int]] = {}
     for sample, trials in records.items():
-        outcomes = [record.outcome for record in trials if not isinstance(record.outcome, Skipped)]
+        outcomes = [one for one in (record.outcome for record in trials) if isinstance(one, Score) or _by_target(one)]
         passed = sum(isinstance(one, Score) and _passes(one, limit, info) for one in outcomes)
         if outcomes:
             counts[sample] = passed, len(outcomes)
@@ -135,6 +135,10 @@ def _reliability(
         flaky=tuple(flaky),
         variance=_variance(records.values(), info, confidence),
     )
+
+
+def _by_target(outcome: Outcome) -> bool:
+    return isinstance(outcome, Failed) and outcome.by_target
 
 
 def _passes(score: Score, threshold: float, info: ScorerInfo) -> bool:

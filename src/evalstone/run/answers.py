@@ -35,9 +35,9 @@ from evalstone.run.conversations import Conversation, UserEndsRun, UserProblem, 
 from evalstone.run.session import Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target
-from evalstone.targets.base import FAILED, BlankAnswer, Held
+from evalstone.targets.base import BlankAnswer, Held
 from evalstone.targets.users import User
-from evalstone.types import NO_USAGE, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
+from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
 
 RESTORED_AT_A_TIME = 500
 Call: TypeAlias = Callable[..., Awaitable[object]]
@@ -428,7 +428,7 @@ class Answers:
         return None
 
     def _failed_turn(self, problem: Failed, talk: Conversation) -> dict[str, Any]:
-        text = f"{FAILED}turn {len(talk.turns) + 1}: {problem.error.removeprefix(FAILED)}"
+        text = f"{TARGET_FAILED}turn {len(talk.turns) + 1}: {problem.error.removeprefix(TARGET_FAILED)}"
         return {"failed": to_jsonable(replace(problem, error=text))}
 
     async def _priced(
@@ -497,7 +497,7 @@ class Answers:
     def _failure(self, error: Exception | asyncio.CancelledError) -> dict[str, Any]:
         """What the ledger keeps of an answer that failed."""
         ours = isinstance(error, TargetError | ConfigError)
-        outcome = Failed(f"{FAILED}{error}") if ours else failed(error, FAILED)
+        outcome = Failed(f"{TARGET_FAILED}{error}") if ours else failed(error, TARGET_FAILED)
         if isinstance(error, Exception):
             self._breaker.failed(error)
         line: dict[str, Any] = {"failed": to_jsonable(outcome)}

@@ -29,7 +29,8 @@ from evalstone.run.plan import FILLED, Plan, scorer_info
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session, read_stored
 from evalstone.scorers import Scorer
-from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
+from evalstone.targets.base import conversation
+from evalstone.types import Failed, Message, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
@@ -211,11 +212,16 @@ def _target_calls(plan: Plan, store: Ledger | None) -> tuple[int, int]:
 
 
 def _answered(sample: Sample) -> Sample:
-    """A sample as if its target had answered: with its own output, else its reference, else that of the last turn."""
+    """A sample as if its target had answered: with its own output, else its reference, else that of the last turn, and
+    the conversation that ends with it."""
     turns = tuple(map(_answered, sample.turns))
     texts = (sample.output, sample.reference, *(turn.output for turn in turns[-1:]))
     output = next((text for text in texts if text is not None), None)
-    return replace(sample, output=output, turns=turns, metadata={**sample.metadata, "target": _CALL})
+    messages = tuple(message for turn in turns for message in turn.messages)
+    if not messages and output is not None:
+        messages = (*conversation(sample), Message(role="assistant", content=output))
+    call = {**sample.metadata, "target": _CALL}
+    return replace(sample, output=output, messages=messages or sample.messages, turns=turns, metadata=call)
 
 
 def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from evalstone._core import sync
 from evalstone._core.display import excerpt
@@ -38,13 +39,12 @@ class Notifier:
     thread. What either raises is raised where the calls are awaited.
 
     Raises:
-        ConfigError: One of them can't be called.
+        ConfigError: One is no function, or none of one value.
     """
 
     def __init__(self, on_record: OnRecord | None = None, on_sample: OnSample | None = None) -> None:
-        for name, function in (("on_record", on_record), ("on_sample", on_sample)):
-            if function is not None and not callable(cast(object, function)):
-                raise ConfigError(f"{name} must be a function, not {excerpt(function)}")
+        _check("on_record", on_record, "a Record")
+        _check("on_sample", on_sample, "a SampleResult")
         self.on_record, self.on_sample = on_record, on_sample
         self._on_loop = sync.is_async(on_record), sync.is_async(on_sample)
         self._waiting = list[_Call]()
@@ -84,6 +84,21 @@ class Notifier:
                 for result in results:
                     if result is not None:
                         await result
+
+
+def _check(name: str, function: object, value: str) -> None:
+    if function is None:
+        return
+    if not callable(function):
+        raise ConfigError(f"{name} must be a function that takes {value}, not {excerpt(function)}")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions of the interpreter have none
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise ConfigError(f"{name} must be a function that takes {value}: {error}") from None
 
 
 def _all(results: Iterable[Awaitable[None] | None]) -> list[Awaitable[None] | None]:

@@ -145,11 +145,17 @@ class Plan:
             self._check_conversations(self.target)
             problems = [unanswerable(self.target, self.user, sample) for sample in self.dataset]
             if all(problems):
-                raise ConfigError(f"no sample of {self.dataset.name} can be answered: {problems[0]}{self._columns()}")
+                raise ConfigError(f"no sample{self._of()} can be answered: {problems[0]}{self._columns()}")
         absent_fields = [self._absent(scorer) for scorer in self.scorers]
         if all(absent_fields):
-            of = "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
-            raise ConfigError(f"no sample{of} can be scored: {'. '.join(filter(None, absent_fields))}{self._columns()}")
+            wanted = any({"output", "messages"} & set(scorer.required_fields) for scorer in self.scorers)
+            unanswered = self.target is None and not any(sample.output or sample.messages for sample in self.dataset)
+            hint = ". To have the samples answered, name a target: target=…, --target …" * (wanted and unanswered)
+            problem = ". ".join(filter(None, absent_fields))
+            raise ConfigError(f"no sample{self._of()} can be scored: {problem}{hint}{self._columns()}")
+
+    def _of(self) -> str:
+        return "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
 
     def _check_conversations(self, target: Target) -> None:
         """Raise ConfigError for a target that can't talk in turns though it is to."""

@@ -33,8 +33,6 @@ INPUTS = ("input", "messages", "context", "instructions", "metadata")
 PARAMETERS = (*INPUTS, "trial", "thread")
 CONCURRENCY = 8
 """Calls of a target in flight, unless its limits say otherwise."""
-FAILED = "the target failed: "
-"""How the errors of records begin whose target gave no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +154,7 @@ class Answer:
             call["trace"] = self.trace
         return replace(
             sample,
+            input=self.turns[0].input if self.turns else sample.input,
             output=self.output,
             messages=messages or sample.messages,
             context=sample.context if self.context is None else self.context,
@@ -364,8 +363,8 @@ class FunctionTarget(Target):
     """The target's name; by default that of the function with its module."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         object.__setattr__(self, "tools", parse_tools(self.tools))
+        super().__post_init__()
         for name in ("function", "prepare", "finish"):
             value = getattr(self, name)
             if not callable(value) and (value is not None or name == "function"):

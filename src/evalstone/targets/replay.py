@@ -19,8 +19,8 @@ from evalstone._core.json import to_jsonable
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_of, sample_row
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, DataError, TargetError
-from evalstone.targets.base import FAILED, Answer, Target
-from evalstone.types import Failed, Record, Sample, StoredTarget
+from evalstone.targets.base import Answer, Target
+from evalstone.types import TARGET_FAILED, Failed, Record, Sample, StoredTarget
 
 
 @runtime_checkable
@@ -239,7 +239,7 @@ def _records(folder: Path) -> Iterator[Record]:
 def _failures(records: Iterable[Record]) -> dict[tuple[str, int], str]:
     """What the target of the recorded run failed on, with its errors."""
     return {
-        (record.sample, record.trial or 1): record.outcome.error.removeprefix(FAILED)
+        (record.sample, record.trial or 1): record.outcome.error.removeprefix(TARGET_FAILED)
         for record in records
-        if isinstance(record.outcome, Failed) and record.outcome.error.startswith(FAILED)
+        if isinstance(record.outcome, Failed) and record.outcome.by_target
     }

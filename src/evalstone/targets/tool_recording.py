@@ -364,7 +364,7 @@ class Replayed:
             times = count(self._tools.count(tool), "time")
             return f"the tool {tool} was called more often than recorded ({times})"
         known = shortlist(dict.fromkeys(self._tools)) or "none"
-        return f"a call of the tool {tool} is not recorded; recorded tools: {known}"
+        return f"a call of the tool {tool} is not recorded for this sample and trial; recorded tools: {known}"
 
 
 def _key(tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:

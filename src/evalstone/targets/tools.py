@@ -155,7 +155,8 @@ def parse_tools(value: Tools | str | None) -> Tools | None:
     kind, _, path = value.partition(":") if isinstance(cast(object, value), str) else ("", "", "")
     kinds: dict[str, Callable[[str], Tools]] = {"record": Tools.record, "replay": Tools.replay}
     if kind not in kinds or not path.strip():
-        raise ConfigError(f"tools must be Tools, or {FORMS}, not {excerpt(value)}")
+        hint = "; Tools.mock(…) makes mocks of them" if isinstance(cast(object, value), Mapping) else ""
+        raise ConfigError(f"tools must be Tools, or {FORMS}, not {excerpt(value)}{hint}")
     return kinds[kind](path.strip())
 
 

@@ -185,10 +185,10 @@ class FunctionUser(User):
 class SimulatedUser(User):
     """A judge that plays a person with a goal.
 
-    Each sample's metadata have the person's part: `goal` (text), and if wanted `persona` (text) and `facts` (a text, a
-    list of texts, or an object of names and values). The person knows nothing else. After the conversation the judge
-    checks each of the person's messages; a person who left their part makes the trial Skipped, for the target answered
-    somebody who isn't in the dataset.
+    Each sample's metadata have the person's part: `goal` (a text, or a list of texts), and if wanted `persona` (text)
+    and `facts` (a text, a list of texts, or an object of names and values). The person knows nothing else. After the
+    conversation the judge checks each of the person's messages; a person who left their part makes the trial Skipped,
+    for the target answered somebody who isn't in the dataset.
 
     Raises:
         ConfigError: The judge is unknown, or can't write.
@@ -261,9 +261,13 @@ def spoken(messages: Sequence[Message]) -> list[str]:
 def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
     """The goal, persona and facts in the metadata. Raises ConfigError for another type."""
     goal, persona, facts = (sample.metadata.get(name) for name in ("goal", "persona", "facts"))
-    for name, value in (("goal", goal), ("persona", persona)):
-        if value is not None and not isinstance(value, str):
-            raise ConfigError(f"sample {excerpt(sample.id)}: {name} in the metadata must be text, not {excerpt(value)}")
+    criteria = [goal] if isinstance(goal, str) else [] if goal is None else goal
+    if not isinstance(criteria, list | tuple) or not all(isinstance(one, str) for one in cast("list[Any]", criteria)):
+        raise ConfigError(
+            f"sample {excerpt(sample.id)}: goal in the metadata must be a text or a list of texts, not {excerpt(goal)}"
+        )
+    if persona is not None and not isinstance(persona, str):
+        raise ConfigError(f"sample {excerpt(sample.id)}: persona in the metadata must be text, not {excerpt(persona)}")
     if isinstance(facts, Mapping):
         facts = [f"{name}: {value}" for name, value in cast("Mapping[str, Any]", facts).items()]
     listed = [facts] if isinstance(facts, str) else [] if facts is None else facts
@@ -271,9 +275,10 @@ def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
         raise ConfigError(
             f"sample {excerpt(sample.id)}: facts in the metadata must be texts or an object, not {excerpt(facts)}"
         )
-    return (goal or "").strip(), persona or "", tuple(cast("list[str]", listed))
+    return "\n".join(cast("list[str]", criteria)).strip(), persona or "", tuple(cast("list[str]", listed))
 
 
+_KINDS = "a user is a list of messages, a function (my_app:user), a model (openai/gpt-5.1), a judge or a table"
 _SETTINGS = ("judge", "function", "script", "max_turns", "check", "timeout")
 
 
@@ -290,6 +295,8 @@ def parse_user(spec: object) -> User:
             return spec
         case str():
             head = spec.partition(":")[0]
+            if not {"/", ":", "("} & set(spec) and spec != "lexical":
+                raise ConfigError(f"{_KINDS}, not {excerpt(spec)}")
             named = ".py:" in spec or (":" in spec and "/" not in head and "(" not in head)
             return _built({"function" if named else "judge": spec})
         case Judge():
@@ -301,13 +308,14 @@ def parse_user(spec: object) -> User:
         case _ if callable(spec):
             return FunctionUser(function=spec)
         case _:
-            raise ConfigError(f"a user is a list of messages, a function, a judge or a table, not {excerpt(spec)}")
+            raise ConfigError(f"{_KINDS}, not {excerpt(spec)}")
 
 
 def _built(settings: dict[str, Any]) -> User:
     for name in settings:
         if name not in _SETTINGS:
-            raise ConfigError(f"the user has an {unknown('setting', name, _SETTINGS)}")
+            more = "; settings of the judge go into a table [user.judge]" if "judge" in settings else ""
+            raise ConfigError(f"the user has an {unknown('setting', name, _SETTINGS)}{more}")
     kinds = [name for name in ("judge", "function", "script") if name in settings]
     if len(kinds) != 1:
         raise ConfigError(f"a user's table needs one of judge, function and script; it has {', '.join(settings)}")

@@ -67,6 +67,10 @@ class Skipped:
         _check_reason(self.reason)
 
 
+TARGET_FAILED = "the target failed: "
+"""How the errors of records begin whose target gave no answer."""
+
+
 @dataclass(frozen=True)
 class Failed:
     """An error. It is in no mean."""
@@ -78,6 +82,11 @@ class Failed:
     """The type of the exception that a scorer's own code raised, such as KeyError."""
     traceback: str | None = field(default=None, compare=False)
     """Its traceback, from the scorer's code on."""
+
+    @property
+    def by_target(self) -> bool:
+        """Whether the target failed, and not the judge, the user or the scorer."""
+        return self.error.startswith(TARGET_FAILED)
 
 
 Outcome: TypeAlias = Score | Skipped | Failed
