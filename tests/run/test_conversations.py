@@ -763,8 +763,8 @@ def test_a_case_may_hold_nothing_but_metadata():
 
 
 def test_the_input_of_a_conversation_is_what_was_said_first():
-    (sample,) = of(evaluate([{"input": "never said", "turns": ["a", "b"]}], said, target=echo, ledger=None))
-    assert (sample.input, sample.messages[0].content) == ("a", "a")
+    (sample,) = of(evaluate([PART], said, target=echo, user=SimulatedUser(judge=person()), ledger=None))
+    assert (sample.input, sample.messages[0].content) == ("say 0", "say 0")
 
 
 def test_a_person_who_leaves_their_part_makes_the_trial_skipped(tmp_path: Path):
