@@ -340,6 +340,7 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     notes = gate(run, criteria, baseline=run).notes
     assert mean in notes
     assert regression in notes
+    assert mean.replace("test", "comparison") in gate(run, criteria, baseline=run, alpha=None).notes
     notes = gate(run, criteria, baseline=run, labels=labels).notes
     assert mean not in notes
     assert regression in notes

@@ -215,7 +215,7 @@ def gate(
     notes = dict.fromkeys(_missing_scores(run, criteria, missing))
     ours = _by_signature(run, labels)
     theirs = _by_signature(baseline or run, baseline_labels)
-    notes.update(dict.fromkeys(_uncorrected(run, criteria, ours, theirs)))
+    notes.update(dict.fromkeys(_uncorrected(run, criteria, ours, theirs, is_test=alpha is not None)))
     tested = {run[name].info.signature for name in criteria.tested}
     if unused := [run.titles[signature] for signature in ours if signature not in tested]:
         which = "it" if len(unused) == 1 else "them"
@@ -433,7 +433,7 @@ def _values(
 
 
 def _uncorrected(
-    run: Run, criteria: GateCriteria, ours: Mapping[str, Labels], theirs: Mapping[str, Labels]
+    run: Run, criteria: GateCriteria, ours: Mapping[str, Labels], theirs: Mapping[str, Labels], *, is_test: bool
 ) -> Iterator[str]:
     """Which checks test what the judge says."""
     judged = {name: info for name in criteria.tested if judged_only(run, info := run[name].info)}
@@ -442,7 +442,8 @@ def _uncorrected(
     if plain := [
         name for name in means if any(name in of for of in (criteria.minimum, criteria.maximum, criteria.pass_rate))
     ]:
-        tests = "the test is of the judge's mean" if len(plain) == 1 else "the tests are of the judge's means"
+        what = "test" if is_test else "comparison"
+        tests = f"the {what} is of the judge's mean" if len(plain) == 1 else f"the {what}s are of the judge's means"
         yield f"{listed(plain)}: {tests}, not of what people would say{'' if weighted else '; --labels corrects that'}"
     pairs = [name for name in criteria.max_regression if name in judged]
     if plain := [name for name in pairs if not {judged[name].signature} <= ours.keys() & theirs.keys()]:
