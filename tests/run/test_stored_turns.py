@@ -9,7 +9,7 @@ from typing import Any
 
 from evalstone import Limits, Sample, StopSignal, evaluate, scorer
 from evalstone.errors import TargetUnreachable
-from evalstone.targets import Answer, FunctionTarget
+from evalstone.targets import Answer, FunctionTarget, ReplayTarget
 from evalstone.types import Message, Usage
 
 
@@ -125,3 +125,11 @@ def test_the_context_of_a_conversation_has_each_passage_once() -> None:
     run = evaluate([{"id": "t", "turns": ["a", "b"]}], said, target=priced, ledger=None)
     sample = next(iter(run.dataset or ()))
     assert sample.context == ("the same",)
+
+
+def test_a_replayed_conversation_has_the_answers_of_its_turns() -> None:
+    case = {"id": "t", "input": "a"}
+    first = evaluate([case], said, target=priced, user=["b"], ledger=None)
+    again = evaluate([case], said, target=ReplayTarget(run=first), ledger=None)
+    sample = next(iter(again.dataset or ()))
+    assert [(turn.input, turn.output) for turn in sample.turns] == [("a", "1: a"), ("b", "3: b")]

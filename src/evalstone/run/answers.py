@@ -35,7 +35,7 @@ from evalstone.run.conversations import Conversation, UserEndsRun, UserProblem, 
 from evalstone.run.session import Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target
-from evalstone.targets.base import BlankAnswer, Held
+from evalstone.targets.base import BlankAnswer, Prepared
 from evalstone.targets.users import User
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
 
@@ -378,19 +378,19 @@ class Answers:
         ended: BaseException | None = None
         clock = asyncio.timeout(target.timeout)  # of setting up and cleaning up; a turn has a time of its own
         try:
-            async with clock, target.conversation(talk.sample) as held:
+            async with clock, target.conversation(talk.sample) as prepared:
                 clock.reschedule(None)
                 try:
-                    if (failure := await self._turns(talk, held, fresh)) is not None:
+                    if (failure := await self._turns(talk, prepared, fresh)) is not None:
                         return failure
                 except BaseException as error:
                     ended = error
                     raise
                 finally:
                     clock.reschedule(loop.time() + target.timeout)
-            if talk.restored and held.state is not None:
+            if talk.restored and prepared.state is not None:
                 raise _BeginAgain  # it is the state of what was set up just now, where nobody said anything
-            return {"answer": talk.answer(held.state).to_dict()}
+            return {"answer": talk.answer(prepared.state).to_dict()}
         except (RunAborted, StorageError, UserProblem, UserEndsRun, _BeginAgain):
             raise
         except Exception as error:  # noqa: BLE001 - setting up and cleaning up is the user's own code
@@ -407,15 +407,15 @@ class Answers:
                 raise
             return self._failure(error)
 
-    async def _turns(self, talk: Conversation, held: Held, fresh: bool) -> dict[str, Any] | None:
+    async def _turns(self, talk: Conversation, prepared: Prepared, fresh: bool) -> dict[str, Any] | None:
         """Talk until the end; the failure of the turn that ended it before, as the ledger keeps it."""
         target, thread = self.target, secrets.token_hex(8)
         while (turn := await talk.next_turn()) is not None:
             key = talk.key(talk.asked(talk.sample, turn), target.inputs, self._scope)
-            given = talk.asked(held.sample, turn)
+            given = talk.asked(prepared.sample, turn)
             # Beginning again overwrites the answers to the turns, and with them what they cost.
             spent = Spent(talk.paid, talk.usage) if fresh and not talk.turns else None
-            found = await self._answer(key, given, held.call, thread, fresh=fresh, begun=talk.restored, spent=spent)
+            found = await self._answer(key, given, prepared.call, thread, fresh=fresh, begun=talk.restored, spent=spent)
             talk.restored, fresh = found.restored, fresh or (target.keeps_threads and not found.restored)
             talk.count(found.stored, paid=self._paid(found))
             if isinstance(problem := found.answered.problem, Failed):

@@ -169,8 +169,8 @@ _EMPTY = Answer()
 
 
 @dataclass
-class Held:
-    """A target within one trial or conversation."""
+class Prepared:
+    """A target that is set up for one trial or conversation."""
 
     call: Callable[..., Awaitable[object]]
     """`Target.call`, once everything is set up."""
@@ -319,9 +319,9 @@ class Target(ABC):
         return True
 
     @asynccontextmanager
-    async def conversation(self, sample: Sample) -> AsyncGenerator[Held]:
+    async def conversation(self, sample: Sample) -> AsyncGenerator[Prepared]:
         """Around the calls for the turns of a conversation."""
-        yield Held(self.call, sample)
+        yield Prepared(self.call, sample)
 
     @abstractmethod
     async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
@@ -441,27 +441,27 @@ class FunctionTarget(Target):
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
         """Set up, call the function, and clean up."""
-        async with self.conversation(sample) as held:
-            result = await held.call(held.sample, trial=trial, thread=thread)
-        return result if held.state is None else replace(Answer.of(result), state=held.state)
+        async with self.conversation(sample) as prepared:
+            result = await prepared.call(prepared.sample, trial=trial, thread=thread)
+        return result if prepared.state is None else replace(Answer.of(result), state=prepared.state)
 
     @asynccontextmanager
-    async def conversation(self, sample: Sample) -> AsyncGenerator[Held]:
+    async def conversation(self, sample: Sample) -> AsyncGenerator[Prepared]:
         """Set up before the first turn, and clean up after the last."""
         sample = replace(sample, metadata=copy.deepcopy(sample.metadata))  # it may be changed by the function
-        held = Held(self._invoke, sample)
+        prepared = Prepared(self._invoke, sample)
         try:
             if self.prepare is not None:
                 with outside_answer(self._source):
                     await sync.call_at_once(self.prepare, sample)
-            yield held
+            yield prepared
         except BaseException:
             if self.finish is not None:
                 with suppress(Exception), outside_answer(self._source):  # what came first is why
                     await sync.call_at_once(self.finish, sample)
             raise
         with outside_answer(self._source):
-            held.state = None if self.finish is None else await sync.call_at_once(self.finish, sample)
+            prepared.state = None if self.finish is None else await sync.call_at_once(self.finish, sample)
 
     async def _invoke(self, sample: Sample, *, trial: int, thread: str) -> object:
         """Call the function alone."""
