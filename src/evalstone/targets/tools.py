@@ -127,6 +127,7 @@ class Tools:
                     result = answer()
                     return returned(await result if inspect.isawaitable(result) else result)
 
+            vars(call_async)[_MARK] = True
             return call_async
 
         @functools.wraps(function)
@@ -138,6 +139,7 @@ class Tools:
                     raise TypeError(f"the tool {tool.name} is not an async function, but what answers it is")
                 return returned(result)
 
+        vars(call)[_MARK] = True
         return call
 
 
@@ -155,6 +157,24 @@ def parse_tools(value: Tools | str | None) -> Tools | None:
         hint = "; Tools.mock(…) makes mocks of them" if isinstance(cast(object, value), Mapping) else ""
         raise ConfigError(f"tools must be Tools, or {FORMS}, not {excerpt(value)}{hint}")
     return kinds[kind](path.strip())
+
+
+_MARK = "__evalstone_tool__"
+
+
+def uses_tools(function: Callable[..., Any]) -> bool:
+    """Whether tools that were wrapped, or a `Tools`, are among the names that a function can see: those of its module
+    and of the functions around it."""
+    while isinstance(function, functools.partial):
+        function = cast("Callable[..., Any]", function.func)
+    code: Any = function if inspect.isroutine(function) else type(function).__call__
+    code = inspect.unwrap(getattr(code, "__func__", code))
+    try:
+        seen = inspect.getclosurevars(code)
+    except (TypeError, ValueError):
+        return False
+    scope = [*getattr(code, "__globals__", {}).values(), *seen.nonlocals.values()]
+    return any(isinstance(each, Tools) or (inspect.isfunction(each) and _MARK in vars(each)) for each in scope)
 
 
 class _Tool:
