@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from evalstone import Sample, evaluate
+from evalstone import Sample, Skipped, evaluate
 from evalstone.errors import ConfigError
 from evalstone.targets import Answer, FunctionTarget, Tools, parse_target
 from tests.targets.tool_shop import CASES, Shop, errors, one, outputs, recorded, run_it
@@ -530,3 +530,35 @@ def test_mocks_may_be_of_the_sample() -> None:
     assert outputs(run)[:2] == ["['a']", "['b']"]
     assert errors(run)[0].startswith("the mocks of sample 'c' can't be read: KeyError: 'search' (test_tools.py")
     assert errors(run)[1] == "the mocks of sample 'd' must be a mapping, not 3"
+
+
+def test_an_answer_without_a_call_says_that_no_tool_was_called() -> None:
+    tools = Tools()
+
+    @tools
+    def look(query: str) -> str:
+        return query
+
+    class Agent:
+        def __call__(self, *, input: str) -> str:
+            return look(input) if input == "a" else "no need"
+
+    def plain(*, input: str) -> str:
+        return "no need"
+
+    cases = [{"input": name, "expected_trajectory": ["look"]} for name in "abcd"]
+    scorers = ["tool_called(tool=look)", "tool_call_f1", "no_tool_calls"]
+    expected = [0.25, 0.25, 0.75]
+    for target in (Agent(), partial(Agent()), Agent().__call__):
+        run = evaluate(cases, scorers, target=target, ledger=None)
+        assert [line.mean for line in run.summary] == expected
+    mocked = evaluate(cases, scorers, target={"function": plain, "tools": Tools.mock({"look": "x"})}, ledger=None)
+    assert [line.mean for line in mocked.summary] == [0, 0, 1]
+    assert next(iter(mocked.dataset or ())).messages[-1].content == "no need"
+
+
+def test_without_wrapped_tools_nothing_is_said_of_calls() -> None:
+    code: dict[str, Any] = {}
+    exec("def plain(*, input): return 'no need'", code)
+    run = evaluate([{"input": "a"}, {"input": "b"}], "tool_called(tool=look)", target=code["plain"], ledger=None)
+    assert [type(record.outcome) for record in run] == [Skipped, Skipped]

@@ -25,7 +25,7 @@ from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.judges.providers.limits import Limits
 from evalstone.judges.settings import Range, check_settings
 from evalstone.targets.tool_calls import Source, outside_answer, tool_calls
-from evalstone.targets.tools import Tools, parse_tools
+from evalstone.targets.tools import Tools, parse_tools, uses_tools
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Usage, passages
 
 INPUTS = ("input", "messages", "context", "instructions", "metadata")
@@ -469,21 +469,29 @@ class FunctionTarget(Target):
         arguments = {name: values[name] for name in self._accepted if name in self.required or values[name] is not None}
         async with tool_calls(sample, trial=trial, thread=thread, source=self._source) as calls:
             result: object = await sync.call_at_once(self.function, **arguments)
-        return _with_tool_calls(result, calls.transcript)
+        return _with_tool_calls(result, calls.transcript) if calls.transcript or self._uses_tools else result
+
+    @functools.cached_property
+    def _uses_tools(self) -> bool:
+        """Whether an answer without calls means that no tool was called."""
+        return self._source is not None or uses_tools(self.function)
 
 
 def _with_tool_calls(result: object, calls: Sequence[ToolCall]) -> object:
     """What a function returned, with the calls of its tools if it has no messages."""
-    if not calls:
-        return result
     try:
         answer = Answer.of(result)
-    except BlankAnswer as blank:
-        answer = blank.answer
+    except DataError as problem:
+        if not calls:
+            return result  # which is refused as any other
+        if not isinstance(problem, BlankAnswer):
+            raise
+        answer = problem.answer
     if answer.messages:
         return answer
+    called = [Message(role="assistant", tool_calls=calls)] if calls else []
     said = [] if is_blank(answer.output or "") else [Message(role="assistant", content=answer.output or "")]
-    return replace(answer, messages=[Message(role="assistant", tool_calls=calls), *said])
+    return replace(answer, messages=[*called, *said])
 
 
 def absent(target: Target, sample: Sample) -> str:

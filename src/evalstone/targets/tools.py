@@ -160,6 +160,21 @@ def parse_tools(value: Tools | str | None) -> Tools | None:
     return kinds[kind](path.strip())
 
 
+def uses_tools(function: Callable[..., Any]) -> bool:
+    """Whether tools that were wrapped, or a `Tools`, are among the names that a function can see: those of its module
+    and of the functions around it."""
+    while isinstance(function, functools.partial):
+        function = cast("Callable[..., Any]", function.func)
+    code: Any = function if inspect.isroutine(function) else type(function).__call__
+    code = inspect.unwrap(getattr(code, "__func__", code))
+    try:
+        seen = inspect.getclosurevars(code)
+    except (TypeError, ValueError):
+        return False
+    scope = [*getattr(code, "__globals__", {}).values(), *seen.nonlocals.values()]
+    return any(isinstance(each, Tools) or (inspect.isfunction(each) and ANSWERED_BY in vars(each)) for each in scope)
+
+
 class _Tool:
     """A function that was wrapped."""
 
