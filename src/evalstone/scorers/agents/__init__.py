@@ -59,13 +59,18 @@ def messages_of(trajectory: Trajectory) -> Iterator[Message]:
         yield Message(role="assistant", tool_calls=[call])
 
 
-def require_both_sides(scorer: Scorer, messages: Sequence[Message], input: str | None) -> None:
+def require_both_sides(
+    scorer: Scorer, messages: Sequence[Message], input: str | None, *, count_blank: bool = False
+) -> None:
     """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete. Blank
-    messages are none."""
-    if input is None and all(is_blank(text) for text in texts(messages, "user")):
+    messages are none, unless they are to count."""
+    asked = (each for each in messages if each.role == "user")
+    if input is None and not any(count_blank or not is_blank(each.content) for each in asked):
         raise OutcomeError(f"{scorer.name}: the conversation has no user message, and the sample no input")
     spoken = (each for each in messages if each.role == "assistant")
-    if not any(each.tool_calls or not (is_blank(each.content) and is_blank(each.reasoning or "")) for each in spoken):
+    if not any(
+        count_blank or each.tool_calls or not is_blank(each.content + (each.reasoning or "")) for each in spoken
+    ):
         raise OutcomeError(f"{scorer.name}: the conversation has no assistant message")
 
 

@@ -84,7 +84,7 @@ class ToolCallAccuracy(Scorer):
             order = _tools_in(expected_trajectory)
             if not order:
                 return Skipped("no tool is expected: give tool, order, or an expected trajectory that names tools")
-        require_both_sides(self, messages, input)
+        require_both_sides(self, messages, input, count_blank=True)
         called = called_tools(messages)
         expected = tuple(order or filter(None, [self.tool]))
         right = bool(called and expected) and right_calls(called, expected, strict=self.strict)
@@ -144,7 +144,7 @@ class ToolCallAppropriateness(Scorer):
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], input: str | None = None, output: str | None = None
     ) -> Score | Skipped:
-        require_both_sides(self, messages, input)
+        require_both_sides(self, messages, input, count_blank=True)
         if output is None and messages[-1].role == "user":
             return Skipped("the conversation ends with a message of the user, which has no answer")
         question = JudgeToolCalls(
