@@ -879,6 +879,7 @@ def test_trials_are_played_anew_and_the_budget_covers_target_user_and_judges():
     assert run.target is not None
     assert (run.target.cost, run.target.user_cost) == (2.0, 2.0)
     assert run.cost == 4.0
+    assert " · user priced · " in str(run)
     assert run.cost_text == "cost $4.00 (target $2.00, user $2.00, judge $0.00)"
     short = evaluate([PART], said, target=echo, trials=2, user=user, ledger=None, budget=1.5)
     assert "does not fit into what is left of the budget" in short.stop_reason

@@ -156,6 +156,20 @@ def test_the_steps_of_a_trajectory_stand_in_for_messages():
     )
 
 
+def test_input_and_output_stand_in_for_messages():
+    question = asked_of(GoalReached(), Sample(input="Book a flight.", output="Flight 7 is booked."))
+    assert question == asked_of(
+        GoalReached(),
+        Sample(
+            messages=[
+                Message(role="user", content="Book a flight."),
+                Message(role="assistant", content="Flight 7 is booked."),
+            ]
+        ),
+    )
+    assert isinstance(outcome_of(GoalReached(), Sample(input="Book a flight.", output=" "), []), Skipped)
+
+
 def test_messages_win_over_the_steps_of_a_trajectory():
     step = {"step_type": "tool_call", "name": "book", "tool_result": {"id": 7}}
     sample = Sample(messages=TALK[1:2] + TALK[3:4], trajectory=Trajectory.read([step]))

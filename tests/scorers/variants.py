@@ -25,7 +25,7 @@ FULL: dict[str, Any] = {
     "metadata": {"noisy_query": "When, in 1816?", "rubric": "- It names a year", "criterion": "A year is named"}
     | {"retrieved": ["a", "b"], "relevant": {"b": 2, "c": 1}, "goal": "Ada's year of birth", "topics": ["history"]},
 }
-STANDS_IN: Mapping[str, tuple[str, ...]] = {"trajectory": ("messages",), "messages": ("trajectory",)}
+STANDS_IN: Mapping[str, tuple[str, ...]] = {"trajectory": ("messages",), "messages": ("trajectory", "output")}
 """Fields from which another one is taken where it is absent."""
 
 

@@ -335,7 +335,8 @@ class Run:
         if self.target is None:
             return f"{samples} · {judge}"
         trials = f" × {self.trials:,} trials" if self.trials > 1 else ""
-        user = f" · user {self.target.user}" if self.target.user else ""
+        # Settings and prompts of a played user are in summary.json.
+        user = f" · user {self.target.user.partition(' as user (')[0]}" if self.target.user else ""
         return f"{samples}{trials} · target {self.target.identity}{user} · {judge}"
 
     @property

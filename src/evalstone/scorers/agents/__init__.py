@@ -30,7 +30,8 @@ class TrajectorySource(Scorer):
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationSource(Scorer):
-    """A scorer of a sample's conversation: its messages, else the steps of its trajectory as tool calls.
+    """A scorer of a sample's conversation: its messages, else the steps of its trajectory as tool calls, else its
+    output.
 
     The input comes first where no message is the user's.
     """
@@ -40,6 +41,8 @@ class ConversationSource(Scorer):
         messages = sample.messages
         if not messages and sample.trajectory is not None:
             messages = tuple(messages_of(sample.trajectory))
+        elif not messages and not is_blank(sample.output or ""):
+            messages = (Message(role="assistant", content=sample.output or ""),)
         if messages and sample.input is not None and not texts(messages, "user"):
             messages = (Message(role="user", content=sample.input), *messages)
         return {**values, "messages": messages}

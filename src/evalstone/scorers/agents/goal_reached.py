@@ -26,10 +26,10 @@ class GoalReached(ConversationSource):
     end. It is shown by the results of tool calls and by the sample's `state`; what the agent only claims does not
     count. The sample's reference, if it has one, is the expected outcome that the criteria are held against.
 
-    The conversation is the sample's messages, else its input and the steps of its trajectory. Undefined without either.
-    A conversation without an assistant's message is an error. One judge call. Source: our own; ragas' AgentGoalAccuracy
-    is 0 or 1 for the whole conversation, and deepeval's TaskCompletion and GoalAccuracy are numbers that the judge
-    gives.
+    The conversation is the sample's messages, else its input and the steps of its trajectory, else its input and
+    output. Undefined without any of them. A conversation without an assistant's message is an error. One judge call.
+    Source: our own; ragas' AgentGoalAccuracy is 0 or 1 for the whole conversation, and deepeval's TaskCompletion and
+    GoalAccuracy are numbers that the judge gives.
     """
 
     name = "goal_reached"
