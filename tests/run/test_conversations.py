@@ -254,8 +254,8 @@ def test_cleaning_up_after_a_turn_that_failed_is_timed_too():
     async def finish(sample: Sample) -> None:
         await asyncio.sleep(30)
 
-    run = evaluate(cases(), said, target=FunctionTarget(function=agent, finish=finish, timeout=0.1), ledger=None)
-    assert [record.outcome for record in run] == [Failed("the target failed: not ready within 0.1 s")]
+    run = evaluate(cases(), said, target=FunctionTarget(function=agent, finish=finish, timeout=0.5), ledger=None)
+    assert [record.outcome for record in run] == [Failed("the target failed: not ready within 0.5 s")]
 
 
 def finish_badly(sample: Sample) -> None:

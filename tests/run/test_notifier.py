@@ -236,11 +236,11 @@ def test_a_slow_plain_function_does_not_block_the_event_loop() -> None:
                 longest = max(longest, time.perf_counter() - before)
 
         watching = asyncio.create_task(watch())
-        await aevaluate(samples_of(["1"] * 2), SCORERS, ledger=None, on_sample=lambda _: time.sleep(0.4))
+        await aevaluate(samples_of(["1"]), SCORERS, ledger=None, on_sample=lambda _: time.sleep(1))
         watching.cancel()
         return longest
 
-    assert asyncio.run(work()) < 0.35
+    assert asyncio.run(work()) < 0.8
 
 
 def test_calls_that_are_added_during_one_are_awaited_too() -> None:
