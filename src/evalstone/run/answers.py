@@ -356,17 +356,7 @@ class Answers:
         finally:
             await talk.close()
         line |= {"cost": talk.paid, "usage": to_jsonable(talk.usage), "user_cost": talk.count_user()}
-        stored = StoredAnswer(
-            question=key.question,
-            judge=key.judge,
-            repeat_index=key.repeat_index,
-            kind=TARGET,
-            reply=json.dumps(line),
-            usage=NO_USAGE,
-            cost=0.0,
-            seconds=talk.seconds,
-            confidence=None,
-        )
+        stored = _row(key, line, usage=NO_USAGE, cost=0.0, seconds=talk.seconds)
         if self._ledger is not None and "unreachable" not in line:
             await self._ledger.keep_answer(stored)
         return self._read(talk.sample, stored)
@@ -479,17 +469,7 @@ class Answers:
                 if self._budget is not None:
                     self._budget.settle(reserved, paid or 0.0)
             self._learn_price(paid, "failed" in line)
-            stored = StoredAnswer(
-                question=key.question,
-                judge=key.judge,
-                repeat_index=key.repeat_index,
-                kind=TARGET,
-                reply=json.dumps(line),
-                usage=usage,
-                cost=paid,
-                seconds=time.perf_counter() - started,
-                confidence=None,
-            )
+            stored = _row(key, line, usage=usage, cost=paid, seconds=time.perf_counter() - started)
             if ledger is not None and "unreachable" not in line:
                 await ledger.keep_answer(stored if spent is None else spent.with_(stored))
         return stored
@@ -533,6 +513,21 @@ class Answers:
             self._seconds.append(stored.seconds)
             self._unpriced += answered.cost is None
         return answered
+
+
+def _row(key: Key, line: dict[str, Any], *, usage: Usage, cost: float | None, seconds: float) -> StoredAnswer:
+    """What the ledger keeps of a call or a conversation."""
+    return StoredAnswer(
+        question=key.question,
+        judge=key.judge,
+        repeat_index=key.repeat_index,
+        kind=TARGET,
+        reply=json.dumps(line),
+        usage=usage,
+        cost=cost,
+        seconds=seconds,
+        confidence=None,
+    )
 
 
 def _written(sample: Sample) -> str:
