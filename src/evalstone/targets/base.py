@@ -384,19 +384,12 @@ class FunctionTarget(Target):
 
     @functools.cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
-        try:
-            return inspect.signature(self.function).parameters
-        except (TypeError, ValueError):
-            raise ConfigError(f"the parameters of {self.function!r} can't be read; wrap it in a function") from None
+        return parameters_of(self.function)
 
     @property
     def name(self) -> str:
         """The label, or the function's module and name."""
-        function = self.function
-        while isinstance(function, functools.partial):
-            function = function.func
-        kind: Any = function if hasattr(function, "__qualname__") else type(function)
-        return self.label or f"{kind.__module__}:{kind.__qualname__}"
+        return self.label or function_name(self.function)
 
     @property
     def identity(self) -> str:
@@ -492,6 +485,22 @@ def _with_tool_calls(result: object, calls: Sequence[ToolCall]) -> object:
     called = [Message(role="assistant", tool_calls=calls)] if calls else []
     said = [] if is_blank(answer.output or "") else [Message(role="assistant", content=answer.output or "")]
     return replace(answer, messages=[*called, *said])
+
+
+def function_name(function: Any) -> str:
+    """The module and name of a function, or of the class of an object that is called like one."""
+    while isinstance(function, functools.partial):
+        function = cast(Any, function).func
+    kind = function if hasattr(function, "__qualname__") else cast(Any, type(function))
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a function. Raises ConfigError where they can't be read."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        raise ConfigError(f"the parameters of {function!r} can't be read; wrap it in a function") from None
 
 
 def absent(target: Target, sample: Sample) -> str:

@@ -22,7 +22,7 @@ from evalstone.judges.settings import Range, Rule, check_settings
 from evalstone.questions.base import Question
 from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
 from evalstone.scorers.code_identity import code_hash
-from evalstone.targets.base import conversation
+from evalstone.targets.base import conversation, function_name, parameters_of
 from evalstone.types import Message, Sample
 
 A = TypeVar("A")
@@ -137,11 +137,7 @@ class FunctionUser(User):
             raise ConfigError(f"the user must be a function, not {excerpt(function)}")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ConfigError(f"the user {self._name} yields; return one message instead")
-        try:
-            parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):
-            raise ConfigError(f"the parameters of {function!r} can't be read; wrap it in a function") from None
-        for parameter in parameters:
+        for parameter in self._parameters.values():
             known = parameter.name in PARAMETERS and parameter.kind is not parameter.POSITIONAL_ONLY
             if not known and parameter.default is parameter.empty:
                 raise ConfigError(f"the user {self._name} has an {unknown('parameter', parameter.name, PARAMETERS)}")
@@ -149,13 +145,13 @@ class FunctionUser(User):
         settings = f"max_turns={self.max_turns}; {code_hash(function)[:8]}"
         object.__setattr__(self, "_identity", f"{self._name} ({settings})")
 
+    @functools.cached_property
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+        return parameters_of(self.function)
+
     @property
     def _name(self) -> str:
-        function = self.function
-        while isinstance(function, functools.partial):
-            function = function.func
-        kind: Any = function if hasattr(function, "__qualname__") else type(function)
-        return f"{kind.__module__}:{kind.__qualname__}"
+        return function_name(self.function)
 
     @property
     def identity(self) -> str:
@@ -169,8 +165,7 @@ class FunctionUser(User):
             "input": sample.input,
             "metadata": sample.metadata,
         }
-        names = inspect.signature(self.function).parameters
-        arguments = {name: value for name, value in values.items() if name in names}
+        arguments = {name: value for name, value in values.items() if name in self._parameters}
         clock = asyncio.timeout(self.timeout)
         try:
             async with clock:
