@@ -15,7 +15,7 @@ from evalstone import ConfigError, Failed, Record, SampleResult, Skipped, StopSi
 from evalstone.run.notifier import MOST_WAITING, Notifier
 from evalstone.targets import FunctionTarget
 from tests.run.batch_runs import Call
-from tests.runs import Given, Harm, samples_of
+from tests.runs import Given, Harm, longest_wait, samples_of
 
 SCORERS = [Given(), Harm(), Given(scale=10)]
 TITLES = ["given", "harm", "given(scale=10)"]
@@ -225,22 +225,8 @@ def test_a_batch_calls_with_each_sample_when_its_answers_are_there(server: objec
 
 
 def test_a_slow_plain_function_does_not_block_the_event_loop() -> None:
-    async def work() -> float:
-        longest = 0.0
-
-        async def watch() -> None:
-            nonlocal longest
-            while True:
-                before = time.perf_counter()
-                await asyncio.sleep(0.01)
-                longest = max(longest, time.perf_counter() - before)
-
-        watching = asyncio.create_task(watch())
-        await aevaluate(samples_of(["1"]), SCORERS, ledger=None, on_sample=lambda _: time.sleep(1))
-        watching.cancel()
-        return longest
-
-    assert asyncio.run(work()) < 0.8
+    work = aevaluate(samples_of(["1"]), SCORERS, ledger=None, on_sample=lambda _: time.sleep(1))
+    assert asyncio.run(longest_wait(work)) < 0.8
 
 
 def test_calls_that_are_added_during_one_are_awaited_too() -> None:

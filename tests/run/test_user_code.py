@@ -40,7 +40,7 @@ from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.run import SpillingRecords
 from evalstone.scorers import Completeness, Faithfulness, Pipeline, Summarization
 from evalstone.types import Record, Usage
-from tests.runs import Claimed, Given, samples_of
+from tests.runs import Claimed, Given, longest_wait, samples_of
 
 PARIS = "Paris is in France."
 SAMPLES = [Sample(id=str(n), input="Where?", output=PARIS, context=[PARIS]) for n in range(6)]
@@ -205,22 +205,8 @@ def test_what_on_record_raises_ends_the_run_and_the_records_so_far_stay(tmp_path
 
 
 def test_a_slow_plain_on_record_does_not_block_the_event_loop() -> None:
-    async def work() -> float:
-        longest = 0.0
-
-        async def watch() -> None:
-            nonlocal longest
-            while True:
-                before = time.perf_counter()
-                await asyncio.sleep(0.01)
-                longest = max(longest, time.perf_counter() - before)
-
-        watching = asyncio.create_task(watch())
-        await aevaluate(SAMPLES[:2], "faithfulness", ledger=None, on_record=lambda _: time.sleep(0.4))
-        watching.cancel()
-        return longest
-
-    assert asyncio.run(work()) < 0.35
+    work = aevaluate(SAMPLES[:2], "faithfulness", ledger=None, on_record=lambda _: time.sleep(0.4))
+    assert asyncio.run(longest_wait(work)) < 0.35
 
 
 def test_on_record_leaves_many_records_to_a_transaction_and_is_called_with_resumed_ones(
