@@ -15,20 +15,11 @@ from evalstone.ledger.copy import export_rows, import_rows
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.results.files import write_run
-from evalstone.targets import Answer, ReplayTarget, parse_target
-from evalstone.types import Message, ToolCall
+from evalstone.targets import ReplayTarget, parse_target
 from tests.ledger.rows import placed
+from tests.targets.test_replay import BORN, agent
 
-BORN = "contains(expected='1815')"
 CASES: list[dict[str, Any]] = [{"id": f"q{n}", "input": f"When? ({n})", "output": "old"} for n in range(4)]
-
-
-def agent(*, input: str, trial: int) -> Answer:
-    if "(1)" in input and trial != 2:
-        raise ValueError(f"down in trial {trial}")
-    calls = [ToolCall(name="look_up", result=1815)]
-    messages = [Message(role="assistant", content=f"1815, {trial}\u2028", tool_calls=calls)]
-    return Answer(messages=messages, context=["one"], state={"n": trial}, cost=0.5, trace="t")
 
 
 @pytest.fixture
