@@ -6,7 +6,8 @@ import asyncio
 import dataclasses
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -144,3 +145,20 @@ def python(code: str, *options: str, timeout: float = 60, **environment: str) ->
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+async def longest_wait(work: Awaitable[object]) -> float:
+    """The longest that a pause of 10 ms took on the event loop while something was done on it, in seconds."""
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.perf_counter() - before)
+
+    watching = asyncio.create_task(watch())
+    await work
+    watching.cancel()
+    return longest

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,20 +59,3 @@ def samples_of(
 def run_of(answers: Sequence[object], scorers: Any = None, **more: Any) -> Run:
     """A run whose scores are the answers."""
     return evaluate(samples_of(answers, **more), [Given()] if scorers is None else scorers, ledger=None)
-
-
-async def longest_wait(work: Awaitable[object]) -> float:
-    """The longest that a pause of 10 ms took on the event loop while something was done on it, in seconds."""
-    longest = 0.0
-
-    async def watch() -> None:
-        nonlocal longest
-        while True:
-            before = time.perf_counter()
-            await asyncio.sleep(0.01)
-            longest = max(longest, time.perf_counter() - before)
-
-    watching = asyncio.create_task(watch())
-    await work
-    watching.cancel()
-    return longest

@@ -14,8 +14,9 @@ import pytest
 from evalstone import ConfigError, Failed, Record, SampleResult, Skipped, StopSignal, aevaluate, evaluate, read_run
 from evalstone.run.notifier import MOST_WAITING, Notifier
 from evalstone.targets import FunctionTarget
+from tests.fakes import longest_wait
 from tests.run.batch_runs import Call
-from tests.runs import Given, Harm, longest_wait, samples_of
+from tests.runs import Given, Harm, samples_of
 
 SCORERS = [Given(), Harm(), Given(scale=10)]
 TITLES = ["given", "harm", "given(scale=10)"]

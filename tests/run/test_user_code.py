@@ -40,7 +40,8 @@ from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.run import SpillingRecords
 from evalstone.scorers import Completeness, Faithfulness, Pipeline, Summarization
 from evalstone.types import Record, Usage
-from tests.runs import Claimed, Given, longest_wait, samples_of
+from tests.fakes import longest_wait
+from tests.runs import Claimed, Given, samples_of
 
 PARIS = "Paris is in France."
 SAMPLES = [Sample(id=str(n), input="Where?", output=PARIS, context=[PARIS]) for n in range(6)]
