@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import anthropic.types
 import pytest
-from google.genai import types as gemini
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelMessagesTypeAdapter, ModelRetry
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
@@ -26,6 +24,9 @@ from pydantic_ai.models.test import TestModel
 from evalstone.agents.transcripts import Transcript, read_transcript
 from evalstone.errors import DataError
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
+
+# Other tests reach the same lines, and tracing doubles the time of these.
+pytestmark = pytest.mark.no_cover
 
 FOLDER = Path(__file__).parent / "transcripts"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -149,28 +150,40 @@ def test_each_part_of_a_response_of_pydantic_ai_is_read() -> None:
         read_transcript([{"kind": "response", "parts": ["x"]}])
 
 
-# the SDKs of providers
+# the SDKs of providers: imported by the tests that need them, as they take seconds
 
 
-def test_objects_of_the_sdks_of_providers_are_read_like_their_json() -> None:
-    message = anthropic.types.Message.model_validate(fixture("anthropic_message"))
-    assert read_transcript(message) == read_transcript(fixture("anthropic_message"))
+@pytest.fixture
+def anthropic_message() -> Any:
+    from anthropic.types import Message  # noqa: PLC0415
+
+    return Message.model_validate(fixture("anthropic_message"))
+
+
+@pytest.fixture
+def gemini() -> Any:
+    from google.genai import types  # noqa: PLC0415
+
+    return types
+
+
+def test_objects_of_the_sdks_of_providers_are_read_like_their_json(anthropic_message: Any, gemini: Any) -> None:
+    assert read_transcript(anthropic_message) == read_transcript(fixture("anthropic_message"))
     response = gemini.GenerateContentResponse.model_validate(fixture("gemini_response"))
     assert read_transcript(response) == read_transcript(fixture("gemini_response"))
     contents = [gemini.Content.model_validate(content) for content in fixture("gemini_contents")]
     assert read_transcript(contents) == read_transcript(fixture("gemini_contents"))
 
 
-def test_a_history_that_mixes_objects_and_data_is_read() -> None:
-    message = anthropic.types.Message.model_validate(fixture("anthropic_message"))
+def test_a_history_that_mixes_objects_and_data_is_read(anthropic_message: Any) -> None:
     transcript = read_transcript(
-        [{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": message.content}]
+        [{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": anthropic_message.content}]
     )
     assert transcript.format == "Anthropic"
-    assert transcript.messages[1].content == read_transcript(message).output
+    assert transcript.messages[1].content == read_transcript(anthropic_message).output
 
 
-def test_a_prompt_that_gemini_blocked_has_no_answer() -> None:
+def test_a_prompt_that_gemini_blocked_has_no_answer(gemini: Any) -> None:
     response = gemini.GenerateContentResponse.model_validate(
         {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}}
     )
@@ -205,9 +218,8 @@ def test_the_results_of_tools_are_data() -> None:
     assert message.tool_calls[0].result == {"at": "2026-01-02", "map": "YWI=", "sky": "clear", "where": ["Bern", 1]}
 
 
-def test_the_content_of_a_response_alone_is_a_transcript() -> None:
-    blocks = anthropic.types.Message.model_validate(fixture("anthropic_message")).content
-    assert read_transcript(blocks).output == read_transcript(fixture("anthropic_message")).output
+def test_the_content_of_a_response_alone_is_a_transcript(anthropic_message: Any) -> None:
+    assert read_transcript(anthropic_message.content).output == read_transcript(fixture("anthropic_message")).output
     items = fixture("openai_responses")["output"]
     assert read_transcript(items).messages == read_transcript(fixture("openai_responses")).messages[1:]
     assert read_transcript(items[:4]).messages == read_transcript(fixture("openai_responses")).messages[1:5]

@@ -385,6 +385,9 @@ class Content:
         if name == "non_standard" and isinstance(item.get("value"), dict):  # LangChain's, around a provider's own
             item = cast("Entries", item["value"])
             name = str(item.get("type", ""))
+        if name == "generic" and isinstance(item.get("generic_type"), str):  # OpenTelemetry's, around a provider's own
+            self._read_generic({**item, "type": item["generic_type"]})
+            return
         inner = [key for key in item if normal(key) in _UNTYPED and isinstance(item[key], dict)]
         untyped = not name
         if inner and untyped:
@@ -435,6 +438,13 @@ class Content:
             problem = f"a part with {what} is not understood; it has {shortlist(item) or 'nothing'}"
             raise PlacedError(problem, ".type" if name else "")
         self._cut = None
+
+    def _read_generic(self, item: Entries) -> None:
+        """A part of a provider's own, which the attachments name where its type is unknown."""
+        try:
+            self._read_part(item)
+        except PlacedError:
+            self.attachments.append(item["type"])
 
     def _read_text(self, text: str, *, cut: bool) -> None:
         """One text. In an answer, Gemini's texts and Anthropic's with citations are pieces of one, without a break."""

@@ -6,20 +6,22 @@ before it; what is repeated counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
+from evalstone.agents.formats.dialects import DOCUMENTS, INPUT, OUTPUT, SYSTEM, answered, asked, kind_of, translated
+from evalstone.agents.formats.known_messages import KnownMessages, same_call
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
-from evalstone.agents.formats.parts import ToolResult
+from evalstone.agents.formats.parts import ToolResult, error_text
+from evalstone.agents.formats.records import Record, records_in
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
-    checked_list,
     entries_of,
     first,
-    normal,
+    json_text,
     objects_in,
     parsed,
     placed,
@@ -29,26 +31,10 @@ from evalstone.agents.formats.values import (
 from evalstone.errors import DataError
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
 
-_CONTAINERS = ("resourcespans", "scopespans", "spans", "resourcelogs", "scopelogs", "logrecords")
-_STARTS = ("starttime", "starttimeunixnano", "timeunixnano", "timestamp", "startedat", "time")
-_PARENTS = ("parentid", "parentspanid")
 _NESTED = ("llm", "retrieval", "reranker")
 _COSTS = ("llm.cost.total", "operation.cost")
+_INDEX = re.compile(r"\d{1,6}")
 _DOCUMENT_TEXTS = ("document.content", "content", "text", "page_content")
-
-
-@dataclass
-class _Record:
-    """A span, a log record, or the event of a span."""
-
-    place: str
-    name: str
-    attributes: Entries
-    source: Entries = field(default_factory=dict[str, Any])
-
-    @property
-    def is_root(self) -> bool:
-        return not any(value for key, value in self.source.items() if normal(key) in _PARENTS)
 
 
 def is_openinference(value: Any) -> bool:
@@ -65,7 +51,7 @@ def _has(value: Any, prefixes: tuple[str, ...], names: set[str]) -> bool:
     if any("role" in item for item in objects_in(value)):
         return False  # messages, which are looked at in less time
     try:
-        records = [*_records(value, "")]
+        records = [*records_in(value)]
     except DataError:
         return False
     return any(
@@ -73,99 +59,35 @@ def _has(value: Any, prefixes: tuple[str, ...], names: set[str]) -> bool:
     )
 
 
+def is_part(attributes: Entries) -> bool:
+    """Whether a span may have only a part of its messages, as LangChain's chains have the first one of their input."""
+    return str(attributes.get("openinference.span.kind")).upper() in ("CHAIN", "AGENT")
+
+
 def read_spans(value: Any) -> Reading:
     """The conversation in the spans or the log records of one trace.
 
     Raises PlacedError when they have no messages, or some that cannot be read.
     """
-    trace = _Trace()
-    for record in _in_order([*_records(value, "")]):
+    trace = SpanReader()
+    for record in _in_order([*records_in(value)]):
         try:
-            trace.read(record)
+            trace.read(record, main=record.is_root)
         except DataError as error:
             raise placed(error, record.place) from None
     return trace.reading()
 
 
-def _records(value: Any, place: str) -> Iterator[_Record]:
-    if isinstance(value, list):
-        for number, item in enumerate(cast("list[Any]", value)):
-            yield from _records(item, f"{place}[{number}]")
-        return
-    if not isinstance(value, dict):
-        raise PlacedError(f"a span must be an object, not {excerpt(value)}", place)
-    item = cast("Entries", value)
-    containers = [key for key in item if normal(key) in _CONTAINERS and isinstance(item[key], list)]
-    for key in containers:
-        yield from _records(item[key], f"{place}.{key}" if place else key)
-    if containers:
-        return
-    attributes = _decoded(item["attributes"]) if "attributes" in item else _inline_attributes(item)
-    if not isinstance(attributes, dict):
-        raise PlacedError("attributes must be an object or a list of keys and values", f"{place}.attributes")
-    body = _decoded(item.get("body"))
-    if isinstance(body, dict):
-        attributes = {**cast("Entries", body), **cast("Entries", attributes)}
-    attributes = cast("Entries", attributes)
-    named = first(item, ("event_name", "eventName")) or attributes.get("event.name") or item.get("name")
-    yield _Record(place, str(named or ""), attributes, item)
-    events = item.get("events")
-    for number, event in enumerate(objects_in(events)):
-        inner = _decoded(event.get("attributes"))
-        yield _Record(f"{place}.events[{number}]", str(event.get("name")), entries_of(inner), item)
-
-
-def _inline_attributes(item: Entries) -> Entries:
-    """Attributes that stand beside the span's own entries, as data frames have them, or alone."""
-    prefix = "attributes."
-    return {key.removeprefix(prefix): value for key, value in item.items()}
-
-
-def _decoded(value: Any) -> Any:
-    """A value of OTLP's JSON, `{"stringValue": …}` or a list of keys and values, as the value itself."""
-    if isinstance(value, list):
-        items = objects_in(value)
-        if (
-            items
-            and len(items) == len(cast("list[Any]", value))
-            and all({"key", "value"} == item.keys() for item in items)
-        ):
-            return {str(item["key"]): _decoded(item["value"]) for item in items}
-        return [_decoded(item) for item in cast("list[Any]", value)]
-    entries = entries_of(value)
-    if len(entries) != 1:
-        return value
-    ((kind, inner),) = entries.items()
-    if kind == "intValue":
-        return int(inner) if str(inner).lstrip("-").isdigit() else inner
-    if kind == "arrayValue":
-        return [_decoded(item) for item in checked_list(entries_of(inner).get("values"), "")]
-    if kind == "kvlistValue":
-        return _decoded(entries_of(inner).get("values") or [])
-    return inner if kind in ("stringValue", "doubleValue", "boolValue", "bytesValue") else value
-
-
-def _in_order(records: list[_Record]) -> list[_Record]:
-    """The records by the times when they began; as they come, if some have none."""
-    starts = [first({normal(key): value for key, value in record.source.items()}, _STARTS) for record in records]
-    if any(start is None for start in starts):
+def _in_order(records: list[Record]) -> list[Record]:
+    """The records by the times when they began, as they come if some have none; last those with a part of messages."""
+    if any(record.start is None for record in records):
         return records
-    numbers = [_number(start) for start in starts]
-    keys: list[Any] = [str(start) for start in starts] if None in numbers else numbers
-    order = sorted(range(len(records)), key=lambda at: keys[at])
-    return [records[at] for at in order]
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
+    return sorted(records, key=lambda record: (is_part(record.attributes), record.start or 0.0))
 
 
 @dataclass
-class _Trace:
-    """What has been read of a trace."""
+class SpanReader:
+    """What has been read of the spans and log records of a trace."""
 
     messages: list[Message] = field(default_factory=list[Message])
     passages: dict[str, None] = field(default_factory=dict[str, None])
@@ -176,38 +98,74 @@ class _Trace:
     total: Usage = NO_USAGE
     cost: float | None = None
     tools_run: dict[str, int] = field(default_factory=dict[str, int])
+    failures: list[ToolResult] = field(default_factory=list[ToolResult])
+    """What the spans of tools failed with, for calls that messages have."""
     asked: str | None = None
     answered: str | None = None
+    closed: int | None = None
+    """Where tool calls go that no message has, if the answer has been read before them."""
+    retrieved: bool = False
+    """Whether a retrieval said what it returned, be it nothing."""
+    without_text: int = 0
+    """How many retrieved documents have no text."""
+    _known: KnownMessages = field(default_factory=KnownMessages)
+    _systems: dict[str | None, int] = field(default_factory=dict[str | None, int])
+    """Before which message each system message belongs that is noted in `_inserted`."""
+    _inserted: dict[int, list[Message]] = field(default_factory=dict[int, list[Message]])
 
-    def read(self, record: _Record) -> None:
-        attributes = record.attributes
+    def read(self, record: Record, *, main: bool, counted: bool = True) -> None:
+        """Read one more record.
+
+        Args:
+            record: The next one, in the order of time.
+            main: Whether it is the span whose input and output are the question and the answer.
+            counted: Whether its tokens count, and are no part of those of another span.
+
+        Raises:
+            DataError: What it has cannot be read; the place follows that of the record.
+        """
+        attributes, kind = translated(record), kind_of(record) if record.kind == "span" else None
         operation = attributes.get("gen_ai.operation.name")
         if record.name.startswith("gen_ai.") and record.name.endswith((".message", ".choice")):
             self._read_event(record)
-        elif operation == "execute_tool":
+        elif kind == "tool":
             self._read_tool(
                 attributes.get("gen_ai.tool.name"),
                 attributes.get("gen_ai.tool.call.id"),
                 attributes.get("gen_ai.tool.call.arguments"),
                 attributes.get("gen_ai.tool.call.result"),
-                failed="error.type" in attributes,
+                error=record.error,
             )
         else:
-            self._read_model_call(attributes)
-        documents = parsed(attributes.get("gen_ai.retrieval.documents"))
-        self._keep(self.passages, objects_in(documents))
-        self._count(attributes, operation)
-        self._read_openinference(record)
+            self._read_model_call(attributes, summary=kind == "agent" and bool(self.messages))
+        documents: Any = parsed(attributes.get(DOCUMENTS))
+        if isinstance(documents, list):
+            self.retrieved = True
+            self._keep(self.passages, objects_in(cast("list[Any]", documents)))
+        if counted:
+            self._count(attributes, operation)
+        self._read_openinference(record, attributes, main=main, counted=counted)
 
-    def _read_model_call(self, attributes: Entries) -> None:
+    def end_call(self) -> None:
+        """Take what was said in log records as said, though no answer came."""
+        if self.pending:
+            self._merge(read_conversation(self.pending))
+            self.pending = []
+
+    def close(self) -> None:
+        """All messages have been read: tool calls that they don't have came before the answer."""
+        answered = bool(self.messages) and self.messages[-1].role == "assistant" and not self.messages[-1].tool_calls
+        self.closed = len(self.messages) - answered
+
+    def _read_model_call(self, attributes: Entries, *, summary: bool) -> None:
         conversation = Conversation()
-        system: Any = parsed(attributes.get("gen_ai.system_instructions"))
+        system: Any = parsed(attributes.get(SYSTEM))
         if system:
             parts: list[Any] = cast("list[Any]", system) if isinstance(system, list) else [str(system)]
-            place = ".attributes['gen_ai.system_instructions']"
+            place = f".attributes[{SYSTEM!r}]"
             conversation.read({"role": "system", "parts": parts}, place)
         given = False
-        for key in ("gen_ai.input.messages", "pydantic_ai.all_messages", "gen_ai.output.messages"):
+        for key in (INPUT, "pydantic_ai.all_messages", OUTPUT):
             if attributes.get(key) is None:
                 continue
             value: Any = parsed(attributes[key])
@@ -216,9 +174,9 @@ class _Trace:
             read_conversation(cast("list[Any]", value), f".attributes[{key!r}]", conversation)
             given = True
         if given:
-            self._merge(conversation)
+            self._merge(conversation, summary=summary)
 
-    def _read_event(self, record: _Record) -> None:
+    def _read_event(self, record: Record) -> None:
         """One message of a model call, as OpenTelemetry had them before version 1.37."""
         body = record.attributes
         if record.name == "gen_ai.choice":
@@ -232,37 +190,29 @@ class _Trace:
             message = {"tool_call_id": body.get("id"), **message}
         self.pending.append(message)
 
-    def _read_openinference(self, record: _Record) -> None:
-        nested = _nested(record.attributes)
+    def _read_openinference(self, record: Record, attributes: Entries, *, main: bool, counted: bool) -> None:
+        nested = _nested(attributes)
         llm = entries_of(nested.get("llm"))
-        kind = record.attributes.get("openinference.span.kind")
+        kind = attributes.get("openinference.span.kind")
         items = [
             _openinference_message(each) for key in ("input", "output") for each in _list(llm.get(f"{key}_messages"))
         ]
-        if items:
+        if items and not (self.messages and is_part(attributes)):
             self._merge(read_conversation(items, ".llm"))
         tokens = entries_of(llm.get("token_count"))
-        if tokens:
+        if tokens and counted:
             counts = {"input": tokens.get("prompt"), "output": tokens.get("completion")}
             cached = entries_of(tokens.get("prompt_details")).get("cache_read")
             usage = read_usage({**counts, "cached": cached})
             self.usage += replace(usage, requests=1) if usage is not None else NO_USAGE
-        documents = [
-            entries_of(each.get("document")) for each in _list(entries_of(nested.get("retrieval")).get("documents"))
-        ]
-        self._keep(self.passages, documents)
+        documents = _list(entries_of(nested.get("retrieval")).get("documents"))
+        self._keep(self.passages, [entries_of(each.get("document")) for each in documents])
         outputs = _list(entries_of(nested.get("reranker")).get("output_documents"))
         self._keep(self.reranked, [entries_of(each.get("document")) for each in outputs])
-        asked, answered = record.attributes.get("input.value"), record.attributes.get("output.value")
-        if kind == "TOOL":
-            name = record.attributes.get("tool.name") or record.name
-            given = asked if asked is not None else record.attributes.get("tool.parameters")
-            status = entries_of(record.source.get("status"))
-            failed = str(status.get("status_code") or status.get("code")) in ("ERROR", "2", "STATUS_CODE_ERROR")
-            self._read_tool(name, record.attributes.get("tool.id"), given, answered, failed=failed)
-        elif kind is not None and record.is_root:
-            self.asked = asked if isinstance(asked, str) else None
-            self.answered = answered if isinstance(answered, str) and parsed(answered) is answered else None
+        nothing = kind == "RETRIEVER" and parsed(attributes.get("output.value")) in ([], {"documents": []})
+        self.retrieved = self.retrieved or bool(documents) or bool(outputs) or nothing
+        if main and kind != "TOOL":
+            self.asked, self.answered = asked(attributes), answered(attributes)
 
     def _count(self, attributes: Entries, operation: Any) -> None:
         usage = read_usage(
@@ -283,49 +233,98 @@ class _Trace:
         spent = read_cost(next((attributes[key] for key in _COSTS if attributes.get(key) is not None), None))
         self.cost = self.cost if spent is None else (self.cost or 0.0) + spent
 
-    def _read_tool(self, name: Any, call_id: Any, arguments: Any, result: Any, *, failed: bool) -> None:
+    def _read_tool(self, name: Any, call_id: Any, arguments: Any, result: Any, *, error: str | None) -> None:
         """The span of a tool: the result of its call, or the call itself where no message has it."""
         if not isinstance(name, str) or not name:
             raise DataError("the span of a tool must have its name")
-        result, call_id = parsed(result), str(call_id or "")
-        calls = [call for message in self.messages for call in message.tool_calls]
+        result, call_id = parsed(json_text(result)), str(call_id or "")
+        failed = error is not None
         self.tools_run[name] = self.tools_run.get(name, 0) + 1
-        if call_id and any(call.id == call_id for call in calls):
-            known = True
-        else:
-            known = not call_id and sum(call.name == name for call in calls) >= self.tools_run[name]
+        known = self._known.call_ids[call_id] if call_id else self._known.call_names[name] >= self.tools_run[name]
         if not known:
             given = parsed(arguments)
             given = cast("Entries", given) if isinstance(given, dict) else {} if given is None else {"raw": given}
             state = "error" if failed else "result"
-            error = str(result if result is not None else "the call failed") if failed else None
+            error = str(result if result is not None else error) if failed else None
             call = ToolCall(name=name, arguments=given, result=result, id=call_id, state=state, error=error)
-            self.messages.append(Message(role="assistant", tool_calls=[call]))
-        elif result is not None:
-            conversation = Conversation(self.messages)
-            conversation.attach(ToolResult(call_id, result, failed, name))
+            message = Message(role="assistant", tool_calls=[call])
+            if self.closed is None:
+                self._append(message)
+            else:
+                self.messages.insert(self.closed, message)
+                self._known.count(message)
+                self.closed += 1
+            return
+        if result is not None:
+            Conversation(self.messages).attach(ToolResult(call_id, result, failed, name))
+        if failed:
+            self.failures.append(ToolResult(call_id, error, True, name))
 
     def _keep(self, passages: dict[str, None], documents: list[Entries]) -> None:
         texts = [first(document, _DOCUMENT_TEXTS) for document in documents]
+        self.without_text += sum(not isinstance(text, str) for text in texts)
         passages |= dict.fromkeys(text for text in texts if isinstance(text, str) and text.strip())
 
-    def _merge(self, read: Conversation) -> None:
-        """Add the messages that are not there yet. What a later call repeats may have the results of tools."""
+    def _merge(self, read: Conversation, *, summary: bool = False) -> None:
+        """Add the messages that are not there yet. What a later call repeats may have the results of tools.
+
+        summary: they may have in one message what the agent's model calls have in several.
+        """
         self.passages |= read.passages
         at = 0
         for message in read.messages:
-            known = next((n for n in range(at, len(self.messages)) if _same(self.messages[n], message)), None)
-            if known is None:
-                self.messages.append(message)
+            known = self._known.find(message, self.messages, at)
+            if known is None and summary and self._has_calls(message):
+                message = replace(message, tool_calls=[])
+                known = self._known.find(message, self.messages, at)
+            if known is None and message.role == "system" and at < len(self.messages):
+                at = self._before(message, at)
+            elif known is None:
+                self._append(message)
                 at = len(self.messages)
             else:
-                self.messages[known] = _richer(self.messages[known], message)
+                before, self.messages[known] = self.messages[known], _richer(self.messages[known], message)
+                self._known.replace(before, self.messages[known], known)
                 at = known + 1
+
+    def _append(self, message: Message) -> None:
+        self._known.add(message, len(self.messages))
+        self.messages.append(message)
+
+    def _before(self, message: Message, at: int) -> int:
+        """Where a system message belongs that another agent has before the same messages: noted until all are read, as
+        an insertion would move the others."""
+        place = self._systems.get(message.content, -1)
+        if place < at:
+            place = next((n for n in range(at, len(self.messages)) if self.messages[n].role != "system"), at)
+            self._systems[message.content] = place
+            self._inserted.setdefault(place, []).append(message)
+        return place
+
+    def _has_calls(self, message: Message) -> bool:
+        """Whether all tool calls of a message are those of others."""
+        return bool(message.tool_calls) and all(self._known.call_ids[call.id] > 0 for call in message.tool_calls)
+
+    def _mark_failures(self) -> None:
+        """Say of calls that they failed, though messages have no result of them, or one that doesn't say so."""
+        places = {call.id: at for at, message in enumerate(self.messages) for call in message.tool_calls if call.id}
+        for failure in self.failures:
+            if failure.id not in places:
+                Conversation(self.messages).attach(failure)
+                continue
+            message = self.messages[places[failure.id]]
+            calls = [_failed(call, failure) if call.id == failure.id else call for call in message.tool_calls]
+            self.messages[places[failure.id]] = replace(message, tool_calls=calls)
 
     def reading(self) -> Reading:
         """All of it. Raises DataError when there was nothing to read."""
-        if self.pending:
-            self._merge(read_conversation(self.pending))
+        self.end_call()
+        if self.failures:
+            self._mark_failures()
+        if self._inserted:
+            self.messages = [
+                each for at, message in enumerate(self.messages) for each in (*self._inserted.pop(at, ()), message)
+            ]
         passages = self.reranked | self.passages
         if not self.messages and self.asked is not None:
             self.messages.append(Message(role="user", content=self.asked))
@@ -340,25 +339,16 @@ class _Trace:
         return Reading(Conversation(self.messages, passages), tokens, self.cost, self.answered)
 
 
-def _same(one: Message, other: Message) -> bool:
-    """Whether two messages are one, apart from the results of tools and from what not every span has."""
-    if (one.role, one.content, set(one.attachments)) != (other.role, other.content, set(other.attachments)):
-        return False
-    if bool(one.tool_calls) != bool(other.tool_calls):
-        return False
-    return all(any(_same_call(call, known) for known in one.tool_calls) for call in other.tool_calls)
-
-
-def _same_call(one: ToolCall, other: ToolCall) -> bool:
-    if one.id and other.id:
-        return one.id == other.id
-    return (one.name, one.arguments) == (other.name, other.arguments)
+def _failed(call: ToolCall, failure: ToolResult) -> ToolCall:
+    if call.state in ("call", "partial"):
+        return replace(call, result=failure.result, state="error", error=error_text(failure.result))
+    return replace(call, state="error", error=call.error or error_text(call.result))
 
 
 def _richer(one: Message, other: Message) -> Message:
     """A message with the results that another account of it has."""
     calls = [
-        call if call.state in ("result", "error") else next((c for c in other.tool_calls if _same_call(c, call)), call)
+        call if call.state in ("result", "error") else next((c for c in other.tool_calls if same_call(c, call)), call)
         for call in one.tool_calls
     ]
     return replace(one, tool_calls=calls, reasoning=one.reasoning or other.reasoning)
@@ -384,7 +374,7 @@ def _list(value: Any) -> list[Entries]:
     """The objects in a list, or in the object with the list's indices that flat attributes make of it."""
     if isinstance(value, dict):
         entries = cast("Entries", value)
-        keys = sorted((key for key in entries if key.isdigit()), key=int)
+        keys = sorted((key for key in entries if _INDEX.fullmatch(key)), key=int)
         return [entries_of(entries[key]) for key in keys]
     return objects_in(value)
 

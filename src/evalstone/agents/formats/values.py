@@ -41,7 +41,7 @@ def normal(name: str) -> str:
 
 def by_normal_name(entries: Mapping[str, Any]) -> Entries:
     """The entries under their names without case and separators."""
-    return {normal(key): value for key, value in entries.items()}
+    return {normal(str(key)): value for key, value in entries.items()}
 
 
 def first(entries: Mapping[str, Any], names: Iterable[str]) -> Any:
@@ -83,6 +83,16 @@ def parsed(value: Any) -> Any:
     """A JSON text as what it says, anything else as it is."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         check_containers(value)
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def json_text(value: Any) -> Any:
+    """What a text of JSON says that is a text; any other value as it is."""
+    if isinstance(value, str) and value.startswith('"'):
         try:
             return json.loads(value)
         except ValueError:

@@ -1,0 +1,327 @@
+"""The dialects of traces, in one: the attributes of OpenTelemetry's conventions for generative AI.
+
+Traceloop (OpenLLMetry), Spring AI, the AI SDK and pydantic-ai write attributes of their own beside or instead of those;
+what only they have is added here under the conventions' names. OpenInference's messages are read as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, cast
+
+from evalstone.agents.formats.records import Record
+from evalstone.agents.formats.values import Entries, entries_of, first, json_text, objects_in, parsed
+
+Kind: TypeAlias = Literal["agent", "chain", "model", "tool", "retrieval", "embedding"]
+
+OPERATION = "gen_ai.operation.name"
+INPUT, OUTPUT, SYSTEM = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"
+DOCUMENTS = "gen_ai.retrieval.documents"
+QUESTION, ANSWER = "input.value", "output.value"
+
+_OPERATIONS: Mapping[str, Kind] = {
+    "invoke_agent": "agent",
+    "invoke_workflow": "agent",
+    **dict.fromkeys(("chat", "generate_content", "text_completion"), "model"),
+    "execute_tool": "tool",
+    "retrieval": "retrieval",
+    "vector_db_retrieve": "retrieval",
+    "embeddings": "embedding",
+}
+_OPENINFERENCE: Mapping[str, Kind] = {
+    "AGENT": "agent",
+    "CHAIN": "chain",
+    "LLM": "model",
+    "TOOL": "tool",
+    "RETRIEVER": "retrieval",
+    "RERANKER": "retrieval",
+    "EMBEDDING": "embedding",
+}
+_TRACELOOP: Mapping[str, Kind] = {"workflow": "chain", "agent": "agent", "task": "chain", "tool": "tool"}
+_AI_SDK = re.compile(r"ai\.(?:(?:generate|stream)(?:Text|Object)(\.do\w+)?|(toolCall)|(embed).*)")
+_QUESTIONS = (
+    *("question", "query", "query_str", "message", "user_msg"),
+    *("input", "prompt", "user_input", "text", "input_str"),
+)
+_WORKFLOW_EVENT = re.compile(r"(?:Stop|\w*Output)\w*\(\w+=|\w+Event\(")
+"""How LlamaIndex shows the result of a workflow: Python's notation, cut off."""
+_HANDOFF = "handoff to "
+_FLAT = re.compile(r"gen_ai\.(prompt|completion)\.\d")
+_SPRING_LOG = re.compile(
+    r"\s*(Chat (?:Client|Model) (?:Prompt Content|Completion)|Vector Store Query Response):\s*(\[.*\])\s*",
+    re.DOTALL,
+)
+_SPRING_ROLE = re.compile(r'(?:^\[|", )"(system|user|assistant|tool)":"')
+
+
+def kind_of(record: Record) -> Kind | None:
+    """What a span did; None for one that has nothing to do with models."""
+    attributes = record.attributes
+    spring = attributes.get("spring.ai.kind")
+    if spring is not None:
+        kinds: Mapping[str, Kind] = {"chat_client": "agent", "tool_call": "tool"}
+        is_query = spring == "vector_store" and attributes.get("db.operation.name") == "query"
+        return "retrieval" if is_query else kinds.get(str(spring))
+    if (operation := str(attributes.get(OPERATION))) in _OPERATIONS:
+        return _OPERATIONS[operation]
+    if (named := str(attributes.get("openinference.span.kind")).upper()) in _OPENINFERENCE:
+        if named == "TOOL" and "tool.name" not in attributes and record.name.startswith(_HANDOFF):
+            return None  # the agents SDK's account of a tool call that has a name of its own
+        return _OPENINFERENCE[named]
+    if (named := str(attributes.get("traceloop.span.kind"))) in _TRACELOOP:
+        return _TRACELOOP[named]
+    if match := _AI_SDK.fullmatch(str(attributes.get("ai.operationId"))):
+        return "model" if match[1] else "tool" if match[2] else "embedding" if match[3] else "agent"
+    if (requested := attributes.get("llm.request.type")) is not None:
+        return "embedding" if requested == "embedding" else "model"
+    if OPERATION not in attributes and any(key in attributes for key in (INPUT, OUTPUT)):
+        return "model"
+    if DOCUMENTS in attributes:
+        return "retrieval"
+    return None
+
+
+def translated(record: Record) -> Entries:
+    """The attributes of a record, and under the conventions' names what only its dialect has."""
+    own = record.attributes
+    added, replaced = Entries(), Entries()
+    if any(map(_FLAT.match, own)):
+        added |= _flat(own)
+    if "ai.operationId" in own:
+        added |= _ai_sdk(own)
+    if "traceloop.span.kind" in own:
+        added |= _traceloop(own)
+        replaced |= _traceloop_tool(own) if own["traceloop.span.kind"] == "tool" else {}
+    if "spring.ai.tool.definition.name" in own:
+        names = {"name": "definition.name", "call.id": "call.id"}
+        names |= {"call.arguments": "call.arguments", "call.result": "call.result"}
+        added |= {f"gen_ai.tool.{name}": own.get(f"spring.ai.tool.{key}") for name, key in names.items()}
+    if "db.vector.query.response.documents" in own:
+        added[DOCUMENTS] = _documents(own["db.vector.query.response.documents"])
+    if record.name == "db.query.result" and isinstance(own.get("db.query.result.document"), str):
+        added[DOCUMENTS] = [{"content": own["db.query.result.document"]}]
+    if "tool_response" in own or "tool_arguments" in own:  # pydantic-ai's instrumentation, version 2
+        added |= {"gen_ai.tool.call.arguments": own.get("tool_arguments")}
+        added |= {"gen_ai.tool.call.result": own.get("tool_response")}
+    if str(own.get("openinference.span.kind")).upper() == "TOOL":
+        added |= _openinference_tool(record)
+    if "gen_ai.prompt" in own:
+        added[INPUT] = _prompt(own["gen_ai.prompt"])
+    if "gen_ai.completion" in own:
+        added[OUTPUT] = _texts(own["gen_ai.completion"], "assistant")
+    if record.kind == "log" and (match := _SPRING_LOG.fullmatch(str(own.get("body", "")))):
+        added |= _spring_log(match[1], match[2])
+    added, replaced = ({key: value for key, value in each.items() if value is not None} for each in (added, replaced))
+    return {**added, **own, **replaced}
+
+
+def asked(attributes: Entries) -> str | None:
+    """The question in the input of a chain or an agent: its text, or the one of the names of a question in an object.
+
+    None where the input has none, or several.
+    """
+    return _text_in(parsed(attributes.get(QUESTION)))
+
+
+def answered(attributes: Entries) -> str | None:
+    """The answer of an agent or a chain as it says it; None if it says none, or an object with more than a text."""
+    if isinstance(attributes.get("final_result"), str):  # pydantic-ai's, which may be JSON
+        return attributes["final_result"]
+    value: Any = parsed(attributes.get(ANSWER))
+    entries = entries_of(value)
+    if "source_nodes" in entries:  # LlamaIndex's
+        value = entries.get("response")
+    return value if isinstance(value, str) and not _WORKFLOW_EVENT.match(value) else None
+
+
+def _text_in(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value if value.strip() else None
+    entries = entries_of(value)
+    if {"args", "kwargs"} <= entries.keys():  # the call of a function that is traced
+        said = [*_list(entries["args"]), *entries_of(entries["kwargs"]).values()]
+        texts = [text for text in said if isinstance(text, str)]
+        named = _text_in(entries["kwargs"])
+        return texts[0] if len(texts) == 1 else named
+    if isinstance(entries.get("messages"), list):
+        users = [_said_by_user(message) for message in cast("list[Any]", entries["messages"])]
+        return next((text for text in reversed(users) if text is not None), None)
+    named = [entries[name] for name in _QUESTIONS if isinstance(entries.get(name), str)]
+    if named:
+        return named[0]
+    return _text_in(entries["inputs"]) if isinstance(entries.get("inputs"), dict) else None
+
+
+def _said_by_user(message: Any) -> str | None:
+    if isinstance(message, list | tuple):
+        pair = cast("list[Any]", message)
+        message = {"role": pair[0], "content": pair[1]} if len(pair) == 2 else {}
+    entries = entries_of(message)
+    entries = entries_of(entries.get("kwargs")) or entries_of(entries.get("data")) or entries  # LangChain's
+    said = entries.get("content")
+    by_user = (entries.get("role") or entries.get("type")) in ("user", "human")
+    return said if by_user and isinstance(said, str) else None
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _flat(own: Entries) -> Entries:
+    """The messages that Traceloop had as attributes of their own: `gen_ai.prompt.0.content`."""
+    found: Entries = {}
+    for name, key in (("prompt", INPUT), ("completion", OUTPUT)):
+        messages: dict[int, Entries] = {}
+        for attribute, value in own.items():
+            match = re.fullmatch(rf"gen_ai\.{name}\.(\d{{1,6}})\.(.+)", attribute)
+            if match is None:
+                continue
+            message = messages.setdefault(int(match[1]), {})
+            call = re.fullmatch(r"tool_calls\.(\d{1,6})\.(\w+)", match[2])
+            if call is not None:
+                message.setdefault("tool_calls", {}).setdefault(int(call[1]), {})[call[2]] = value
+            elif match[2] != "tool_calls":
+                message[match[2]] = value
+        if messages:
+            found[key] = [_flat_message(messages[number]) for number in sorted(messages)]
+    return found
+
+
+def _flat_message(message: Entries) -> Entries:
+    content = parsed(message.get("content"))
+    calls = cast("dict[int, Entries]", message.get("tool_calls", {}))
+    return {
+        "role": message.get("role") or "assistant",
+        "content": content if objects_in(content) else message.get("content"),
+        **({"tool_call_id": message["tool_call_id"]} if "tool_call_id" in message else {}),
+        **({"tool_calls": [calls[number] for number in sorted(calls)]} if calls else {}),
+    }
+
+
+def _ai_sdk(own: Entries) -> Entries:
+    if own.get("ai.toolCall.name") is not None:
+        names = {"name": "name", "call.id": "id", "call.arguments": "args", "call.result": "result"}
+        found: Entries = {f"gen_ai.tool.{name}": own.get(f"ai.toolCall.{key}") for name, key in names.items()}
+        return {**found, "gen_ai.tool.call.result": json_text(found["gen_ai.tool.call.result"])}
+    found = {}
+    prompt: Any = parsed(own.get("ai.prompt.messages"))
+    whole = entries_of(parsed(own.get("ai.prompt")))
+    if isinstance(prompt, list):
+        found[INPUT] = prompt
+    elif whole:
+        system = [{"role": "system", "content": whole["system"]}] if isinstance(whole.get("system"), str) else []
+        said = whole.get("messages") or whole.get("prompt")
+        said = [{"role": "user", "content": said}] if isinstance(said, str) else _list(said)
+        found[INPUT] = [*system, *said]
+    text = first(own, ("ai.response.text", "ai.response.object"))
+    calls = parsed(own.get("ai.response.toolCalls"))
+    if text is not None or calls:
+        reasoning = own.get("ai.response.reasoning")
+        message = {"role": "assistant", "content": text, "tool_calls": calls, "reasoning": reasoning}
+        found[OUTPUT] = [{key: value for key, value in message.items() if value is not None or key == "content"}]
+    return found
+
+
+def _traceloop(own: Entries) -> Entries:
+    given, result = own.get("traceloop.entity.input"), own.get("traceloop.entity.output")
+    if own.get(OPERATION) == "vector_db_retrieve":
+        asked = entries_of(parsed(given)).get("query")
+        return {"gen_ai.retrieval.query.text": asked, DOCUMENTS: entries_of(parsed(result)).get("documents")}
+    return {QUESTION: given, ANSWER: json_text(result)} if own["traceloop.span.kind"] != "tool" else {}
+
+
+def _traceloop_tool(own: Entries) -> Entries:
+    """A tool call without what Traceloop and LangChain wrap around it, in attributes of either's names."""
+    given = own.get("gen_ai.tool.call.arguments", own.get("traceloop.entity.input"))
+    result = own.get("gen_ai.tool.call.result", own.get("traceloop.entity.output"))
+    called, entries = parsed(given), entries_of(parsed(given))
+    call_id: Any = None
+    if "inputs" in entries or "input_str" in entries:
+        called = entries.get("inputs") or entries.get("input_str")
+        call_id = entries_of(entries.get("kwargs")).get("tool_call_id")
+    returned: Any = json_text(result)
+    returned = parsed(returned)
+    output = entries_of(returned).get("output", returned)
+    said = entries_of(entries_of(output).get("kwargs"))
+    return {
+        "gen_ai.tool.name": own.get("gen_ai.tool.name") or own.get("traceloop.entity.name"),
+        "gen_ai.tool.call.id": own.get("gen_ai.tool.call.id") or said.get("tool_call_id") or call_id,
+        "gen_ai.tool.call.arguments": _arguments(called),
+        "gen_ai.tool.call.result": said["content"] if "tool_call_id" in said and "content" in said else output,
+    }
+
+
+def _arguments(called: Any) -> Any:
+    """The arguments of a call, without the `args` and `kwargs` of the function that is traced."""
+    entries = entries_of(called)
+    if not entries or not entries.keys() <= {"args", "kwargs"} or not isinstance(entries.get("kwargs"), dict):
+        return called
+    positional = _list(entries.get("args"))
+    return {**({"args": positional} if positional else {}), **entries_of(entries["kwargs"])}
+
+
+def _openinference_tool(record: Record) -> Entries:
+    own = record.attributes
+    result: Any = own.get(ANSWER)
+    said = entries_of(entries_of(parsed(result)).get("data"))  # LangChain's message with the result
+    if "tool_call_id" in said:
+        result = said.get("content")
+    output = entries_of(parsed(result))
+    if {"blocks", "raw_input", "raw_output"} <= output.keys():  # LlamaIndex's, whose blocks are what the model gets
+        result = "\n".join(str(block.get("text", "")) for block in objects_in(output["blocks"]))
+    return {
+        "gen_ai.tool.name": own.get("tool.name") or record.name,
+        "gen_ai.tool.call.id": own.get("tool.id") or said.get("tool_call_id"),
+        "gen_ai.tool.call.arguments": _arguments(parsed(first(own, (QUESTION, "tool.parameters")))),
+        "gen_ai.tool.call.result": result,
+    }
+
+
+def _prompt(value: Any) -> list[Any] | None:
+    """The messages of a prompt: with roles, or texts alone, of which the last is the user's and those before it are
+    instructions, for the prompts of Spring AI begin with them."""
+    messages = _texts(value, "user")
+    if messages is None or any(isinstance(each, dict) and "content" not in each for each in messages):
+        return messages
+    texts = _list(value) or [value]
+    if len(texts) > 1 and all(isinstance(text, str) for text in texts):
+        return [*({"role": "system", "content": text} for text in texts[:-1]), messages[-1]]
+    return messages
+
+
+def _texts(value: Any, role: str) -> list[Any] | None:
+    """Messages with their roles, or texts as messages of one role."""
+    read: Any = parsed(value)
+    items = cast("list[Any]", read) if isinstance(read, list) else [read]
+    if all(isinstance(item, str) for item in items):
+        return [{"role": role, "content": item} for item in items]
+    return [{"role": role, **entries_of(item)} for item in items] if objects_in(items) == items else None
+
+
+def _spring_log(title: str, listed: str) -> Entries:
+    """What Spring AI logs: lists of texts in quotes, without escapes."""
+    if title.startswith("Vector"):
+        return {DOCUMENTS: _documents(listed)}
+    if title.endswith("Completion"):
+        return {OUTPUT: [{"role": "assistant", "content": listed[2:-2]}]} if len(listed) > 3 else {}
+    if title.startswith("Chat Model"):
+        texts = _quoted(listed)
+        return {INPUT: _prompt(texts)} if texts else {}
+    starts = [*_SPRING_ROLE.finditer(listed)]
+    ends = [*(match.start() for match in starts[1:]), len(listed) - 2]
+    roles = {match[1]: listed[match.end() : end] for match, end in zip(starts, ends, strict=True)}
+    ordered = [{"role": role, "content": roles[role]} for role in ("system", "user", "assistant") if role in roles]
+    return {INPUT: ordered} if ordered else {}
+
+
+def _quoted(listed: str) -> list[str]:
+    return listed[2:-2].split('", "') if listed.startswith('["') and listed.endswith('"]') else []
+
+
+def _documents(value: Any) -> list[Entries]:
+    texts: Any = value
+    if isinstance(value, str):
+        texts = parsed(value)
+        texts = _quoted(value) if isinstance(texts, str) else texts
+    return [{"content": text} if isinstance(text, str) else entries_of(text) for text in _list(texts)]

@@ -1,0 +1,88 @@
+"""The messages that have been read of a trace, found again in about constant time: a trace may have ten thousand."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+
+from evalstone.types import Message, ToolCall
+
+
+class KnownMessages:
+    """Where the messages of a list are. Their calls may get results, which changes nothing here."""
+
+    def __init__(self) -> None:
+        self._places: dict[Hashable, list[int]] = {}
+        self.call_ids: Counter[str] = Counter()
+        """How many calls have an ID."""
+        self.call_names: Counter[str] = Counter()
+        """How many calls there are of a tool."""
+
+    def add(self, message: Message, place: int) -> None:
+        """Note that a message is at a place."""
+        for key in {key for call in message.tool_calls or (None,) for key in _keys(message, call)}:
+            insort(self._places.setdefault(key, []), place)
+        self.count(message)
+
+    def replace(self, known: Message, message: Message, place: int) -> None:
+        """Note that a message took the place of another account of it."""
+        if known.tool_calls != message.tool_calls:
+            self.count(known, -1)
+            self.add(message, place)  # where the other one was stays: what is found there is compared
+
+    def find(self, message: Message, messages: Sequence[Message], start: int) -> int | None:
+        """The place of the first message from a place on that is the same; None if there is none."""
+        return next((place for place in self._candidates(message, start) if _same(messages[place], message)), None)
+
+    def _candidates(self, message: Message, start: int) -> Iterator[int]:
+        """The places from one on with what may be the same message, judged by the first of its calls."""
+        base, call = _base(message), next(iter(message.tool_calls), None)
+        keys: list[Hashable] = [base]
+        if call is not None and call.id:
+            keys = [(*base, "id", call.id), (*base, "without", call.name)]
+        elif call is not None:
+            keys = [(*base, "name", call.name)]
+        lists = (self._places.get(key, []) for key in keys)
+        return heapq.merge(*(_from(places, bisect_left(places, start)) for places in lists))
+
+    def count(self, message: Message, sign: int = 1) -> None:
+        """Note the calls of a message alone, which is not to be found."""
+        for call in message.tool_calls:
+            self.call_names[call.name] += sign
+            if call.id:
+                self.call_ids[call.id] += sign
+
+
+def _from(places: list[int], at: int) -> Iterator[int]:
+    """The places from one in their list on, without a copy of them: mostly the first one is taken."""
+    return (places[number] for number in range(at, len(places)))
+
+
+def _base(message: Message) -> tuple[Hashable, ...]:
+    return message.role, message.content, frozenset(message.attachments)
+
+
+def _keys(message: Message, call: ToolCall | None) -> list[Hashable]:
+    """What a message is found by, for one of its calls: its name, and its ID or that it has none."""
+    base = _base(message)
+    if call is None:
+        return [base]
+    return [(*base, "name", call.name), (*base, "id", call.id) if call.id else (*base, "without", call.name)]
+
+
+def _same(one: Message, other: Message) -> bool:
+    """Whether two messages are one, apart from the results of tools and from what not every span has."""
+    if _base(one) != _base(other) or bool(one.tool_calls) != bool(other.tool_calls):
+        return False
+    if len(one.tool_calls) == len(other.tool_calls) and all(map(same_call, one.tool_calls, other.tool_calls)):
+        return True
+    return all(any(same_call(call, known) for known in one.tool_calls) for call in other.tool_calls)
+
+
+def same_call(one: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls are one: by their IDs if both have one, else by name and arguments."""
+    if one.id and other.id:
+        return one.id == other.id
+    return (one.name, one.arguments) == (other.name, other.arguments)

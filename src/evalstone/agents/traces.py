@@ -1,0 +1,514 @@
+"""Samples from traces: the requests that spans and log records of many traces tell of, each as one sample.
+
+What is evaluated is the outermost span of an agent, a chain or a model call that has content. Agents inside it are
+steps of it. Model calls outside of any agent are a sample each, unless one repeats the messages of another and goes on
+from there: then they are one conversation, and the last of them is what is evaluated. So are agents of which one hands
+over to the next.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from evalstone._core.display import excerpt
+from evalstone._core.json import to_jsonable
+from evalstone.agents.formats.dialects import DOCUMENTS, INPUT, OUTPUT, QUESTION, Kind, asked, kind_of, translated
+from evalstone.agents.formats.parts import text_of
+from evalstone.agents.formats.records import Record
+from evalstone.agents.formats.spans import SpanReader, is_part
+from evalstone.agents.formats.values import Entries, first, objects_in, parsed
+from evalstone.agents.from_traces import extract_trajectory
+from evalstone.agents.messages import answer_text, last_user_text, system_prompt
+from evalstone.errors import ConfigError, DataError
+from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, TrajectoryStep
+
+CAPTURE = "turn on the capture of message content where the spans are recorded"
+_CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client.conversation.id")
+_ENTITIES = ("gen_ai.agent.name", "traceloop.entity.name", "ai.telemetry.functionId")
+_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+_WITHOUT_CONTENT = {"type", "id", "name"}
+_EVENTS = (".message", ".choice")
+_DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
+_USAGE = ("gen_ai.usage.", "llm.token_count", "llm.usage.")
+_RESPONSE = "gen_ai.response.id"
+
+
+@dataclass
+class Notes:
+    """What of the traces became no part of a sample: for each reason how often, and the first example."""
+
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    examples: dict[str, str] = field(default_factory=dict[str, str])
+
+    def add(self, reason: str, trace: str, example: str = "") -> None:
+        """Count one more."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        told = (f"in trace {excerpt(trace)}" if trace else "", example)
+        self.examples.setdefault(reason, ", ".join(filter(None, told)))
+
+    def lines(self) -> tuple[str, ...]:
+        """One line for each reason."""
+        examples = {reason: f"; first {example}" if example else "" for reason, example in self.examples.items()}
+        return tuple(f"{count} × {reason}{examples[reason]}" for reason, count in self.counts.items())
+
+
+@dataclass
+class _Node:
+    """A span with what belongs to it."""
+
+    record: Record
+    kind: Kind | None
+    attributes: Entries
+    beside: list[Record] = field(default_factory=list[Record])
+    """Its events and log records."""
+    children: list[_Node] = field(default_factory=list["_Node"])
+
+    @property
+    def says(self) -> bool:
+        """Whether it has a message or a question of its own."""
+        return self.has_messages or (self.kind in ("agent", "chain") and asked(self.attributes) is not None)
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether it has a message of its own."""
+        return any(map(_has_messages, (self.attributes, *map(translated, self.beside)))) or any(
+            map(_is_message, self.beside)
+        )
+
+
+@dataclass
+class _Unit:
+    """What becomes one sample: the evaluated span, the last of them, and what else belongs to it."""
+
+    nodes: list[_Node]
+    beside: list[_Node] = field(default_factory=list[_Node])
+    """Spans of tools and retrievals that lie outside of the evaluated ones."""
+
+    @property
+    def main(self) -> _Node:
+        return self.nodes[-1]
+
+
+def _has_messages(attributes: Entries) -> bool:
+    keys = (INPUT, OUTPUT, "pydantic_ai.all_messages")
+    return any(map(_has_content, (parsed(attributes.get(key)) for key in keys))) or any(
+        key.startswith(("llm.input_messages", "llm.output_messages")) for key in attributes
+    )
+
+
+def _is_message(record: Record) -> bool:
+    return record.name.startswith("gen_ai.") and record.name.endswith(_EVENTS)
+
+
+def _has_content(messages: Any) -> bool:
+    """Whether messages have more than the types of their parts and the names of tools, which is what pydantic-ai's
+    have without content."""
+    parts = [part for each in objects_in(messages) for part in objects_in(each.get("parts"))]
+    bare = all(part.keys() <= _WITHOUT_CONTENT for part in parts)
+    return bool(messages) and not (parts and bare)
+
+
+def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
+    """The samples of one trace, in the order of their answers.
+
+    Args:
+        records: Its spans, their events and log records, in any order. A span that came twice counts once.
+        notes: Gets what could not be read, and what belongs to no sample.
+    """
+    listed = list(records)
+    trace = next((record.trace for record in listed if record.trace), "")
+    try:
+        roots = _tree(listed, trace, notes)
+        units = _units(roots, trace, notes)
+    except (DataError, RecursionError) as error:
+        said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        notes.add("a trace that cannot be read", trace, said)
+        return []
+    if not units:
+        kinds = {node.kind for node in _walk(roots)}
+        if kinds & {"agent", "chain", "model"}:
+            notes.add(f"a trace without content; {CAPTURE}", trace)
+        elif roots:
+            notes.add("a trace without a span of a model, a chain or an agent", trace)
+        return []
+    samples: list[Sample] = []
+    for unit in units:
+        try:
+            sample = _sample(unit, trace, notes, alone=len(units) == 1)
+            _ = sample.content_hash  # which has to be, in a dataset and in a ledger
+            samples.append(sample)
+        except (DataError, ConfigError, RecursionError) as error:
+            said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            place = getattr(error, "place", "")
+            told = f"span {excerpt(unit.main.record.name)}{place}: {said}"
+            notes.add("an answer that cannot be read and is left out", trace, told)
+    return samples
+
+
+def _tree(records: Sequence[Record], trace: str, notes: Notes) -> list[_Node]:
+    """The spans as a forest, each with its events and log records; siblings in the order in which they began."""
+    nodes: dict[str, _Node] = {}
+    events: dict[int, list[Record]] = {}
+    logged: dict[str, Record] = {}  # by content, and by place: an export that is delivered again has the same in both
+    for number, record in enumerate(records):
+        if record.kind == "event":
+            events.setdefault(id(record.source), []).append(record)
+        elif record.kind == "log":
+            place = record.place if record.trace or record.span else ""  # such a one is whole, in any request
+            content = json.dumps([record.source, record.resource], sort_keys=True, default=str)
+            logged.setdefault(f"{place} {content}", record)
+        else:
+            key = record.span or f"without id {number}"
+            known = nodes.get(key)
+            if known is not None and known.record.source != record.source:
+                notes.add("a span with the id of another one, of which the one that ended later is read", trace)
+            if known is None or (record.end or 0) >= (known.record.end or 0):
+                nodes[key] = _Node(record, kind_of(record), translated(record))
+    for node in nodes.values():
+        node.beside = events.get(id(node.record.source), [])
+    lone: dict[str, _Node] = {}
+    for number, record in enumerate(logged.values()):
+        node = nodes.get(record.span) if record.span else None
+        if node is None and not record.span and not _has_messages(translated(record)):
+            if _is_message(record):
+                notes.add("a message in a log record without a span id, which belongs to no sample", trace)
+            continue
+        if node is None:
+            made = replace(record, name="", attributes={}, source={}, kind="span")
+            node = lone.setdefault(record.span or f"without id {number}", _Node(made, "model", {}))
+        node.beside.append(record)
+    return _linked({**nodes, **{f"logs of {key}": node for key, node in lone.items() if node.says}})
+
+
+def _linked(nodes: Mapping[str, _Node]) -> list[_Node]:
+    """The roots, with the others below their parents. Where spans lie inside each other in a circle, one is a root."""
+    roots: list[_Node] = []
+    settled, cut = set[str](), set[str]()
+    for key in nodes:
+        path, at = set[str](), key
+        while at in nodes and at not in settled:
+            if at in path:
+                cut.add(at)
+                break
+            path.add(at)
+            at = nodes[at].record.parent
+        settled |= path
+    for key, node in nodes.items():
+        is_root = node.record.parent not in nodes or key in cut
+        (roots if is_root else nodes[node.record.parent].children).append(node)
+    for node in nodes.values():
+        node.children.sort(key=_start)
+        node.beside.sort(key=lambda record: record.start or 0.0)
+    return sorted(roots, key=_start)
+
+
+def _start(node: _Node) -> float:
+    return node.record.start or 0.0
+
+
+def _walk(nodes: Iterable[_Node], *, into_agents: bool = True) -> Iterator[_Node]:
+    """These spans and all below them, parents first; without into_agents, those of agents inside are left out."""
+    waiting = list(nodes)[::-1]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        inside = node.children if into_agents else [child for child in node.children if child.kind != "agent"]
+        waiting += reversed(inside)
+
+
+def _units(roots: Sequence[_Node], trace: str, notes: Notes) -> list[_Unit]:
+    """What becomes a sample each, in the order in which it began."""
+    saying: set[int] = set()
+    for node in reversed([*_walk(roots)]):
+        inside = (id(child) in saying for child in node.children if child.kind != "agent")
+        if node.says or any(inside):
+            saying.add(id(node))
+    agents, calls, outside, silent = list[_Node](), list[_Node](), list[_Node](), list[_Node]()
+    waiting = list(roots)[::-1]
+    while waiting:
+        node = waiting.pop()
+        if node.kind in ("agent", "chain") and id(node) in saying:
+            agents.append(node)
+        elif node.kind == "model" and node.says:
+            calls.append(node)
+        else:
+            if node.kind in ("tool", "retrieval"):
+                outside.append(node)
+            elif node.kind == "model":
+                silent.append(node)
+            waiting += reversed(node.children)
+    units = [*_conversations(sorted(agents, key=_start)), *_conversations(sorted(calls, key=_start))]
+    units.sort(key=lambda unit: _start(unit.nodes[0]))
+    for node in silent if units else ():
+        notes.add(f"a model call without content beside others; {CAPTURE}", trace, node.record.name)
+    begun = sorted((_start(each), number) for number, unit in enumerate(units) for each in unit.nodes)
+    for node in outside:
+        if (unit := _unit_of(node, units, begun)) is not None:
+            unit.beside.append(node)
+        elif units:
+            notes.add(
+                "a tool or a retrieval after the last answer, which belongs to no sample", trace, node.record.name
+            )
+    return units
+
+
+def _conversations(nodes: Sequence[_Node]) -> list[_Unit]:
+    """Model calls by conversation: one belongs to the call whose messages it repeats, and goes on from there. Likewise
+    agents, where the first has handed over to the next without an answer of its own."""
+    units: list[_Unit] = []
+    ending: dict[tuple[int, int], _Unit] = {}
+    for node in nodes:
+        messages = _messages_of(node) if len(nodes) > 1 else []
+        ends = [(0, 0)]
+        for message in messages:
+            ends.append((ends[-1][0] + 1, hash((ends[-1][1], _said(message)))))
+        unit = next((ending.pop(end) for end in ends[-2:0:-1] if end in ending), None)
+        if unit is None:
+            unit = _Unit([])
+            units.append(unit)
+        unit.nodes.append(node)
+        if messages and (node.kind == "model" or messages[-1].tool_calls):
+            ending[ends[-1]] = unit
+    return units
+
+
+def _messages_of(node: _Node) -> list[Message]:
+    """The messages of a model call, or of an agent's calls apart from its instructions."""
+    reader, alone = SpanReader(), node.kind == "model"
+    try:
+        for each in [node] if alone else sorted(_walk([node], into_agents=False), key=_start):
+            _read_node(reader, each, main=alone, counted=False)
+        messages = reader.reading().conversation.messages
+    except DataError:
+        return []  # it is a unit of its own, whose reading says what is wrong
+    return [message for message in messages if alone or message.role != "system"]
+
+
+def _said(message: Message) -> tuple[object, ...]:
+    calls = tuple(call.id or (call.name, text_of(to_jsonable(dict(call.arguments)))) for call in message.tool_calls)
+    return message.role, message.content, calls
+
+
+def _unit_of(node: _Node, units: Sequence[_Unit], begun: Sequence[tuple[float, int]]) -> _Unit | None:
+    """The sample to which a tool or a retrieval outside of all belongs: the only one, else that of the first model call
+    or agent that began after it had ended.
+
+    begun: when each of these began, and the number of its unit, in order.
+    """
+    if len(units) == 1:
+        return units[0]
+    if node.record.end is None:
+        return None
+    place = bisect_left(begun, (node.record.end, -1))
+    return units[begun[place][1]] if place < len(begun) else None
+
+
+def _read_node(reader: SpanReader, node: _Node, *, main: bool, counted: bool) -> None:
+    for number, record in enumerate((node.record, *node.beside)):
+        reader.read(record, main=main and number == 0, counted=counted and (number == 0 or not node.attributes))
+    reader.end_call()
+
+
+def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
+    """The sample of a unit. Raises DataError, ConfigError or RecursionError when something in it can't be read."""
+    main = unit.main
+    whole = sorted(_walk((*unit.nodes, *unit.beside)), key=_start)
+    inside = [*_walk((*unit.nodes, *unit.beside), into_agents=False)]
+    # What only passes a question on to an agent has the messages of that agent.
+    calls = [node for node in inside if node.has_messages and not is_part(node.attributes)]
+    own = {id(node) for node in (inside if calls else whole)}
+    reader, alone_reader = SpanReader(), SpanReader()
+    # The evaluated span comes last: it has the first and the last message, between which its calls have the others. If
+    # these have none, it comes first, before its tools.
+    alone_in_words = main.has_messages and not any(node.has_messages for node in whole if node is not main)
+    for node in sorted(
+        (each for each in whole if id(each) in own),
+        key=lambda each: ((each is main) != alone_in_words, is_part(each.attributes)),
+    ):
+        _read_node(reader, node, main=node is main, counted=False)
+        if alone_in_words and node is main:
+            reader.close()
+    if not (is_part(main.attributes) and any(node.kind == "model" and node.has_messages for node in whole)):
+        _read_node(alone_reader, main, main=False, counted=False)
+    reading = reader.reading()
+    messages = tuple(reading.conversation.messages)
+    of_main = tuple(alone_reader.messages)
+    question = last_user_text(of_main) or reader.asked
+    if main.kind != "model":
+        question = reader.asked or question
+    output = reading.output
+    ends = [each[-1] for each in (of_main, messages) if each]
+    if output is None and not (main.record.error is not None and ends and all(map(_goes_on, ends))):
+        output = answer_text(of_main)  # what is said beside calls is no answer where none came after them
+        output = answer_text(messages) if output is None else output
+    metadata = {**_measured(unit, whole), **_described(main, whole, trace)}
+    if "group" not in metadata and not alone and trace:
+        metadata["group"] = trace
+    return Sample(
+        id="-".join(filter(None, (trace, main.record.span))),
+        input=last_user_text(messages) if question is None else question,
+        output=output,
+        context=_context(whole, reading.conversation.passages, trace, notes),
+        messages=messages,
+        instructions=system_prompt(messages),
+        trajectory=_trajectory(unit, messages),
+        metadata=metadata,
+    )
+
+
+def _goes_on(message: Message) -> bool:
+    return message.role != "assistant" or bool(message.tool_calls)
+
+
+def _context(whole: Sequence[_Node], said: dict[str, None], trace: str, notes: Notes) -> tuple[str, ...] | None:
+    """The retrieved passages, then those in the messages. None without a retrieval whose documents are known."""
+    reader = SpanReader()
+    for node in whole:
+        if node.kind == "retrieval" or _documented(node):
+            _read_node(reader, node, main=False, counted=False)
+    if reader.without_text:
+        notes.add("a retrieval whose documents have no text, so that the sample has no context", trace)
+        return None
+    passages = tuple(reader.reranked | reader.passages | said)
+    return passages if reader.retrieved or passages else None
+
+
+def _documented(node: _Node) -> bool:
+    """Whether a span has documents."""
+    records = (node.attributes, *map(translated, node.beside))
+    return any(DOCUMENTS in each or any(key.startswith(_DOCUMENTS) for key in each) for each in records)
+
+
+def _measured(unit: _Unit, whole: Sequence[_Node]) -> dict[str, Any]:
+    """When the request was, what it took, and what it failed with."""
+    start, end = unit.nodes[0].record.start, unit.main.record.end
+    counted = [*_outermost_calls(unit.nodes)]
+    spending = SpanReader()
+    for node in counted or [unit.main]:
+        _read_node(spending, node, main=False, counted=True)
+    usage = spending.usage if spending.usage != NO_USAGE else spending.total
+    took: dict[str, Any] = {}
+    if start is not None and end is not None:
+        took["seconds"] = max(0.0, end - start)
+    if usage != NO_USAGE:
+        took["usage"] = to_jsonable(usage if usage.requests else replace(usage, requests=1))
+    if spending.cost is not None:
+        took["cost"] = spending.cost
+    found: dict[str, Any] = {"target": took} if took else {}
+    if start is not None:
+        found["started"] = datetime.fromtimestamp(start, UTC).isoformat()
+    if (error := unit.main.record.error) is not None:
+        found["error"] = error
+    return found
+
+
+def _outermost_calls(nodes: Sequence[_Node]) -> Iterator[_Node]:
+    """The model calls that say what they used, without those inside of one that does."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node.kind == "model" and (not node.attributes or any(key.startswith(_USAGE) for key in node.attributes)):
+            yield node
+        else:
+            waiting += node.children
+
+
+def _described(main: _Node, whole: Sequence[_Node], trace: str) -> dict[str, Any]:
+    """Where the sample comes from, the model that answered, and the conversation that it is part of."""
+    last = next((node for node in reversed(whole) if node.kind == "model"), main)
+    beside = last.beside[-1].attributes if last.beside else {}
+    response = next(
+        (each.get(_RESPONSE) for each in (main.attributes, last.attributes, beside) if _RESPONSE in each), ""
+    )
+    source = {
+        "trace_id": trace if len(trace) == 32 else "",
+        "span_id": main.record.span if len(main.record.span) == 16 else "",
+        "response_id": response,
+        "entity": first(main.attributes, _ENTITIES) or main.record.name,
+        "service": main.record.resource.get("service.name"),
+    }
+    found: dict[str, Any] = {"trace": {key: str(value) for key, value in source.items() if value}}
+    models = (str(each.attributes[key]) for each in (last, main) for key in _MODELS if each.attributes.get(key))
+    if model := next((model for model in models if model != "unknown"), None):  # which is what Traceloop writes
+        found["model"] = model
+    conversations = (node.attributes.get(key) for key in _CONVERSATIONS for node in (main, *whole))
+    if (conversation := next(filter(None, conversations), None)) is not None:
+        found["group"] = str(conversation)
+    return found
+
+
+def _trajectory(unit: _Unit, messages: Sequence[Message]) -> Trajectory | None:
+    """The tools, agents and retrievals as steps, and in their places the calls in the messages that have no span."""
+    handed_over = len(unit.nodes) > 1 and unit.main.kind != "model"
+    below = unit.nodes if handed_over else [child for node in unit.nodes for child in node.children]
+    made = {call.id: call for message in messages for call in message.tool_calls if call.id}
+    steps = _steps(sorted((*below, *unit.beside), key=_start), made)
+    ids = {_call_id(node) for node in _walk((*below, *unit.beside))} - {""}
+    names = Counter(step.name for each in steps for step in each.walk() if step.step_type == "tool_call")
+    at = 0
+    for call in (call for message in messages for call in message.tool_calls if call.state != "partial"):
+        if call.id in ids or names[call.name] > 0:
+            names[call.name] -= 1
+            at = next((place + 1 for place in range(at, len(steps)) if steps[place].name == call.name), at)
+        else:
+            steps[at:at] = extract_trajectory([Message(role="assistant", tool_calls=[call])]).steps
+            at += 1
+    start, end = unit.nodes[0].record.start, unit.main.record.end
+    total = None if start is None or end is None else max(0.0, end - start) * 1000
+    return Trajectory(steps=steps, total_duration_ms=total) if steps else None
+
+
+def _call_id(node: _Node) -> str:
+    return str(node.attributes.get("gen_ai.tool.call.id") or "")
+
+
+def _steps(nodes: Iterable[_Node], made: Mapping[str, ToolCall]) -> list[TrajectoryStep]:
+    return [step for node in nodes for step in _step(node, made)]
+
+
+def _without_repeating(node: _Node, parent: _Node) -> list[_Node]:
+    """A span, or those below it if it only repeats its parent: the method with which a retriever of LlamaIndex's does
+    its work has a span too, without documents."""
+    if parent.kind == node.kind == "retrieval" and _documented(parent) and not _documented(node):
+        return [child for each in node.children for child in _without_repeating(each, parent)]
+    return [node]
+
+
+def _step(node: _Node, made: Mapping[str, ToolCall]) -> list[TrajectoryStep]:
+    """The steps of a span and of those below it; made: the calls in the messages by their ids."""
+    inside = _steps((child for each in node.children for child in _without_repeating(each, node)), made)
+    record = node.record
+    duration = None if record.start is None or record.end is None else max(0.0, record.end - record.start) * 1000
+    failed: dict[str, Any] = {} if record.error is None else {"error": record.error}
+    if node.kind == "tool":
+        reader = SpanReader()
+        reader.read(record, main=False, counted=False)
+        step = extract_trajectory(reader.messages).steps[-1]  # the messages that it may have come before its own call
+        own = _call_id(node)
+        named = [] if own else [call for call in made.values() if call.name == step.name]
+        call = made.get(own) or (named[0] if len(named) == 1 else None)
+        if call is not None and isinstance(parsed(node.attributes.get("gen_ai.tool.call.arguments")), str):
+            step = replace(step, data={**step.data, "tool_args": dict(call.arguments)})  # LangChain's only argument
+    elif node.kind == "agent":
+        agent = node.attributes.get("gen_ai.agent.id")
+        data = {} if agent is None else {"agent_id": str(agent)}
+        name = str(first(node.attributes, _ENTITIES) or record.name or "agent")
+        step = TrajectoryStep(step_type="agent_run", name=name, data=data)
+    elif node.kind == "retrieval":
+        reader = SpanReader()
+        _read_node(reader, node, main=False, counted=False)
+        known = reader.retrieved and not reader.without_text
+        data = {"status": "failed" if failed else "success"}
+        data |= {"output": list(reader.reranked | reader.passages)} if known else {}
+        query = first(node.attributes, ("gen_ai.retrieval.query.text", "db.vector.query.content", QUESTION))
+        failed |= {} if query is None else {"input": query}
+        step = TrajectoryStep(step_type="workflow_step", name=record.name or "retrieval", data=data)
+    else:
+        return inside
+    return [replace(step, duration_ms=duration, children=inside, metadata=failed)]

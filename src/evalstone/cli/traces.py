@@ -1,0 +1,281 @@
+"""`evalstone collect` and `evalstone traces`: receive traces, and choose samples from them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import evalstone
+from evalstone._core.display import count, excerpt, safe
+from evalstone.cli import handled, options
+from evalstone.cli.options import ExitCode, Value, Values, argument, option
+from evalstone.cli.output import console, table, to_stderr
+from evalstone.errors import ConfigError, MissingDependency, unknown
+from evalstone.types import Sample
+
+if TYPE_CHECKING:
+    from evalstone.collect.server import Receiver
+    from evalstone.collect.store import TraceFile
+    from evalstone.live import Live
+
+PORT = 4318
+WAITING = 500
+"""How many samples may wait for their scores in memory; more wait in the file. So many become pending in the ledger
+within a second at the end."""
+CLOSING = 30.0
+"""Seconds that are left at the end for what is not scored yet; the next start goes on with what is in the ledger."""
+SHUTDOWN = 5.0
+"""Seconds of these, at least, for what is in the queue to become pending in the ledger, and for the worker to end."""
+LAST = 3.0
+"""Seconds that these two take at most."""
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+FILE = "traces.jsonl"
+
+
+def _source(name: str) -> Callable[[Sample], str]:
+    return lambda sample: str(sample.metadata.get("trace", {}).get(name, ""))
+
+
+FIELDS: Mapping[str, Callable[[Sample], str]] = {
+    "service": _source("service"),
+    "entity": _source("entity"),
+    "trace": _source("trace_id"),
+    "model": lambda sample: str(sample.metadata.get("model", "")),
+    "group": lambda sample: sample.group or "",
+    "error": lambda sample: "yes" if "error" in sample.metadata else "no",
+    "context": lambda sample: "no" if sample.context is None else "yes",
+}
+"""What --where compares."""
+
+
+def traces(
+    file: Annotated[str, argument("FILE", "Traces: lines of OTLP's JSON, or spans (.jsonl, .json, also .gz).")],
+    where: Annotated[
+        Values,
+        option(
+            "--where FIELD=VALUE",
+            f"Choose the samples with this {', '.join(FIELDS)} (error and context: yes or no). Repeatable: of one "
+            "field, any value; of several, all.",
+        ),
+    ] = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    limit: Annotated[int | None, option("--limit N", "Choose only the first N.", min=1)] = None,
+    out: Annotated[Value, option("--out -o FILE", "Write the chosen samples as a dataset (.jsonl).")] = None,
+) -> int:
+    """List the samples in a file of traces, or make a dataset of some."""
+    from evalstone.collect.store import has_traces
+    from evalstone.datasets.stored import write_samples
+    from evalstone.datasets.writing import check_writable
+
+    choice = Choice.of(where or [], since, until)
+    if out is not None:
+        check_writable(out)
+        if Path(out).is_file() and ((Path(file).exists() and Path(file).samefile(out)) or has_traces(Path(out))):
+            raise ConfigError(f"{out!r} has traces, which a dataset would replace; name another file with --out")
+    dataset = evalstone.load(file)
+    for note in dataset.notes:
+        to_stderr(safe(note, 2000))
+    chosen = [sample for sample in dataset if choice.takes(sample)][:limit]
+    if out is None:
+        _show(chosen)
+    elif chosen:
+        write_samples(Path(out), chosen)
+    typer.echo(f"{len(chosen):,} of {count(len(dataset), 'sample')}" + (f" in {safe(out)}" if out and chosen else ""))
+    return ExitCode.OK if chosen else ExitCode.FAILURES
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which samples are chosen."""
+
+    values: Mapping[str, frozenset[str]]
+    since: datetime | None
+    until: datetime | None
+
+    @classmethod
+    def of(cls, where: Iterable[str], since: str | None, until: str | None) -> Choice:
+        """A choice from the options of the command line. Raises ConfigError."""
+        values: dict[str, frozenset[str]] = {}
+        for text in where:
+            field, equals, value = (part.strip() for part in text.partition("="))
+            if not equals:
+                raise ConfigError(f"--where takes FIELD=VALUE, such as service=shop, not {excerpt(text)}")
+            if field not in FIELDS:
+                raise ConfigError(f"--where: {unknown('field', field, FIELDS)}")
+            if field in ("error", "context") and value not in ("yes", "no"):
+                raise ConfigError(f"--where {field} takes yes or no, not {excerpt(value)}")
+            values[field] = values.get(field, frozenset()) | {value}
+        times = [
+            None if text is None else options.moment(text, name)
+            for text, name in ((since, "--since"), (until, "--until"))
+        ]
+        return cls(values, *times)
+
+    def takes(self, sample: Sample) -> bool:
+        """Whether a sample is chosen. One without a time is not, where one is asked for."""
+        if any(FIELDS[field](sample) not in values for field, values in self.values.items()):
+            return False
+        if self.since is None and self.until is None:
+            return True
+        started = sample.metadata.get("started")
+        if not isinstance(started, str):
+            return False
+        time = datetime.fromisoformat(started)
+        return (self.since is None or time >= self.since) and (self.until is None or time < self.until)
+
+
+def _show(samples: Iterable[Sample]) -> None:
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for sample in samples:
+        line = found.setdefault((FIELDS["service"](sample), FIELDS["entity"](sample)), Counter())
+        line["samples"] += 1
+        line["answered"] += sample.output is not None
+        line["with context"] += sample.context is not None
+        line["errors"] += "error" in sample.metadata
+    counts = ("samples", "answered", "with context", "errors")
+    rows = table("service", "entity", *counts, numbers=counts)
+    for (service, entity), line in sorted(found.items()):
+        rows.add_row(safe(service or "-", 80), safe(entity or "-", 80), *(f"{line[name]:,}" for name in counts))
+    if found:
+        console().print(rows)
+
+
+def collect(
+    host: Annotated[str, option("--host HOST", "Address to listen on. There is no authentication.")] = "127.0.0.1",
+    port: Annotated[int, option("--port PORT", "Port to listen on; 0 for any free one.", min=0, max=65535)] = PORT,
+    out: Annotated[str, option("--out -o FILE", "Append what arrives to this file.")] = FILE,
+    scorer: Annotated[
+        Values, option("--scorer -s SCORER", "Score complete traces with this scorer as they come. Repeatable.")
+    ] = None,
+    judge: options.Judge = None,
+    base_url: options.BaseUrl = None,
+    sampling: Annotated[
+        float | None, option("--sampling RATE", "Share of the traces to score. Default: 1.", min=0, max=1)
+    ] = None,
+    daily_budget: Annotated[
+        float | None, option("--daily-budget USD", "Stop scoring for the day (UTC) at this cost.", min=0)
+    ] = None,
+    name: Annotated[Value, option("--name STREAM", "Name of the scores in the ledger. Default: traces.")] = None,
+    settle: Annotated[
+        Value, option("--settle TIME", "How long nothing comes for a complete trace. Default: 5s.")
+    ] = None,
+    ledger: options.Ledger = None,
+    otel: Annotated[
+        bool, option("--otel", "Export the scores over OTLP/HTTP, as the OTEL_... environment variables say.")
+    ] = False,
+) -> int:
+    """Receive traces over OTLP/HTTP, write them to a file, and score them."""
+    from evalstone.collect.scoring import scoring_into
+    from evalstone.collect.server import Receiver
+    from evalstone.collect.store import TraceFile
+
+    of_scoring = {
+        "--judge": judge,
+        "--base-url": base_url,
+        "--sampling": sampling,
+        "--daily-budget": daily_budget,
+        "--name": name,
+        "--settle": settle,
+        "--ledger": ledger,
+        "--otel": otel or None,
+    }
+    if not scorer and (given := next((key for key, value in of_scoring.items() if value is not None), None)):
+        raise ConfigError(f"{given} requires --scorer; without it, traces are only written to the file")
+    if not (waited := options.AGE.fullmatch(settle or "5s")):
+        raise ConfigError(f"--settle takes a time such as 5s or 1m, not {settle!r:.80}")
+    live = None
+    if scorer:
+        from evalstone.ledger.base import DEFAULT_LEDGER
+        from evalstone.live import Live
+        from evalstone.otel import emit_otlp, export_otlp
+
+        if otel:
+            export_otlp()  # the worker exports; what it would refuse is refused here
+        live = Live(
+            options.scorer_specs(scorer),
+            options.judge_spec(judge or "lexical", base_url),
+            name=name or "traces",
+            sampling=1.0 if sampling is None else sampling,
+            daily_budget=daily_budget,
+            ledger=DEFAULT_LEDGER if ledger is None else ledger,
+            queue=WAITING,
+            on_record=emit_otlp if otel else None,
+        )
+
+    async def serve() -> None:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        async with contextlib.AsyncExitStack() as stack:
+            scoring = None
+            if live is not None:
+                quiet = options.duration(waited).total_seconds()
+                scoring = await stack.enter_async_context(scoring_into(live, quiet))
+            receiver = Receiver(TraceFile(Path(out), None if scoring is None else scoring.written), scoring)
+            with handled(lambda number, frame: loop.call_soon_threadsafe(stop.set)):
+                try:
+                    url = await receiver.start(host, port)
+                    if live is not None:
+                        live.start()
+                    _greet(url, host, out, receiver.file)
+                    await stop.wait()
+                finally:
+                    end = loop.time() + CLOSING
+                    await receiver.stop(CLOSING - SHUTDOWN)
+                    if live is not None:
+                        await live.aclose(max(SHUTDOWN, end - loop.time()) - LAST)
+        _sum_up(receiver, out, live)
+
+    asyncio.run(serve())
+    return ExitCode.OK
+
+
+def _greet(url: str, host: str, out: str, file: TraceFile) -> None:
+    from evalstone.collect.protobuf import check_installed
+
+    if file.removed:
+        to_stderr(safe(f"Removed an unfinished line of {file.removed:,} bytes at the end of {out}.", 2000))
+    if file.locked is None:
+        to_stderr(safe(f"Files can't be locked here. Let no other process write to {out}.", 2000))
+    if host not in LOOPBACK:
+        to_stderr(
+            f"Listening beyond this machine, without authentication: whoever reaches {host} can write to the file."
+        )
+    try:
+        check_installed()
+    except MissingDependency as error:
+        to_stderr(f"Only JSON is understood: {error}")
+    to_stderr(safe(f"Writing to {out}. Export to it with OTEL_EXPORTER_OTLP_ENDPOINT={url}; Ctrl-C ends.", 2000))
+
+
+def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
+    logs = f" and {count(receiver.logs, 'log record')}" if receiver.logs else ""
+    refused = f"; {count(receiver.refused, 'request')} refused" if receiver.refused else ""
+    to_stderr(safe(f"Received {count(receiver.spans, 'span')}{logs}, in {out}{refused}.", 2000))
+    if live is None:
+        return
+    from evalstone.results.summary import without_fingerprints
+
+    if receiver.scoring is not None:
+        for note in receiver.scoring.notes.lines():
+            to_stderr(safe(note, 2000))
+        if late := receiver.scoring.traces.late:
+            to_stderr(f"{count(late, 'record')} came after their trace was scored; raise --settle")
+    if left := receiver.unscored:
+        to_stderr(safe(f"{count(left, 'record')} at the end of {out} came too fast to be scored.", 2000))
+    try:
+        scorers = live.coverage().scorers
+    except ConfigError:  # the stream isn't in the ledger, as before its first trace
+        if receiver.scoring is not None and receiver.scoring.taken:
+            raise
+        return
+    for line in scorers:
+        found = f"{line.scored:,} scored, {line.skipped:,} skipped, {line.failed:,} failed, {line.pending:,} pending"
+        to_stderr(safe(f"{without_fingerprints(line.scorer)}: {found}, of {line.eligible:,} in the ledger", 2000))

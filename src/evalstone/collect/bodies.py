@@ -1,0 +1,132 @@
+"""The bodies of requests, of which only so much is in memory at a time, however many requests there are."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import zlib
+from types import TracebackType
+
+from aiohttp import web
+
+from evalstone._core.files import row_limit
+from evalstone.errors import DataError
+
+AT_ONCE = 4
+"""How many of the longest requests are in memory at a time."""
+IDLE = 30.0
+"""Seconds that a client may send nothing in the middle of a request."""
+LONGEST = 300.0
+"""Seconds that a client may take to send a request."""
+_PIECE = 1 << 20
+_SLICE = 1 << 12
+
+
+class TooLong(Exception):
+    """A request that is longer than one may be, also once it is unpacked."""
+
+
+class Busy(Exception):
+    """Too much is in memory, and nothing more is taken until some of it is done."""
+
+
+class TooSlow(Exception):
+    """A request that the client has not sent in time."""
+
+
+class Bodies:
+    """The bodies that are in memory."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._lock = threading.Lock()
+
+    def add(self, size: int) -> None:
+        """Count bytes; negative ones are given back. Raises Busy when there is no room for them."""
+        with self._lock:
+            if size > 0 and self.size + size > AT_ONCE * row_limit():
+                raise Busy
+            self.size += size
+
+    def hold(self) -> Body:
+        """The body of one request: `with bodies.hold() as body`."""
+        return Body(self)
+
+
+class Body:
+    """The body of one request, which counts until the context ends."""
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
+        self._size = 0
+
+    def __enter__(self) -> Body:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._bodies.add(-self._size)
+
+    async def read(self, request: web.Request) -> bytes:
+        """What the client sends.
+
+        Raises:
+            TooLong: It is longer than a request may be.
+            Busy: There is no room for it now.
+            TooSlow: The client has stopped in the middle of it, or takes too long.
+        """
+        limit = row_limit()
+        if (request.content_length or 0) > limit:
+            raise TooLong
+        body = bytearray()  # not a list: a client may send it byte by byte
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LONGEST
+        while True:
+            try:
+                data = await asyncio.wait_for(request.content.readany(), min(IDLE, end - loop.time()))
+            except TimeoutError:
+                late = loop.time() >= end
+                problem = f"it took more than {LONGEST:g} seconds" if late else f"nothing came for {IDLE:g} seconds"
+                raise TooSlow(problem) from None
+            if not data:
+                break
+            if len(body) + len(data) > limit:
+                raise TooLong
+            self._add(len(data))
+            body += data
+        return bytes(body)
+
+    def unzipped(self, data: bytes) -> bytes:
+        """What was compressed with gzip.
+
+        Raises:
+            DataError: It is anything else.
+            TooLong: It is longer than a request may be.
+            Busy: There is no room for it now.
+        """
+        parts, left = list[bytes](), row_limit()
+        unpacker, given = None, memoryview(data)
+        for start in range(0, len(given), _SLICE):  # what is left of the data is copied for each part
+            rest, more = bytes(given[start : start + _SLICE]), False
+            while rest or more:
+                if unpacker is None or unpacker.eof:  # each part is compressed by itself
+                    unpacker = zlib.decompressobj(31)
+                most = min(_PIECE, left + 1)
+                try:
+                    part = unpacker.decompress(rest, most)
+                except zlib.error as error:
+                    raise DataError(f"not compressed with gzip ({error})") from None
+                left -= len(part)
+                if left < 0:
+                    raise TooLong
+                if part:
+                    self._add(len(part))
+                    parts.append(part)
+                rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+                more = len(part) == most and not unpacker.eof
+        if unpacker is None or not unpacker.eof:
+            raise DataError("the data compressed with gzip is not complete")
+        return b"".join(parts)
+
+    def _add(self, size: int) -> None:
+        self._bodies.add(size)
+        self._size += size

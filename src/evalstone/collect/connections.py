@@ -1,0 +1,104 @@
+"""The connections of clients, of which only so many stay open, however many are made."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Generator
+
+from aiohttp import web
+
+MOST = 900
+"""How many stay open, if the process may open so many files."""
+_OTHER_FILES = 100
+"""How many files the process needs for all else."""
+IDLE = 120.0
+"""Seconds without a request, or in the middle of its headers, after which a connection is closed."""
+PAUSE = 0.1
+"""Seconds between two looks at how many there are."""
+NEW = 50
+"""How many more are taken between two looks, so that each has some time to send its request."""
+WAITING = 1024
+"""How many wait in the system until they are taken, if it allows so many."""
+
+
+def most() -> int:
+    """How many connections may stay open."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return MOST
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST if files == resource.RLIM_INFINITY else max(1, min(MOST, files - _OTHER_FILES))
+
+
+class Connections:
+    """Closes connections where there are more than `most`: first those that never sent a whole request, then those
+    whose last request is the longest ago. One whose request is being answered stays."""
+
+    def __init__(self) -> None:
+        self._most = most()
+        self._requested: dict[web.RequestHandler, float] = {}
+        """When each had sent its last request."""
+        self._answering = set[web.RequestHandler]()
+
+    @contextlib.contextmanager
+    def answering(self, connection: web.RequestHandler) -> Generator[None]:
+        """In this context a request is answered that was received whole."""
+        self._requested[connection] = asyncio.get_running_loop().time()
+        self._answering.add(connection)
+        try:
+            yield
+        finally:
+            self._answering.discard(connection)
+
+    async def take(self, listener: socket.socket, server: web.Server) -> None:
+        """Take connections, one at a time, while there is room, until it is canceled.
+
+        asyncio would take a hundred at once, and log each for which the process has no file left.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            while len(server.connections) >= self._most + NEW:  # noqa: ASYNC110 - aiohttp tells of none that is closed
+                await asyncio.sleep(PAUSE / 10)
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError:  # no file is left, or the client is gone
+                await asyncio.sleep(PAUSE)
+                continue
+            try:
+                await loop.connect_accepted_socket(server, connection)
+            except BaseException as error:
+                connection.close()
+                if not isinstance(error, OSError):
+                    raise
+
+    async def watch(self, server: web.Server) -> None:
+        """Close what is too much, until it is canceled."""
+        while True:
+            await asyncio.sleep(PAUSE)
+            connections = server.connections
+            opened = set(connections)
+            self._requested = {each: time for each, time in self._requested.items() if each in opened}
+            for each in sorted(connections, key=lambda each: self._requested.get(each, 0.0))[: -self._most]:
+                if each not in self._answering and each.transport is not None:
+                    each.transport.abort()  # a client that doesn't read its replies would keep it from being closed
+
+
+async def listeners(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on all addresses of a host. Raises OSError and OverflowError."""
+    bound = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port, start_serving=False)
+    found = list[socket.socket]()
+    try:
+        for each in bound.sockets:
+            found.append(each.dup())
+            found[-1].setblocking(False)
+            found[-1].listen(WAITING)
+    except BaseException:
+        for each in found:
+            each.close()
+        raise
+    finally:
+        bound.close()
+    return found

@@ -1,0 +1,254 @@
+"""A receiver of OTLP over HTTP: traces and logs, in protobuf and JSON, plain and compressed with gzip.
+
+Everything is in the file before it is acknowledged. There is no authentication: whoever reaches the port can write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import logging
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any, cast
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from evalstone._core.display import excerpt
+from evalstone._core.files import row_limit
+from evalstone.agents.formats.records import Record, records_in
+from evalstone.agents.formats.values import Entries, PlacedError, objects_in
+from evalstone.collect import connections, protobuf
+from evalstone.collect.bodies import AT_ONCE, Bodies, Busy, TooLong, TooSlow
+from evalstone.collect.connections import Connections
+from evalstone.collect.protobuf import Signal
+from evalstone.collect.scoring import TraceScoring
+from evalstone.collect.store import StoreFull, TraceFile
+from evalstone.datasets.json_rows import parse_json
+from evalstone.errors import ConfigError, DataError, MissingDependency
+
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+RETRY_AFTER = 1
+_IN_A_THREAD = 100_000
+MOST_NESTED = 700
+"""How many lists and objects of a request may be inside each other. A reader of the file calls itself about as often
+and may be called late: what could be read here and not there would be a line for which the whole file is refused."""
+_INVALID, _UNAVAILABLE = 3, 14
+"""Codes of `google.rpc.Status`."""
+_log = logging.getLogger("evalstone.collect.http")
+
+
+def _is_no_broken_request(record: logging.LogRecord) -> bool:
+    """Anyone can send these; what is wrong is in the reply."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_log.addFilter(_is_no_broken_request)
+
+
+@dataclass
+class Receiver:
+    """Takes export requests, and writes them to a file."""
+
+    file: TraceFile
+    scoring: TraceScoring | None = None
+    """Reads what was written, while the receiver runs."""
+    requests: int = 0
+    spans: int = 0
+    logs: int = 0
+    refused: int = 0
+    """How many requests were not stored."""
+
+    def __post_init__(self) -> None:
+        self._bodies, self._reading = Bodies(), asyncio.Semaphore(AT_ONCE)
+        self._connections = Connections()
+        self._runner: web.AppRunner | None = None
+        self._listeners = list[socket.socket]()
+        self._tasks = list[asyncio.Task[None]]()
+        self._scoring: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def unscored(self) -> int:
+        """How many spans and log records were not passed on to scoring yet."""
+        return 0 if self.scoring is None else self.spans + self.logs - self.scoring.taken
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen; the URL to export to. Raises ConfigError when the address can't be listened on."""
+        application = web.Application()
+        application.router.add_post("/v1/traces", functools.partial(self._export, signal="traces"))
+        application.router.add_post("/v1/logs", functools.partial(self._export, signal="logs"))
+        runner = web.AppRunner(
+            application,
+            access_log=None,
+            logger=_log,
+            shutdown_timeout=5.0,
+            auto_decompress=False,
+            keepalive_timeout=connections.IDLE,
+        )
+        await runner.setup()
+        assert runner.server is not None  # noqa: S101 - it is set up
+        try:
+            self._listeners = await connections.listeners(host, port)
+        except (OSError, OverflowError) as error:
+            await runner.cleanup()
+            raise ConfigError(f"cannot listen on {host} port {port}: {error}") from None
+        self._runner = runner
+        taking = [self._connections.take(each, runner.server) for each in self._listeners]
+        self._tasks = [asyncio.create_task(each) for each in (*taking, self._connections.watch(runner.server))]
+        if self.scoring is not None:
+            self._scoring = asyncio.create_task(self.scoring.run(self.file.path, self._stopping))
+        bound = cast("tuple[str, int]", self._listeners[0].getsockname())[:2]
+        name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+        return f"http://{name}:{bound[1]}"
+
+    async def stop(self, seconds: float | None = None) -> None:
+        """Answer what has been received, write it, and pass on the samples of all traces that are under way, all for
+        so many seconds at most."""
+        began = time.monotonic()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for listener in self._listeners:
+            listener.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        self._stopping.set()
+        try:
+            if self._scoring is not None:
+                left = None if seconds is None else max(0.0, seconds - (time.monotonic() - began))
+                done, _ = await asyncio.wait((self._scoring,), timeout=left)
+                if done:
+                    self._scoring.result()
+        finally:
+            if self._scoring is not None:
+                self._scoring.cancel()
+                await asyncio.wait((self._scoring,))
+            await self.file.close()
+
+    async def _export(self, request: web.Request, signal: Signal) -> web.Response:
+        content_type = request.content_type
+        if content_type not in (PROTOBUF, JSON):
+            problem = f"Content-Type must be {PROTOBUF} or {JSON}, not {excerpt(content_type)}"
+            return self._failure(JSON, 415, _INVALID, problem)
+        encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
+        if encoding not in ("gzip", "identity"):
+            return self._failure(content_type, 415, _INVALID, "Content-Encoding must be gzip, or none")
+        try:
+            with self._bodies.hold() as held:
+                body = await held.read(request)
+                with self._connections.answering(request.protocol):
+                    if encoding == "gzip" or len(body) > _IN_A_THREAD:
+                        async with self._reading:
+                            body = await asyncio.to_thread(held.unzipped, body) if encoding == "gzip" else body
+                            data, records, rejected = await asyncio.to_thread(_read, body, content_type, signal)
+                    else:
+                        data, records, rejected = _read(body, content_type, signal)
+                    if records:
+                        await self.file.append(data)
+        except TooLong:
+            return self._failure(content_type, 413, _INVALID, f"the request is longer than {row_limit():,} bytes")
+        except Busy:
+            return self._failure(content_type, 503, _UNAVAILABLE, "too much is being received; try again")
+        except TooSlow as error:
+            return self._failure(content_type, 408, _UNAVAILABLE, str(error))
+        except StoreFull:
+            return self._failure(content_type, 503, _UNAVAILABLE, "the disk can't follow; try again")
+        except OSError as error:
+            problem = f"it could not be written: {error.strerror or error}"
+            return self._failure(content_type, 503, _UNAVAILABLE, problem)
+        except MissingDependency as error:
+            return self._failure(JSON, 415, _INVALID, f"{error}; or export JSON")
+        except DataError as error:
+            return self._failure(content_type, 400, _INVALID, str(error))
+        self.requests += 1
+        self.spans += sum(record.kind == "span" for record in records)
+        self.logs += sum(record.kind == "log" for record in records)
+        problem = f"{rejected} without a trace id and a span id" if rejected else ""
+        if content_type == PROTOBUF:
+            return web.Response(body=protobuf.reply(signal, rejected, problem), content_type=PROTOBUF)
+        partial: Entries = {protobuf.rejected_name(signal): str(rejected), "errorMessage": problem}
+        return web.json_response({"partialSuccess": partial} if rejected else {})
+
+    def _failure(self, content_type: str, code: int, status: int, problem: str) -> web.Response:
+        self.refused += 1
+        headers = {"Retry-After": str(RETRY_AFTER)} if code == 503 else {}
+        if content_type == PROTOBUF:
+            body = protobuf.status(status, problem)
+            return web.Response(status=code, body=body, content_type=PROTOBUF, headers=headers)
+        return web.json_response({"code": status, "message": problem}, status=code, headers=headers)
+
+
+def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[Record], int]:
+    """The line to write, its records, and the number of spans left out because they have no ids.
+
+    Raises DataError for what is no export request of this signal.
+    """
+    try:
+        request = protobuf.request_data(body, signal) if content_type == PROTOBUF else _json(body)
+        _check_depth(request)
+        key = "resourceSpans" if signal == "traces" else "resourceLogs"
+        found: Any = request.get(key, None if request else [])
+        if not isinstance(found, list):
+            raise DataError(f"an export request of {signal} must have a list under {key}")
+        data: Entries = {key: cast("list[Any]", found)}
+        rejected = _without_ids(data) if signal == "traces" else 0
+        records = list(records_in(data)) if found else []
+        line = _line(data)
+    except RecursionError:
+        raise DataError("nested too deeply") from None
+    except PlacedError as error:
+        raise DataError(f"{error.place}: {error}") from None
+    if len(line) > row_limit():
+        raise DataError(f"as JSON it is longer than {row_limit():,} bytes")
+    return line, records, rejected
+
+
+def _check_depth(data: Entries) -> None:
+    level: list[Any] = [data]
+    for _ in range(MOST_NESTED):
+        level = [
+            item
+            for outer in level
+            for item in (cast("Entries", outer).values() if isinstance(outer, dict) else outer)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return
+    raise DataError("nested too deeply")
+
+
+def _line(data: Entries) -> bytes:
+    try:
+        try:
+            return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        except UnicodeEncodeError:  # half of a character outside the basic plane, as a text that was cut may end with
+            return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError as error:
+        raise DataError(f"it has a number without a form as JSON: {error}") from None
+
+
+def _json(body: bytes) -> Entries:
+    try:
+        data = parse_json(body.decode())
+    except UnicodeDecodeError:
+        raise DataError("not UTF-8") from None
+    if not isinstance(data, dict):
+        raise DataError(f"an export request must be an object, not {excerpt(data)}")
+    return cast("Entries", data)
+
+
+def _without_ids(data: Entries) -> int:
+    """Leave spans out that have no trace id or no span id; how many these are."""
+    left_out = 0
+    for resource in objects_in(data["resourceSpans"]):
+        for scope in objects_in(resource.get("scopeSpans")):
+            spans = objects_in(scope.get("spans"))
+            kept = [span for span in spans if all(str(span.get(key) or "").strip("0") for key in ("traceId", "spanId"))]
+            left_out += len(spans) - len(kept)
+            if len(kept) < len(spans):
+                scope["spans"] = kept
+    return left_out

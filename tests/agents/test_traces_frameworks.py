@@ -1,0 +1,191 @@
+"""What frameworks write beside or around messages, tool calls and answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.agents.test_traces import CALL, only, read
+from tests.traced import attributes, chat, message, span, spans
+
+QUESTION = message("user", "Umbrella?")
+FAILED: dict[str, Any] = {"status": {"code": 2}}
+
+
+def agent(id: int, name: str, parent: int = 0, **more: Any) -> dict[str, Any]:
+    return span(id, name, {"openinference.span.kind": "AGENT", "agent.name": name}, parent=parent, **more)
+
+
+def tool(id: int, parent: int, values: dict[str, Any], **more: Any) -> dict[str, Any]:
+    named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", **values}
+    return span(id, "execute_tool weather", named, parent=parent, **more)
+
+
+def raised(text: str) -> dict[str, Any]:
+    return {**FAILED, "events": [{"name": "exception", "attributes": attributes({"exception.message": text})}]}
+
+
+def test_agents_that_hand_over_are_one_request() -> None:
+    over: dict[str, Any] = {"type": "tool_call", "id": "h1", "name": "transfer_to_weather", "arguments": {}}
+    done = {"type": "tool_call_response", "id": "h1", "response": "weather"}
+    first = chat([message("system", "Triage."), QUESTION], message("assistant", over))
+    then = [message("system", "Know the weather."), QUESTION, message("assistant", over), message("tool", done)]
+    handoff = {"openinference.span.kind": "TOOL", "input.value": "triage", "output.value": "weather"}
+    sample = only(
+        spans(
+            agent(1, "Agent workflow", end=9),
+            agent(2, "triage", 1, end=3),
+            span(3, "response", first, parent=2, end=2),
+            span(4, "handoff to weather", handoff, parent=2, start=2, end=3),
+            agent(5, "weather", 1, start=3, end=9),
+            span(6, "response", chat(then, "No."), parent=5, start=4, end=9),
+        )
+    )
+    assert (sample.input, sample.output, sample.metadata["target"]["seconds"]) == ("Umbrella?", "No.", 9.0)
+    assert sample.instructions == "Triage.\n\nKnow the weather."
+    assert [call.name for each in sample.messages for call in each.tool_calls] == ["transfer_to_weather"]
+    assert sample.trajectory is not None
+    steps = [(step.step_type, step.name) for step in sample.trajectory.steps]
+    assert steps == [("tool_call", "transfer_to_weather"), ("agent_run", "triage"), ("agent_run", "weather")]
+
+
+def test_agents_that_answer_are_requests_of_their_own_though_the_second_knows_the_first() -> None:
+    then = [QUESTION, message("assistant", "No."), message("user", "In Thun?")]
+    samples, _ = read(
+        spans(
+            span(1, "script", {}, end=9),
+            agent(2, "one", 1, end=2),
+            span(3, "response", chat([QUESTION], "No."), parent=2),
+            agent(4, "two", 1, start=3, end=5),
+            span(5, "response", chat(then, "Neither."), parent=4, start=3),
+        )
+    )
+    assert [(each.input, each.output) for each in samples] == [("Umbrella?", "No."), ("In Thun?", "Neither.")]
+
+
+@pytest.mark.parametrize("summed_up", [True, False])
+def test_an_agent_that_sums_its_calls_up_in_one_message_made_each_once(summed_up: bool) -> None:
+    answered = {"type": "tool_call_response", "id": "c1", "response": "rainy"}
+    said = message("assistant", "Yes.", CALL, answered) if summed_up else message("assistant", "Yes.")
+    last = chat([QUESTION, message("assistant", CALL), message("tool", answered)], "Yes.")
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {**chat([QUESTION], said), "gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", chat([QUESTION], message("assistant", CALL)), parent=1),
+            tool(3, 1, {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": '"rainy"'}, start=1),
+            span(4, "chat", last, parent=1, start=3),
+        )
+    )
+    assert [(each.role, each.content) for each in sample.messages] == [
+        ("user", "Umbrella?"),
+        ("assistant", ""),
+        ("assistant", "Yes."),
+    ]
+    (call,) = sample.messages[1].tool_calls
+    assert (call.result, call.state) == ("rainy", "result")
+
+
+@pytest.mark.parametrize("asked_alone", [True, False])
+def test_a_tool_that_raised_failed_in_the_messages_too_and_what_was_said_before_is_no_answer(
+    asked_alone: bool,
+) -> None:
+    given = chat([QUESTION], message("assistant", "Let me look.", CALL))
+    values = {**given, "gen_ai.operation.name": "invoke_agent"}
+    inside = [span(3, "chat", given, parent=1)] if asked_alone else []
+    if asked_alone:
+        del values["gen_ai.output.messages"]
+    sample = only(
+        spans(
+            span(1, "invoke_agent", values, end=9, **raised("weather down")),
+            *inside,
+            tool(2, 1, {"gen_ai.tool.call.id": "c1"}, start=1, **raised("weather down")),
+        )
+    )
+    assert (sample.output, sample.metadata["error"]) == (None, "weather down")
+    assert [(each.role, each.content) for each in sample.messages] == [
+        ("user", "Umbrella?"),
+        ("assistant", "Let me look."),
+    ]
+    (call,) = sample.messages[-1].tool_calls
+    assert (call.state, call.error) == ("error", "weather down")
+
+
+def test_a_failure_that_the_model_was_told_of_keeps_its_words() -> None:
+    told = {"type": "tool_call_response", "id": "c1", "response": "Error: weather down"}
+    last = chat([QUESTION, message("assistant", CALL), message("tool", told)], "Sorry.")
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", chat([QUESTION], message("assistant", CALL)), parent=1),
+            tool(3, 1, {"gen_ai.tool.call.id": "c1"}, start=1, **FAILED),
+            span(4, "chat", last, parent=1, start=3),
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (sample.output, call.state, call.error) == ("Sorry.", "error", "Error: weather down")
+
+
+def test_an_error_is_its_message_and_not_the_code_that_was_run() -> None:
+    status = {"code": 2, "message": 'ValueError("down")Traceback (most recent call last):\n File "/srv/app.py"'}
+    sample = only(spans(span(1, "chat", chat([QUESTION], "Yes."), status=status)))
+    assert sample.metadata["error"] == 'ValueError("down")'
+
+
+@pytest.mark.parametrize(
+    ("answer", "output"),
+    [
+        ({"response": "No.", "source_nodes": [], "metadata": None}, "No."),
+        ("StopEvent(result=AgentOutput(response=ChatMessage(role=<MessageRole.ASSIS...", None),
+        ({"answer": "No.", "sure": True}, None),
+    ],
+)
+def test_the_answer_of_a_chat_engine_is_its_response(answer: Any, output: str | None) -> None:
+    said = answer if isinstance(answer, str) else json.dumps(answer)
+    values = {"openinference.span.kind": "CHAIN", "input.value": '{"message": "Umbrella?"}', "output.value": said}
+    sample = only(spans(span(1, "ContextChatEngine.chat", values)))
+    assert (sample.input, sample.output) == ("Umbrella?", output)
+
+
+@pytest.mark.parametrize("failed", [{}, FAILED])
+def test_a_tool_call_that_only_its_span_has_comes_before_the_answer(failed: dict[str, Any]) -> None:
+    values = {**chat([QUESTION], "Yes."), "gen_ai.operation.name": "invoke_agent"}
+    looked = [tool(n, 1, {"gen_ai.tool.call.id": f"c{n}"}, start=n) for n in (2, 3)]
+    sample = only(spans(span(1, "invoke_agent", values, end=9, **failed), *looked))
+    assert [[call.id for call in each.tool_calls] or each.content for each in sample.messages] == [
+        "Umbrella?",
+        ["c2"],
+        ["c3"],
+        "Yes.",
+    ]
+    assert sample.output == "Yes."
+
+
+def retriever(id: int, name: str, parent: int, *documents: str) -> dict[str, Any]:
+    values = {f"retrieval.documents.{n}.document.content": text for n, text in enumerate(documents)}
+    return span(id, name, {"openinference.span.kind": "RETRIEVER", "input.value": "rain", **values}, parent=parent)
+
+
+def test_a_retriever_inside_another_is_a_step_if_it_has_documents_or_the_other_one_has_none() -> None:
+    sample = only(
+        spans(
+            agent(1, "guide", end=9),
+            span(2, "chat", chat([QUESTION], "Yes."), parent=1, start=8),
+            retriever(3, "Fusion.retrieve", 1, "It rains.", "It pours."),
+            retriever(4, "Fusion._retrieve", 3),
+            retriever(5, "First.retrieve", 4, "It rains."),
+            retriever(6, "First._retrieve", 5),
+            retriever(7, "Second.retrieve", 4, "It pours."),
+            retriever(8, "Silent.retrieve", 1),
+            retriever(9, "Silent._retrieve", 8),
+        )
+    )
+    assert sample.trajectory is not None
+    assert [step.name for step in sample.trajectory.walk()] == [
+        "Fusion.retrieve",
+        "First.retrieve",
+        "Second.retrieve",
+        "Silent.retrieve",
+        "Silent._retrieve",
+    ]

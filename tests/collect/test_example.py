@@ -1,0 +1,115 @@
+"""The example of a traced agent, and the command itself, as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.collect.test_export import receiving
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "traces"
+
+
+def test_a_traced_agent_is_scored_from_its_export() -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLE / "run.py"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3 samples" in done.stdout
+    assert re.search(r"faithfulness\s+0\.667", done.stdout), done.stdout
+    assert re.search(r"tool_called\s+1\.000", done.stdout)
+    assert "How fast do you deliver?" in done.stdout
+
+
+def test_traces_that_are_under_way_at_the_end_are_scored_and_their_scores_exported(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "evalstone"]
+    options = ["--port", "0", "--scorer", "tool_called(tool=look_up)", "--settle", "10m", "--ledger", "l.db", "--otel"]
+    with (
+        receiving(tmp_path / "events.jsonl") as url,
+        subprocess.Popen(
+            [*command, "collect", *options], stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+            env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_METRICS_EXPORTER": "none"},
+        ) as receiver,
+    ):  # fmt: skip
+        assert receiver.stderr is not None
+        address = re.search(r"OTEL_EXPORTER_OTLP_ENDPOINT=(http://127\.0\.0\.1:\d+)", receiver.stderr.readline())
+        assert address is not None
+        environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": address[1]}
+        subprocess.run([sys.executable, EXAMPLE / "agent.py"], env=environment, check=True, capture_output=True)
+        receiver.send_signal(signal.SIGINT)
+        _, told = receiver.communicate(timeout=60)
+    assert receiver.returncode == 0, told
+    assert "3 scored, 0 skipped, 0 failed, 0 pending, of 3 in the ledger" in told
+    assert "in traces.jsonl" in told
+    listed = subprocess.run(
+        [*command, "ledger", "scores", "--ledger", "l.db", "--json"],
+        capture_output=True, text=True, cwd=tmp_path, check=True,
+    )  # fmt: skip
+    scores = json.loads(listed.stdout)["scores"]
+    assert [(score["source"], score["entity"], score["value"]) for score in scores] == [("trace", "clerk", 1.0)] * 3
+    traces = {score["trace"] for score in scores}
+    assert len(traces) == 3
+    exported = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text("utf-8").splitlines()]
+    events = [
+        event
+        for request in exported
+        for resource in request.get("resourceLogs", ())
+        for scope in resource["scopeLogs"]
+        for event in scope["logRecords"]
+    ]
+    assert [event["eventName"] for event in events] == ["gen_ai.evaluation.result"] * 3
+    assert {event["traceId"] for event in events} == traces
+    (source,) = {
+        attribute["value"]["stringValue"]
+        for event in events
+        for attribute in event["attributes"]
+        if attribute["key"] == "gen_ai.evaluation.evaluator.source"
+    }
+    assert json.loads(source) == {"name": "tool_called", "arguments": {"tool": "look_up"}}
+    assert "tool_called(tool=look_up): 3 scored" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "--otel requires --scorer"),
+        (("--scorer", "non_empty"), "OTEL_LOGS_EXPORTER must be otlp or none, not console"),
+    ],
+)
+def test_scores_that_could_not_be_exported_are_refused_at_once(
+    options: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "evalstone", "collect", "--port", "0", "--otel", *options],
+        capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60,
+        env={**os.environ, "OTEL_LOGS_EXPORTER": "console"},
+    )  # fmt: skip
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("received", [True, False])
+def test_a_scorer_beside_the_file_scores_what_comes_if_anything_does(received: bool, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import beside\n\ndef polite(output: str) -> float:\n    return beside.VALUE\n")
+    (tmp_path / "beside.py").write_text("VALUE = 0.5\n")
+    options = ["--port", "0", "--scorer", "mine:polite", "--ledger", "l.db"]
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "evalstone", "collect", *options], stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as receiver:
+        assert receiver.stderr is not None
+        assert "mine.py" in receiver.stderr.readline()
+        address = re.search(r"ENDPOINT=(http://127\.0\.0\.1:\d+)", receiver.stderr.readline())
+        assert address is not None
+        if received:
+            environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": address[1]}
+            subprocess.run([sys.executable, EXAMPLE / "agent.py"], env=environment, check=True, capture_output=True)
+        receiver.send_signal(signal.SIGINT)
+        _, told = receiver.communicate(timeout=60)
+    assert receiver.returncode == 0, told
+    assert ("3 scored, 0 skipped, 0 failed, 0 pending" in told) is received
