@@ -28,7 +28,7 @@ SAMPLES, CONCURRENCY, MOMENT = 20, 2, 14
 LIMITED = """
 import resource, sys
 sys.dont_write_bytecode = True
-resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, 250_000))  # the ledger needs more
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))  # the ledger needs more
 from evalstone.cli import main
 main()
 """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from evalstone._core.display import count, money, safe
 from evalstone._core.files import file_values
+from evalstone._core.json import to_jsonable
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, argument, option
 from evalstone.cli.output import console, metadata_text, short_judge, table
@@ -18,13 +20,9 @@ MAX_DAYS = 36_500
 
 
 def _existing(ledger: str | None) -> str:
-    """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
-    from evalstone.ledger.base import DEFAULT_LEDGER, is_there, shown
+    from evalstone.ledger.base import existing
 
-    url = DEFAULT_LEDGER if ledger is None else ledger
-    if not is_there(url):
-        raise ConfigError(f"there is no ledger {shown(url)}; name one with --ledger")
-    return url
+    return existing(ledger)
 
 
 def info(ledger: options.Ledger = None) -> int:
@@ -57,6 +55,82 @@ def info(ledger: options.Ledger = None) -> int:
             judge = short_judge(metadata_text(row.metadata, "judge", "identity"))
             runs.add_row(row.id, row.started, row.finished or "-", name, dataset, judge)
         screen.print(runs)
+    return ExitCode.OK
+
+
+def scores(
+    ledger: options.Ledger = None,
+    scorer: Annotated[options.Value, option("--scorer SCORER", "Only this scorer: its name or its signature.")] = None,
+    source: Annotated[
+        options.Value, option("--source live|run|trace", "Only scores of live traffic, of runs, or of stored traces.")
+    ] = None,
+    stream: Annotated[options.Value, option("--stream NAME", "Only live scores of this stream.")] = None,
+    run: Annotated[options.Value, option("--run RUN", "Only scores of this run: its ID, or its name.")] = None,
+    entity: Annotated[
+        options.Value, option("--entity NAME", "Only scores of what was evaluated: an agent or a target.")
+    ] = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    limit: Annotated[int, option("--limit N", "How many scores to list.", min=1)] = 50,
+    before: Annotated[
+        options.Value, option("--before CURSOR", "The next page: the cursor that the page before ends with.")
+    ] = None,
+    as_json: options.Json = False,
+) -> int:
+    """List scores, newest first.
+
+    The time of a run's scores is that of its start.
+    """
+    from evalstone.cli.output import deliver, json_lines
+    from evalstone.ledger.scores import list_scores
+    from evalstone.results.summary import without_fingerprints
+
+    found = list_scores(
+        ledger,
+        scorer=scorer,
+        source=cast("Any", source),
+        stream=stream,
+        run=run,
+        entity=entity,
+        since=None if since is None else options.moment(since, "--since"),
+        until=None if until is None else options.moment(until, "--until"),
+        limit=limit,
+        before=before,
+    )
+    following = found[-1].cursor if len(found) == limit else None
+    if as_json:
+        listed = [{**to_jsonable(one), "time": one.time.isoformat()} for one in found]
+        deliver(json_lines(as_json, {"scores": listed, "next": following}))
+        return ExitCode.OK
+    screen = console()
+    if not found:
+        screen.print("no scores")
+        return ExitCode.OK
+    # Which of these columns say something depends on the filters.
+    origins = {
+        "stream": [one.stream or "" for one in found],
+        "run": [one.run or "" for one in found],
+        "run name": [one.run_name for one in found],
+        "entity": [one.entity for one in found],
+    }
+    shown = {name: cells for name, cells in origins.items() if any(cells)}
+    grid = table("time", "source", *shown, "scorer", "sample", "score", "reason", numbers=("score",))
+    for place, one in enumerate(found):
+        score = one.state
+        if one.value is not None and one.scale is not None:
+            score = f"{one.value:.3g}" + ("" if one.scale == 1 else f" of {one.scale:g}")
+        grid.add_row(
+            one.time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00"),
+            one.source,
+            *(safe(cells[place], 40) or "-" for cells in shown.values()),
+            safe(without_fingerprints(one.scorer), 60),
+            safe(one.sample, 40) or "-",
+            score,
+            safe(one.reason, 80),
+        )
+    screen.print(grid)
+    if following is not None:
+        screen.print(f"\nmore: --before {shlex.quote(following)}")
     return ExitCode.OK
 
 
@@ -135,7 +209,9 @@ def _read(file: Path) -> Iterator[tuple[str, Any]]:
 
 def prune(
     ledger: options.Ledger = None,
-    older_than: Annotated[float | None, option("--older-than DAYS", "Runs started more than DAYS ago.")] = None,
+    older_than: Annotated[
+        float | None, option("--older-than DAYS", "Runs started, and live scores, more than DAYS ago.")
+    ] = None,
     unfinished: Annotated[bool, option("--unfinished", "Unfinished runs that are not running now.")] = False,
     unused_answers: Annotated[bool, option("--unused-answers", "Answers that no remaining record uses.")] = False,
     yes: Annotated[bool, option("--yes", "Delete. Without it, only show what would be deleted.")] = False,
@@ -156,11 +232,12 @@ def prune(
     age = None if older_than is None else timedelta(days=older_than)
     with Ledger(_existing(ledger)) as opened:
         gone = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)
-        if yes and (gone.runs or gone.samples or gone.answers):
+        if yes and (gone.runs or gone.samples or gone.answers or gone.live_scores):
             opened.compact()
     deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.samples, 'sample')}"
     deleted += f", {count(gone.answers, 'answer')}"
     deleted += f", {count(gone.batches, 'open batch record')}" if gone.batches else ""
+    deleted += f", {count(gone.live_scores, 'live score')}" if gone.live_scores else ""
     console().print(f"Deleted {deleted}." if yes else f"Would delete {deleted}. Nothing was deleted; add --yes.")
     return ExitCode.OK
 

@@ -251,6 +251,14 @@ def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
         yield chunk
 
 
+def existing(ledger: str | Path | None) -> str:
+    """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
+    url = str(DEFAULT_LEDGER if ledger is None else ledger)
+    if not is_there(url):
+        raise ConfigError(f"there is no ledger {shown(url)}; name one with --ledger")
+    return url
+
+
 def storable(text: str) -> str:
     r"""Text that every database accepts: lone surrogates and NUL are escaped as in JSON (`\ud83d`, `\u0000`)."""
     if "\x00" in text:

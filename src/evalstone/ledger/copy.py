@@ -30,7 +30,7 @@ from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
 from evalstone.datasets.writing import replacing
 from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency
-from evalstone.ledger import schema
+from evalstone.ledger import live, schema
 from evalstone.ledger.base import (
     INVALID_ROW,
     Key,
@@ -56,6 +56,8 @@ KINDS: Mapping[str, sa.Table] = {
     "sample": schema.samples,
     "answer": schema.answers,
     "record": schema.records,
+    "live_score": schema.live_scores,
+    "live_count": schema.live_counts,
 }
 _OBJECTS = ("metadata", "body")
 _MOST: Mapping[type, float] = {int: 2**31 - 1, float: sys.float_info.max}
@@ -70,7 +72,7 @@ def export_rows(ledger: Ledger, *kinds: str) -> Iterator[dict[str, Any]]:
             table = KINDS[kind]
             for row in stream(connection, sa.select(*(table.c[name] for name in schema.COLUMNS[table])), table):
                 with ledger.reading(f"a row of {table.name}"):
-                    columns = {name: json.loads(v) if name in _OBJECTS else v for name, v in row.items()}
+                    columns = {name: json.loads(v) if v and name in _OBJECTS else v for name, v in row.items()}
                 yield {"format": FORMAT, "type": kind, **columns}
 
 
@@ -166,8 +168,7 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
     """
     values = dict(row)
     for name in _OBJECTS:
-        if name in values:
-            value = values[name]
+        if (value := values.get(name)) is not None:
             values[name] = json.dumps(json.loads(value) if isinstance(value, str) else value)
     if table is schema.answers:
         json.loads(values.get("alternatives") or "{}")
@@ -175,6 +176,8 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
     elif table is schema.records:
         trial = Record.from_dict(json.loads(values["body"])).trial
         values["cell"] = cell_hash(values["sample"], values["scorer"], trial)
+    elif table is schema.live_scores:
+        values |= live.derived(values)
     elif table is schema.samples:
         values["hash"] = sample_hash(sample_of(json.loads(values["body"])))
     elif table is schema.runs:

@@ -16,6 +16,7 @@ import sqlalchemy.exc
 
 from evalstone.ledger.base import TARGET, chunks, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
+from evalstone.ledger.live import HOUR
 from evalstone.ledger.schema import (
     KEYS,
     SCHEMA_VERSION,
@@ -25,6 +26,8 @@ from evalstone.ledger.schema import (
     datasets,
     items,
     leases,
+    live_counts,
+    live_scores,
     records,
     runs,
     samples,
@@ -109,13 +112,15 @@ def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
 
 @dataclass(frozen=True)
 class PruneCounts:
-    """How many rows are deleted. `batches` are open batches of the deleted runs, whose answers are lost."""
+    """How many rows are deleted. `batches` are open batches of the deleted runs, whose answers are lost; `live_scores`
+    are of live traffic."""
 
     runs: int
     records: int
     samples: int
     answers: int
     batches: int = 0
+    live_scores: int = 0
 
 
 def prune(
@@ -126,11 +131,12 @@ def prune(
     unused_answers: bool = False,
     delete: bool,
 ) -> PruneCounts:
-    """Delete runs and answers in one transaction, and samples that no run uses. Runs that somebody works on stay.
+    """Delete runs, live scores and answers in one transaction, and samples that nothing uses. Runs that somebody works
+    on stay.
 
     Args:
         ledger: The ledger.
-        older_than: Delete runs that were started longer ago.
+        older_than: Delete runs that were started longer ago, and live scores by the whole hour, with their counts.
         unfinished: Delete runs that are not complete.
         unused_answers: Delete answers that no remaining record uses.
         delete: Without it, the rows are only counted.
@@ -155,28 +161,35 @@ def prune(
             connection.execute(sa.delete(batch_questions).where(questions))
             connection.execute(sa.delete(batches).where(theirs))
             connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
+        live_count = 0
+        if older_than is not None:
+            hour = int((time.time() - older_than.total_seconds()) // HOUR)
+            connection.execute(sa.delete(live_counts).where(live_counts.c.hour < hour))
+            live_count = connection.execute(sa.delete(live_scores).where(live_scores.c.hour < hour)).rowcount
         sample_count = _delete_unused_samples(connection)
         unused = list(_unused_answers(connection)) if unused_answers else []
         if unused:
             connection.exec_driver_sql(ledger.dialect.sql.delete_answer, unused)
         if not delete:
             connection.rollback()
-    return PruneCounts(len(ids), record_count, sample_count, len(unused), open_count)
+    return PruneCounts(len(ids), record_count, sample_count, len(unused), open_count, live_count)
 
 
 def _delete_unused_samples(connection: sa.Connection) -> int:
-    """Delete the datasets that no run uses, and the samples of no dataset; how many samples."""
+    """Delete the datasets that no run uses, and the samples of no dataset and no live score; how many samples."""
     used = sa.select(runs.c.dataset).where(runs.c.dataset.is_not(None))
     connection.execute(sa.delete(datasets).where(datasets.c.version.not_in(used)))
     connection.execute(sa.delete(items).where(items.c.dataset.not_in(used)))
-    unused = sa.select(samples.c.hash).except_(sa.select(items.c.sample))
+    scored = sa.select(live_scores.c.sample).where(live_scores.c.sample.is_not(None))
+    unused = sa.select(samples.c.hash).except_(sa.select(items.c.sample), scored)
     return connection.execute(sa.delete(samples).where(samples.c.hash.in_(unused))).rowcount
 
 
 def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
     used: set[str] = set()
-    for row in stream(connection, sa.select(records.c.body), records):
-        used.update(_FINGERPRINT.findall(row["body"]))
+    for table in (records, live_scores):
+        for row in stream(connection, sa.select(table.c.body).where(table.c.body.is_not(None)), table):
+            used.update(_FINGERPRINT.findall(row["body"]))
     targets = {_target(metadata).get("scope", "") for metadata in connection.scalars(sa.select(runs.c.metadata))}
     # What a simulated user said in a run that isn't finished is in no record, and would be paid for again.
     unfinished = connection.scalars(sa.select(runs.c.metadata).where(runs.c.finished.is_(None)))
@@ -244,5 +257,5 @@ def _problem(table: sa.Table, row: dict[str, Any]) -> str:
         values = validated(table, row)
     except INVALID_ROW as error:
         return f"{type(error).__name__}: {error}"
-    derived = ("cell", "hash")
+    derived = ("cell", "hash", "hour", "value", "scale")
     return "" if all(values.get(name) == row.get(name) for name in derived) else "its key does not match its content"

@@ -23,7 +23,14 @@ import sqlalchemy.exc
 
 from evalstone._core.files import cannot_write, make_folder
 from evalstone._core.redaction import register_environment, register_url
-from evalstone.errors import ConfigError, LedgerBusyError, LedgerConnectionError, LedgerError, MissingDependency
+from evalstone.errors import (
+    ConfigError,
+    LedgerBusyError,
+    LedgerConnectionError,
+    LedgerError,
+    LedgerValueError,
+    MissingDependency,
+)
 from evalstone.ledger import base
 from evalstone.ledger.base import EXPECTED, USAGE_COLUMNS, shown
 
@@ -95,6 +102,7 @@ records = sa.Table(
     # `cell` is a hash of sample, scorer and trial: ids may be longer than an entry of a PostgreSQL index.
     *_columns(sa.Text, "run", "cell", "sample", "scorer", "body", nullable=False),
     sa.UniqueConstraint("run", "cell"),
+    sa.Index("records_scorer", "run", "scorer", "position"),
 )
 leases = sa.Table(
     "leases",
@@ -125,6 +133,35 @@ batch_questions = sa.Table(
     *_columns(sa.Text, "reply", "error", "body"),
 )
 
+live_scores = sa.Table(
+    "live_scores",
+    metadata,
+    _position(),
+    *_columns(sa.Text, "id", nullable=False, unique=True),
+    *_columns(sa.Text, "stream", "source", "scorer", "owner", "worker", "state", nullable=False),
+    *_columns(sa.Text, "entity", "trace", "span", "response", "sample"),
+    sa.Column("submitted", sa.Float, nullable=False),
+    *_columns(sa.Integer, "hour", "takeovers", nullable=False),
+    *_columns(sa.Float, "value", "scale", "finished", "cost"),
+    sa.Column("body", sa.Text),
+)
+live_counts = sa.Table(
+    "live_counts",
+    metadata,
+    *_columns(sa.Text, "stream", "scorer", "owner", primary_key=True),
+    sa.Column("hour", sa.Integer, primary_key=True, autoincrement=False),
+    *_columns(sa.BigInteger, "seen", "filtered", "eligible", "declined", "dropped", "accepted", nullable=False),
+)
+for _first in ("stream", "scorer", "entity"):
+    sa.Index(f"live_scores_{_first}", live_scores.c[_first], live_scores.c.submitted)
+sa.Index("live_scores_submitted", live_scores.c.submitted)
+sa.Index("live_scores_trace", live_scores.c.trace)
+for _name, _second, _some in (
+    ("pending", live_scores.c.submitted, live_scores.c.state == "pending"),
+    ("paid", live_scores.c.finished, live_scores.c.cost > 0),
+):
+    sa.Index(f"live_scores_{_name}", live_scores.c.stream, _second, sqlite_where=_some, postgresql_where=_some)
+
 KEYS: dict[sa.Table, tuple[str, ...]] = {
     datasets: ("version",),
     samples: ("hash",),
@@ -134,6 +171,8 @@ KEYS: dict[sa.Table, tuple[str, ...]] = {
     records: ("run", "cell"),
     batches: ("id",),
     batch_questions: ("question", "judge"),
+    live_scores: ("id",),
+    live_counts: ("stream", "scorer", "owner", "hour"),
 }
 """The columns that identify a row. `position` is the order of writing only."""
 COLUMNS = {table: [column.name for column in table.columns if column.name != "position"] for table in KEYS}
@@ -166,6 +205,13 @@ class _Statements:
             return re.sub(r":(\w+)", parameter, statement)
 
         self.insert = {table: text(_insert(table)) for table in KEYS}
+        # Counts only grow, also if what an earlier process had sent arrives late.
+        growing = f"{_upsert(live_counts)} WHERE excluded.seen > live_counts.seen"
+        self.insert[live_counts] = text(growing)
+        self.finish_score = text(
+            "UPDATE live_scores SET state = :state, value = :value, scale = :scale, finished = :finished, "
+            "cost = :cost, body = :body WHERE id = :id AND worker = :worker AND state = 'pending'"
+        )
         self.upsert_answer, self.upsert_record = text(_upsert(answers)), text(_upsert(records))
         key = ", ".join(KEYS[answers])
         self.look_up = text(f"SELECT answers.* FROM ({keys}) AS wanted JOIN answers USING ({key})")
@@ -332,6 +378,8 @@ class SQLite:
                 return LedgerBusyError(f"another process has locked {where} for {base.WAIT:g} seconds")
             case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM if not written:
                 return ConfigError(f"{where} can't be used: {error.orig}")
+            case sqlite3.SQLITE_TOOBIG | sqlite3.SQLITE_CONSTRAINT:
+                return LedgerValueError(f"{where} refuses a value: {error.orig}")
             case sqlite3.SQLITE_NOTADB if written:
                 text = f"{where} was overwritten while it was in use: {error.orig}. Restore a backup"
             case sqlite3.SQLITE_NOTADB:
@@ -366,6 +414,8 @@ _OUT_OF_SPACE = ("53100", "53200")
 _READ_ONLY = "25006"
 _LOST = ("08", "57P0", "53300", "25P03", _READ_ONLY)
 """Codes of errors after which another connection may work. A server that became read-only has handed over."""
+_REFUSED = ("22", "23", "54")
+"""Codes of errors that a value makes: it is out of range, breaks a constraint, or is too long for an index."""
 _WRONG = ("28", "3D", "3F", "42501", _READ_ONLY)
 """Codes of errors that another URL, user or password mends."""
 _WRONG_SERVER = re.compile("authentication failed|does not exist|no pg_hba.conf entry|permission denied|no password")
@@ -459,6 +509,8 @@ class PostgreSQL:
             return LedgerError(f"the server of {where} is out of space: {text}. Earlier results are saved")
         if error.connection_invalidated or (state.startswith(_LOST) and (written or state != _READ_ONLY)):
             return LedgerConnectionError(f"the connection to {where} was lost: {text}")
+        if state.startswith(_REFUSED) or isinstance(error, sqlalchemy.exc.DataError):
+            return LedgerValueError(f"{where} refuses a value: {text}")
         told = f"{where} can't be used: {text}"
         if state:
             return ConfigError(told) if not written and state.startswith(_WRONG) else LedgerError(told)

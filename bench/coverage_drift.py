@@ -1,0 +1,113 @@
+"""How often a watched mean gives a false alarm, and how soon a change is found: the tables of docs/live-drift.md.
+
+    python bench/coverage_drift.py [--replications 400]
+
+Each watch has a baseline and a stream of units that are drawn anew, and is looked at after every unit. False alarms
+are most frequent with a tolerance of 0, where the stream has exactly the mean that is no fall yet.
+Takes about a minute on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from populations import Draw, Floats, claims, kinds, marks, passes, rare_zero, smooth
+from tables import percent, table
+
+from evalstone.stats.mean_watch import watch_mean
+
+LENGTH = 5_000
+LATE = 2_000
+BASELINES = (50, 300)
+DROPS = (0.05, 0.1, 0.2)
+
+
+def traces(source: np.random.Generator, n: int) -> Floats:
+    """Traces of 1 to 5 scores, pass/fail, which share a rate: the mean of each."""
+    count = source.integers(1, 6, n)
+    return source.binomial(count, source.beta(1.7, 0.3, n)) / count
+
+
+def scores_of_traces(source: np.random.Generator, n: int) -> Floats:
+    """The scores of the same traces one by one, as if they were independent."""
+    count = source.integers(1, 6, n)
+    return (source.random(int(count.sum())) < np.repeat(source.beta(1.7, 0.3, n), count))[:n].astype(np.float64)
+
+
+DRAWS: dict[str, Draw] = {
+    "pass rate 0.85": passes(0.85),
+    "pass rate 0.97": passes(0.97),
+    "share of 1 to 5 claims": claims,
+    "90% at 1, 8% between 0.5 and 1, 2% at 0": rare_zero,
+    "similarities near 0.9": smooth,
+    "marks of 1 to 5": marks,
+    "90% at 0.75, of five grades": kinds([0, 0.25, 0.5, 0.75, 1], [0.01, 0.02, 0.05, 0.9, 0.02])[0],
+    "traces of 1 to 5 scores, a unit each": traces,
+    "their scores as if independent": scores_of_traces,
+}
+
+
+def false_alarms(replications: int) -> None:
+    """Watches of a stream that is like its baseline."""
+    rows: list[list[str]] = []
+    for name, draw in DRAWS.items():
+        row = [name]
+        for size in BASELINES:
+            source = np.random.default_rng(31)
+            alarms = [
+                watch is not None and watch.verdict == "drifted"
+                for watch in (
+                    watch_mean(draw(source, size).tolist(), draw(source, LENGTH).tolist(), tolerance=0.0)
+                    for _ in range(replications)
+                )
+            ]
+            row.append(f"{percent(alarms)}%")
+        rows.append(row)
+    head = ["units", *(f"baseline of {size}" for size in BASELINES)]
+    table(f"False alarms within {LENGTH:,} units, alpha 0.05, tolerance 0", head, rows)
+
+
+def delays(replications: int) -> None:
+    """Streams whose units fall by so much from some unit on: each is moved down, or for pass rates fails more often."""
+    rows: list[list[str]] = []
+    for name in ("pass rate 0.85", "share of 1 to 5 claims", "similarities near 0.9"):
+        for size in (300, 1_000):
+            for start in (0, LATE):
+                row = [name, f"{size:,}", f"{start:,}"]
+                for drop in DROPS:
+                    source, found, early = np.random.default_rng(32), list[int](), 0
+                    for _ in range(replications // 4):
+                        before = DRAWS[name](source, size)
+                        now = DRAWS[name](source, start + LENGTH)
+                        # A share of what each is worth is lost at random, which keeps values in [0, 1].
+                        lost = drop / float(DRAWS[name](np.random.default_rng(0), 100_000).mean())
+                        now[start:] *= source.random(LENGTH) >= lost
+                        watch = watch_mean(before.tolist(), now.tolist())
+                        assert watch is not None
+                        if watch.alarm is not None and watch.alarm >= start:
+                            found.append(watch.alarm - start + 1)
+                        early += watch.alarm is not None and watch.alarm < start
+                    every = replications // 4 - early
+                    share = len(found) / every
+                    row.append(f"{np.median(found):,.0f} ({100 * share:.0f}%)" if found else "- (0%)")
+                rows.append(row)
+    head = ["units", "baseline", "change at unit", *(f"fall of {drop}" for drop in DROPS)]
+    table(
+        f"Units from the change to the alarm, median (share found within {LENGTH:,}); alpha 0.05, tolerance 0.02",
+        head,
+        rows,
+    )
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description="Simulate watched means.")
+    parser.add_argument("--replications", type=int, default=400)
+    replications: int = parser.parse_args().replications
+    false_alarms(replications)
+    delays(replications)
+
+
+if __name__ == "__main__":
+    main()

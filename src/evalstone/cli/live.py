@@ -1,0 +1,111 @@
+"""`evalstone live ...`: what live scoring has found."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from evalstone.cli import options
+from evalstone.cli.options import ExitCode, Value, Values, argument, option
+from evalstone.cli.output import console, deliver, json_lines, table
+from evalstone.errors import ConfigError
+
+
+def drift(
+    baseline: Annotated[
+        str,
+        argument(
+            "BASELINE",
+            "A results folder, the ID or name of a run, last, or an earlier period of the live scores: START..END.",
+        ),
+    ],
+    ledger: options.Ledger = None,
+    name: Annotated[Value, option("--name STREAM", "The stream, if the ledger has several.")] = None,
+    scorer: Annotated[
+        Values, option("--scorer SCORER", "Watch only this scorer. Repeatable. Default: all that both have.")
+    ] = None,
+    since: options.Since = None,
+    alpha: Annotated[
+        float, option("--alpha RATE", "Error rate: the chance of any false alarm, however often you look.")
+    ] = 0.05,
+    tolerance: Annotated[
+        float | None,
+        option("--tolerance SHARE", "A mean worse by at most this share of the scale is no drift. Default: 0.02."),
+    ] = None,
+    two_sided: Annotated[bool, option("--two-sided", "Watch for better scores, too.")] = False,
+    settle: Annotated[
+        str, option("--settle TIME", "How long a trace or conversation is waited for from its first score on.")
+    ] = "10m",
+    allow_mismatch: options.AllowMismatch = False,
+    as_json: options.Json = False,
+) -> int:
+    """Check whether live scores have become worse than a baseline.
+
+    The error rate holds for all looks together. Keep the baseline, the options and --since the same.
+    """
+    from evalstone import read_run
+    from evalstone.live import live_text, score_drift
+
+    start, dots, end = baseline.partition("..")
+    if dots and start and end:
+        before = (options.moment(start, "BASELINE"), options.moment(end, "BASELINE"))
+    else:
+        before = read_run(baseline, ledger=ledger)
+    if not (waited := options.AGE.fullmatch(settle)):
+        raise ConfigError(f"--settle takes a time such as 30s or 10m, not {settle!r:.80}")
+    found = score_drift.drift(
+        before,
+        name=name,
+        scorers=scorer or (),
+        since=None if since is None else options.moment(since, "--since"),
+        alpha=alpha,
+        tolerance=tolerance,
+        two_sided=two_sided,
+        settle=options.duration(waited),
+        allow_mismatch=allow_mismatch,
+        ledger=ledger,
+    )
+    if not deliver(json_lines(as_json, found.to_dict())):
+        screen = console()
+        grid = table(*live_text.DRIFT, numbers=live_text.DRIFT_NUMBERS)
+        for row in live_text.drift_rows(found):
+            grid.add_row(*row)
+        screen.print(grid)
+        for note in live_text.drift_notes(found):
+            screen.print(note)
+        moving = [
+            text for text in (since, *(baseline.split("..") if dots else ())) if text and options.AGE.fullmatch(text)
+        ]
+        if moving:
+            screen.print(
+                f"An age moves with the clock ({', '.join(moving)}): the error rate holds for this look alone. "
+                "Name a time to look again."
+            )
+    return ExitCode.FAILED_THRESHOLD if found.drifted else ExitCode.OK
+
+
+def coverage(
+    name: Annotated[Value, argument("NAME", "The stream, if the ledger has several.")] = None,
+    ledger: options.Ledger = None,
+    since: options.Since = None,
+    as_json: options.Json = False,
+) -> int:
+    """Show how much of the traffic was scored, and what became of the rest.
+
+    Hours are counted as a whole. Exit code 1 if the numbers don't add up.
+    """
+    from evalstone.live import live_text
+    from evalstone.live.accounting import coverage as covered
+
+    start = None if since is None else options.moment(since, "--since")
+    found = covered(name, ledger=ledger, since=start)
+    if not deliver(json_lines(as_json, found.to_dict())):
+        screen = console()
+        header, rows = live_text.coverage_rows(found)
+        grid = table(*header, numbers=header[1:])
+        for row in rows:
+            grid.add_row(*row)
+        screen.print(live_text.coverage_title(found))
+        screen.print(grid)
+        if missed := live_text.unaccounted(found):
+            screen.print(missed, style="red")
+    return ExitCode.FAILED_THRESHOLD if found.total.unaccounted else ExitCode.OK

@@ -1,0 +1,360 @@
+"""The scores of a ledger, of live scoring and of runs, in one list; and those of a stream, to be watched."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+import sqlalchemy as sa
+
+from evalstone.datasets.stored import sample_of
+from evalstone.errors import ConfigError
+from evalstone.ledger import live
+from evalstone.ledger.base import existing, storable
+from evalstone.ledger.schema import live_scores, records, runs, samples
+from evalstone.ledger.store import Ledger
+from evalstone.types import Failed, Record, Score
+
+Source: TypeAlias = Literal["live", "run", "trace"]
+PAGE = 100
+"""Rows that are read at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedScore:
+    """A score of the ledger."""
+
+    time: datetime
+    """When it was submitted; of a run's scores, when the run began."""
+    source: Source
+    stream: str | None
+    """The name of the `Live`; None of a run's scores."""
+    run: str | None
+    """The ID of the run; None of live scores."""
+    run_name: str
+    """The name that the run was given; "" without one, and of live scores."""
+    entity: str
+    """What was evaluated: of live scores as submitted, of a run its target; "" if unknown."""
+    scorer: str
+    """The scorer's signature."""
+    sample: str
+    """The sample's ID; "" while it is pending, and if it was dropped."""
+    state: live.State
+    value: float | None
+    scale: float | None
+    reason: str
+    """The reason, or the error."""
+    trace: str | None
+    """The trace that was scored, if any."""
+    cursor: str
+    """Where the next page begins: `before` of the next call."""
+
+
+def list_scores(
+    ledger: str | Path | None = None,
+    *,
+    scorer: str | None = None,
+    source: Source | None = None,
+    stream: str | None = None,
+    run: str | None = None,
+    entity: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = PAGE,
+    before: str | None = None,
+) -> list[ListedScore]:
+    """Scores of live scoring and of evaluations, newest first.
+
+    Args:
+        ledger: Path or URL; by default `.evalstone/ledger.db`.
+        scorer: Only those of this scorer: its name, which may be that of several, or its signature.
+        source: "live" for traffic, "trace" for stored traces, "run" for runs.
+        stream: Only live scores of the `Live` of this name.
+        run: Only those of the run of this ID, or of the runs of this name.
+        entity: Only those of this entity.
+        since: From this time on.
+        until: Before this time.
+        limit: How many at most.
+        before: The `cursor` of the last score of the page before.
+
+    Raises:
+        ConfigError: There is no such ledger, the source is unknown, the limit below 1, or `before` no cursor.
+        LedgerError: The ledger can't be read.
+    """
+    if source is not None and source not in get_args(Source):
+        raise ConfigError(
+            f"source must be {', '.join(get_args(Source)[:-1])} or {get_args(Source)[-1]}, not {source!r}"
+        )
+    if limit < 1:
+        raise ConfigError(f"limit must be 1 or more, not {limit}")
+    at = _Cursor.read(before)
+    with Ledger(existing(ledger)) as opened:
+        found = _Search(opened, scorer, source, stream, run, entity, since, until, limit, at)
+        live_too, runs_too = source != "run" and run is None, source in ("run", None) and stream is None
+        parts = [*(found.live() if live_too else ()), *(found.runs() if runs_too else ())]
+        # By time; of the same time, live scores come before those of runs. Each part is in this order already.
+        merged = heapq.merge(*parts, key=lambda one: one[0])
+        return [score for _, score in itertools.islice(merged, limit)]
+
+
+@dataclass(frozen=True)
+class _Cursor:
+    """The place of a score in the list: its time in seconds, and its ID, or its run, scorer and position."""
+
+    time: float
+    place: tuple[Any, ...]
+
+    @classmethod
+    def read(cls, text: str | None) -> _Cursor | None:
+        if text is None:
+            return None
+        try:
+            time, *place = json.loads(text)
+            kinds = (str,) if len(place) == 1 else (str, str, int)
+            if len(place) == len(kinds) and all(map(isinstance, place, kinds)) and math.isfinite(time):
+                return cls(float(time), tuple(place))
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            pass
+        raise ConfigError(f"before must be the cursor of a listed score, not {text!r:.80}")
+
+    def __str__(self) -> str:
+        return json.dumps([self.time, *self.place])
+
+
+_Part = Iterator[tuple[tuple[Any, ...], ListedScore]]
+
+
+@dataclass(frozen=True)
+class _Search:
+    ledger: Ledger
+    scorer: str | None
+    source: Source | None
+    stream: str | None
+    run: str | None
+    entity: str | None
+    since: datetime | None
+    until: datetime | None
+    limit: int
+    before: _Cursor | None
+
+    def live(self) -> list[_Part]:
+        """Live scores, one part per signature that the scorer's name has."""
+        if self.scorer is None:
+            return [self._live(None)]
+        return [self._live(one) for one in _distinct(self.ledger, live_scores.c.scorer) if _is(one, self.scorer)]
+
+    def _live(self, signature: str | None) -> _Part:
+        at = self.before
+        # Of the time of a run's score, all live scores came before it.
+        place = None if at is None else (at.time, at.place[0] if len(at.place) == 1 else "")
+        while True:
+            rows = live.scores(
+                self.ledger,
+                scorer=signature,
+                source=self.source,
+                stream=self.stream,
+                entity=self.entity,
+                since=None if self.since is None else self.since.timestamp(),
+                until=None if self.until is None else self.until.timestamp(),
+                limit=min(PAGE, self.limit),
+                before=place,
+            )
+            for row in rows:
+                yield (-row.submitted, 0, _Backwards(row.id)), _listed_live(self.ledger, row)
+            if len(rows) < min(PAGE, self.limit):
+                return
+            place = rows[-1].submitted, rows[-1].id
+
+    def runs(self) -> list[_Part]:
+        """The scores of evaluations, in one part: runs from the latest on, in each run by scorer."""
+        query = sa.select(runs.c.id, runs.c.started, runs.c.metadata)
+        with self.ledger.transaction() as connection:
+            rows = connection.execute(query).all()
+        found: list[tuple[float, str, str, str]] = []
+        for row in rows:
+            with self.ledger.reading(f"run {row.id}"):
+                metadata = cast("Mapping[str, Any]", json.loads(row.metadata))
+                started = _time(row.started)
+                target = cast("Mapping[str, Any] | None", metadata.get("target"))
+                entity, name = str(target["identity"] if target else ""), str(metadata.get("name") or "")
+            outside = (self.since and started < self.since) or (self.until and started >= self.until)
+            if outside or metadata.get("kind", "evaluation") != "evaluation":
+                continue
+            if self.entity in (None, entity) and self.run in (None, row.id, name):
+                found.append((started.timestamp(), row.id, name, entity))
+        return [self._runs(sorted(found, key=lambda run: (-run[0], run[1])))]
+
+    def _runs(self, found: list[tuple[float, str, str, str]]) -> _Part:
+        table, left, at = records.c, self.limit, self.before
+        for time, run, name, entity in found:
+            after = at.place if at is not None and time == at.time and len(at.place) == 3 else ("", "", 0)
+            if (at is not None and time > at.time) or run < after[0]:
+                continue
+            for scorer in _distinct(self.ledger, table.scorer, table.run == run):
+                if (run == after[0] and scorer < after[1]) or (
+                    self.scorer is not None and not _is(scorer, self.scorer)
+                ):
+                    continue
+                # Of one scorer, an index has the records in this order.
+                query = sa.select(table.position, table.body).where(table.run == run, table.scorer == scorer)
+                if (run, scorer) == after[:2]:
+                    query = query.where(table.position < after[2])
+                with self.ledger.transaction() as connection:
+                    rows = connection.execute(query.order_by(table.position.desc()).limit(left)).all()
+                for row in rows:
+                    with self.ledger.reading(f"a record of run {run}"):
+                        record = Record.from_dict(json.loads(row.body))
+                    cursor = _Cursor(time, (run, scorer, row.position))
+                    of = _Origin(source="run", run=run, run_name=name, entity=entity, scorer=scorer)
+                    listed = _listed(record, cursor, of)
+                    yield (-time, 1, run, scorer, -row.position), listed
+                left -= len(rows)
+                if left <= 0:
+                    return
+
+
+class _Backwards(str):
+    """Text that sorts from the last to the first."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return str.__gt__(self, other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Origin:
+    """Where a score comes from."""
+
+    source: Source
+    stream: str | None = None
+    run: str | None = None
+    run_name: str = ""
+    entity: str
+    scorer: str
+    trace: str | None = None
+
+
+def _listed_live(ledger: Ledger, row: live.LiveScore) -> ListedScore:
+    with ledger.reading(f"live score {row.id}"):
+        record = row.record
+    cursor = _Cursor(row.submitted, (row.id,))
+    of = _Origin(
+        source=cast("Source", row.source),
+        stream=row.stream,
+        entity=row.entity or "",
+        scorer=row.scorer,
+        trace=row.trace,
+    )
+    if record is not None:
+        return _listed(record, cursor, of)
+    return ListedScore(
+        time=datetime.fromtimestamp(row.submitted, UTC),
+        **vars(of),
+        sample="",
+        state=row.state,
+        value=None,
+        scale=None,
+        reason="",
+        cursor=str(cursor),
+    )
+
+
+def _listed(record: Record, cursor: _Cursor, of: _Origin) -> ListedScore:
+    outcome = record.outcome
+    score = outcome if isinstance(outcome, Score) else None
+    return ListedScore(
+        time=datetime.fromtimestamp(cursor.time, UTC),
+        **vars(of),
+        sample=record.key,
+        state="scored" if score else "failed" if isinstance(outcome, Failed) else "skipped",
+        value=score and score.value,
+        scale=score and score.scale,
+        reason=outcome.error if isinstance(outcome, Failed) else outcome.reason,
+        cursor=str(cursor),
+    )
+
+
+def _is(signature: str, scorer: str) -> bool:
+    """Whether a signature is this one, or that of a scorer of this name."""
+    return scorer in (signature, signature.partition("(")[0].partition("@")[0])
+
+
+def _time(started: str) -> datetime:
+    time = datetime.fromisoformat(started)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _distinct(ledger: Ledger, column: sa.Column[Any], *where: sa.ColumnElement[bool]) -> Iterator[str]:
+    """The values of a column, each found in an index without reading the rows of the one before."""
+    last = ""
+    while True:
+        with ledger.transaction() as connection:
+            found = connection.scalar(sa.select(sa.func.min(column)).where(column > last, *where))
+        if found is None:
+            return
+        yield (last := str(found))
+
+
+@dataclass(frozen=True)
+class WatchedScore:
+    """What a watch needs of a live score."""
+
+    id: str
+    submitted: float
+    finished: float | None
+    share: float | None
+    """The score as a share of its scale; None without a score."""
+    trace: str | None
+    group: str | None
+
+
+def watched_scores(
+    ledger: Ledger, stream: str, scorer: str, *, since: float | None = None, until: float | None = None
+) -> Iterator[WatchedScore]:
+    """The scores of a stream by one scorer, in the order of their submission. since and until: seconds since 1970.
+
+    Read all of them before anything else in the ledger.
+    """
+    table = live_scores.c
+    body = samples.c.body
+    # Only some samples have a group; the others needn't be parsed.
+    grouped = sa.case((body.like('%"group": %'), body))
+    of = table.id, table.submitted, table.finished, table.value, table.scale, table.trace
+    query = sa.select(*of, grouped.label("body")).select_from(
+        live_scores.outerjoin(samples, table.sample == samples.c.hash)
+    )
+    query = query.where(table.stream == storable(stream), table.scorer == scorer)
+    if since is not None:
+        query = query.where(table.submitted >= since)
+    if until is not None:
+        query = query.where(table.submitted < until)
+    with ledger.transaction() as connection:
+        for row in connection.execute(query.order_by(table.submitted, table.id)):
+            share = None if row.value is None else row.value / row.scale
+            group = None
+            if row.body is not None:
+                with ledger.reading(f"the sample of live score {row.id}"):
+                    group = sample_of(json.loads(row.body)).group
+            yield WatchedScore(row.id, row.submitted, row.finished, share, row.trace, group)
+
+
+def newest_record(ledger: Ledger, stream: str, scorer: str) -> Record | None:
+    """The record of the latest score of a stream by one scorer; None where there is none."""
+    table = live_scores.c
+    query = sa.select(table.body).where(
+        table.stream == storable(stream), table.scorer == scorer, table.state == "scored"
+    )
+    with ledger.transaction() as connection:
+        body = connection.scalar(query.order_by(table.submitted.desc()).limit(1))
+    if body is None:
+        return None
+    with ledger.reading(f"a live score of {stream}"):
+        return Record.from_dict(json.loads(body))

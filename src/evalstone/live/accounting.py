@@ -1,0 +1,165 @@
+"""Coverage of live scoring: what a stream has seen, and what became of it, as numbers whose sums are checked.
+
+    seen = filtered + eligible
+    eligible = declined + sampled
+    sampled = dropped (queue) + accepted
+    accepted = scored + skipped + failed + dropped (budget) + pending
+    coverage = scored / eligible                            range [0, 1]; undefined if nothing was eligible
+
+The sums hold for each scorer, process and hour at any time, since counts and intents are written in one transaction
+before anything is asked. What was in the memory of a process that was killed is in no number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evalstone.errors import ConfigError
+from evalstone.ledger.base import existing, shown
+from evalstone.ledger.live import HOUR, LiveCounts, counts, only_stream, streams
+from evalstone.ledger.store import Ledger
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorerCoverage:
+    """What became of the traffic for one scorer; in a total, for all scorers together: a submission counts once for
+    each."""
+
+    scorer: str
+    """The scorer's signature; "" in a total."""
+    seen: int = 0
+    """Submissions."""
+    filtered: int = 0
+    """Not eligible: the filter said so, or failed."""
+    eligible: int = 0
+    declined: int = 0
+    """Not drawn by the sampling rate, or declined by the tracer."""
+    dropped_queue: int = 0
+    """Drawn, but the queue was full."""
+    dropped_budget: int = 0
+    """Accepted, but the budget of the day was spent."""
+    scored: int = 0
+    skipped: int = 0
+    failed: int = 0
+    pending: int = 0
+    """Accepted, and not scored yet."""
+    unaccounted: int = 0
+    """By how much the sums are missed, over all processes and hours: 0 unless the ledger is damaged."""
+
+    @property
+    def sampled(self) -> int:
+        """Drawn by the sampling rate."""
+        return self.eligible - self.declined
+
+    @property
+    def coverage(self) -> float | None:
+        """Scored / eligible; None if nothing was eligible."""
+        return self.scored / self.eligible if self.eligible else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        found = dataclasses.asdict(self)
+        dropped = {"queue": found.pop("dropped_queue"), "budget": found.pop("dropped_budget")}
+        return {**found, "dropped": dropped, "sampled": self.sampled, "coverage": self.coverage}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """The coverage of a stream."""
+
+    stream: str
+    since: datetime | None
+    """The start of the first hour that counts; None for all."""
+    scorers: tuple[ScorerCoverage, ...]
+    """In alphabetical order."""
+
+    @property
+    def total(self) -> ScorerCoverage:
+        """The sum over the scorers."""
+        return _sum("", self.scorers)
+
+    def __str__(self) -> str:
+        """The table that `evalstone live coverage` shows."""
+        from evalstone.live.live_text import coverage_text  # noqa: PLC0415 - only who prints it needs it
+
+        return coverage_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        scorers = [each.to_dict() for each in self.scorers]
+        total = {name: value for name, value in self.total.to_dict().items() if name != "scorer"}
+        return {
+            "stream": self.stream,
+            "since": self.since and self.since.isoformat(),
+            "scorers": scorers,
+            "total": total,
+        }
+
+
+def coverage(stream: str | None = None, *, ledger: str | Path | None = None, since: datetime | None = None) -> Coverage:
+    """The coverage of a stream in a ledger.
+
+    Args:
+        stream: The name of the `Live`; may be left out if the ledger has only one.
+        ledger: Where its scores are; by default the ledger in the current folder.
+        since: The whole hour that this time is in counts, and all after it.
+
+    Raises:
+        ConfigError: There is no such stream or ledger.
+        LedgerError: The ledger can't be read.
+    """
+    start = None if since is None else since.timestamp() // HOUR * HOUR
+    ledger = existing(ledger)
+    with Ledger(ledger) as opened:
+        stream = only_stream(opened) if stream is None else stream
+        counted, states = counts(opened, stream, start)
+        if not counted and not states and stream not in (known := streams(opened)):
+            there = f"it has {', '.join(known)}" if known else "nothing was scored live yet"
+            raise ConfigError(f"there is no stream {stream!r} in the ledger {shown(ledger)}: {there}")
+    found = {(each.scorer, each.owner, each.hour): each for each in counted}
+    rows: defaultdict[tuple[str, str, int], dict[str, int]] = defaultdict(dict)
+    for (scorer, owner, hour, state), number in states.items():
+        rows[scorer, owner, hour][state] = number
+    parts: defaultdict[str, list[ScorerCoverage]] = defaultdict(list)
+    for key in found.keys() | rows.keys():
+        parts[key[0]].append(_part(key, found.get(key), rows.get(key, {})))
+    first = None if start is None else datetime.fromtimestamp(start, UTC)
+    return Coverage(stream=stream, since=first, scorers=tuple(_sum(name, parts[name]) for name in sorted(parts)))
+
+
+def _part(key: tuple[str, str, int], found: LiveCounts | None, rows: dict[str, int]) -> ScorerCoverage:
+    scorer, owner, hour = key
+    known = found or LiveCounts(stream="", scorer=scorer, owner=owner, hour=hour)
+    missing = (
+        known.seen - known.filtered - known.eligible,
+        known.eligible - known.declined - known.dropped - known.accepted,
+        known.accepted - sum(rows.values()),
+    )
+    return ScorerCoverage(
+        scorer=scorer,
+        seen=known.seen,
+        filtered=known.filtered,
+        eligible=known.eligible,
+        declined=known.declined,
+        dropped_queue=known.dropped,
+        dropped_budget=rows.get("dropped", 0),
+        scored=rows.get("scored", 0),
+        skipped=rows.get("skipped", 0),
+        failed=rows.get("failed", 0),
+        pending=rows.get("pending", 0),
+        unaccounted=sum(map(abs, missing)),
+    )
+
+
+_NUMBERS = [field.name for field in dataclasses.fields(ScorerCoverage) if field.name != "scorer"]
+
+
+def _sum(scorer: str, parts: Iterable[ScorerCoverage]) -> ScorerCoverage:
+    parts = list(parts)
+    return ScorerCoverage(scorer=scorer, **{name: sum(getattr(part, name) for part in parts) for name in _NUMBERS})

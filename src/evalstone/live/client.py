@@ -1,0 +1,521 @@
+"""`Live`: score a share of an application's traffic beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import functools
+import hashlib
+import math
+import random
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+
+from evalstone._core import sync
+from evalstone._core.display import excerpt
+from evalstone.api import JudgeSpec, ScorerSpec, plan_for
+from evalstone.errors import ConfigError, EvalstoneError, described, unknown
+from evalstone.ledger.base import DEFAULT_LEDGER, file_of
+from evalstone.live import frames
+from evalstone.live.frames import LONGEST_NAME, USER_ERRORS, Content, Priority, Settings, Submitted
+from evalstone.live.sender import Channel, ProcessChannel, Sender
+from evalstone.run.budget import Budget
+from evalstone.scorers import Scorer
+from evalstone.types import Record, Sample
+
+if TYPE_CHECKING:
+    from evalstone.live.accounting import Coverage
+    from evalstone.live.asgi import Application, Middleware, Read
+
+SHUTDOWN = 5.0
+"""Seconds for what is under way when the application ends."""
+_LOOK_AGAIN = 0.02
+"""Seconds between two looks at whether a full queue has room."""
+_BITS = 48
+_SOURCES = ("live", "trace")
+
+
+class Submission:
+    """What a filter is given: where a submission comes from, and its sample as it was submitted."""
+
+    __slots__ = ("_make", "entity", "source", "trace_id")
+
+    def __init__(
+        self, make: Callable[[], Content] | None, source: str, trace_id: str | None, entity: str | None
+    ) -> None:
+        self.source = source
+        self.trace_id = trace_id
+        self.entity = entity
+        self._make = make
+
+    @property
+    def sample(self) -> Any:
+        """The Sample or the mapping that was submitted; of a function, a mapping of its arguments. None for an ASGI
+        application, whose bodies are read later."""
+        return None if self._make is None else self._make().fields
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata of the sample; empty if it has none."""
+        sample = self.sample
+        found: object = sample.metadata if isinstance(sample, Sample) else None
+        if isinstance(sample, Mapping):
+            found = cast("Mapping[str, Any]", sample).get("metadata")
+        return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+
+
+class Trace(NamedTuple):
+    """Where a request belongs to."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    declined: bool = False
+    """Whether its tracer decided not to record it."""
+
+
+class Live:
+    """Scores a share of an application's traffic beside it: in a process of its own, into the ledger.
+
+    In a request, a sample is counted and, if it is drawn, copied into a queue. A sample is drawn for a scorer if
+
+        first 48 bits of SHA-256(trace ID) / 2^48 < rate
+
+    so that all scorers and processes decide alike, and a higher rate draws all that a lower one does. Without a trace
+    ID, the decision is random. A trace that its tracer declined (flag 00) is declined here too.
+
+    Nothing that happens in scoring is raised in the application: it is counted, and logged once per kind by the logger
+    `evalstone.live`. Only SystemExit and KeyboardInterrupt pass, which a signal handler of the application may raise.
+
+    Args:
+        scorers: One or more names, Scorer values or tables.
+        judge: Who answers the scorers' questions.
+        name: The name of the stream in the ledger. Processes that use one name score one stream.
+        sampling: The share of the traffic to score, from 0 to 1; or a rate for each scorer, by name or signature.
+        filter: Which submissions are eligible; it is called in the request. What it raises makes the submission
+            ineligible, and is logged once.
+        ledger: Where scores are kept.
+        queue: How many samples may wait in memory; when it is full, the newest is dropped, and counted.
+        daily_budget: US dollars that the stream may cost per day (UTC), over all processes. Once they are spent, what
+            would be asked is dropped until midnight. It may be exceeded by what is in flight.
+        concurrency: The most judge calls, and samples, in work at a time.
+        process: Whether the worker is a process; otherwise it is a thread, which slows requests by what it computes.
+        priority: "low" for a worker that gets about a tenth of a processor that the application wants all of (niceness
+            10). "idle" for one that runs only where a processor has nothing else to do (SCHED_IDLE of Linux; elsewhere
+            niceness 19): requests take as long as without scoring, but on a machine without idle time nothing is
+            scored, and the queue fills.
+        unsampled: Whether to score traces that their tracer declined, too.
+        on_record: Called in the worker with each record, its sample and its scorer once they are stored: at most once
+            for each, and not for those whose worker ends before it could. What it raises is logged once.
+
+    Raises:
+        ConfigError: For whatever the caller can fix.
+    """
+
+    def __init__(
+        self,
+        scorers: ScorerSpec | Iterable[ScorerSpec],
+        judge: JudgeSpec = "lexical",
+        *,
+        name: str = "live",
+        sampling: float | Mapping[str, float] = 0.1,
+        filter: Callable[[Submission], object] | None = None,
+        ledger: str | Path = DEFAULT_LEDGER,
+        queue: int = 1000,
+        daily_budget: float | None = None,
+        concurrency: int = 8,
+        process: bool = True,
+        priority: Priority = "low",
+        unsampled: bool = False,
+        on_record: Callable[[Record, Sample, Scorer], object] | None = None,
+    ) -> None:
+        plan = plan_for([Sample(output="-")], scorers, judge=judge)
+        if not plan.scorers:
+            raise ConfigError("live scoring needs a scorer")
+        for each in plan.asked_judges:
+            each.check()
+        plan.check_repeats()
+        if daily_budget is not None:
+            Budget(daily_budget, *plan.asked_judges)
+        for option, value in (("queue", queue), ("concurrency", concurrency)):
+            if isinstance(value, bool) or not isinstance(cast(object, value), int) or value < 1:
+                raise ConfigError(f"{option} must be a whole number, 1 or more, not {excerpt(value)}")
+        if not isinstance(cast(object, name), str) or not name.strip() or len(name) > LONGEST_NAME:
+            raise ConfigError(f"name must be a text of 1 to {LONGEST_NAME} characters, not {excerpt(name)}")
+        if priority not in get_args(Priority):
+            raise ConfigError(f"priority must be low or idle, not {excerpt(priority)}")
+        if priority == "idle" and not process:
+            raise ConfigError('priority="idle" is of a worker process, and process=False has none')
+        if filter is not None and not callable(filter):
+            raise ConfigError(f"filter must be a function, not {excerpt(filter)}")
+        self.name = name
+        rates = _rates(plan.scorers, sampling)
+        self._rates = tuple(rates.values())
+        self._filter, self._unsampled = filter, unsampled
+        file = file_of(ledger)
+        self.ledger = str(ledger) if file is None else str(file.absolute())
+        """Where scores are kept."""
+        settings = Settings(
+            stream=name,
+            owner="",
+            scorers=tuple(rates),
+            judge=plan.judge,
+            ledger=self.ledger,
+            concurrency=concurrency,
+            daily_budget=daily_budget,
+            priority=priority,
+            on_record=on_record,
+        )
+        if process:
+            frames.portable(settings)
+        self._random = random.Random()
+        self._sender = Sender(settings, queue, _in_process if process else _in_thread)
+        atexit.register(self._sender.exit, SHUTDOWN)
+
+    def submit(
+        self,
+        sample: Sample | Mapping[str, Any] | None = None,
+        *,
+        trace_id: str | None = None,
+        entity: str | None = None,
+        source: str = "live",
+        **fields: Any,
+    ) -> bool:
+        """Submit a sample, as a whole or by its fields; returns at once, and raises nothing.
+
+        What is no sample becomes a failed score. Lists and mappings are copied before this returns.
+
+        Args:
+            sample: The sample; or give its fields by name.
+            trace_id: The trace that it belongs to: by default `trace.trace_id` in its metadata, or the trace of the
+                application's current OpenTelemetry span, if it has one.
+            entity: What is evaluated, such as the name of an agent.
+            source: "live", or "trace" for what is read from traces.
+
+        Returns:
+            Whether it was drawn and put into the queue.
+        """
+        return self._submit(sample, trace_id, entity, source, fields)
+
+    async def asubmit(
+        self,
+        sample: Sample | Mapping[str, Any] | None = None,
+        *,
+        trace_id: str | None = None,
+        entity: str | None = None,
+        source: str = "live",
+        **fields: Any,
+    ) -> bool:
+        """`submit` that waits while the queue is full, and drops nothing: for what comes from a file or another queue.
+
+        Don't submit from another thread meanwhile, which may take the room that this one has waited for.
+        """
+        while self._sender.is_full:  # noqa: ASYNC110 - another thread makes room
+            await asyncio.sleep(_LOOK_AGAIN)
+        return self._submit(sample, trace_id, entity, source, fields, exceeding=True)
+
+    def _submit(
+        self,
+        sample: Sample | Mapping[str, Any] | None,
+        trace_id: str | None,
+        entity: str | None,
+        source: str,
+        fields: dict[str, Any],
+        *,
+        exceeding: bool = False,
+    ) -> bool:
+        try:
+            given: object = fields if sample is None else sample
+            problem, known = "", "live"
+            try:
+                known = "trace" if source == "trace" else "live"  # not a text of a class that the worker doesn't know
+                if sample is not None and fields:
+                    problem = f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})"
+                elif source not in _SOURCES:
+                    problem = f"source must be live or trace, not {excerpt(source)}"
+                if trace_id is None:
+                    metadata = given.metadata if isinstance(given, Sample) else _entry(given, "metadata")
+                    trace_id = None if metadata is None else _entry(_entry(metadata, "trace"), "trace_id")
+            except USER_ERRORS as error:  # the code of what was submitted; it becomes a failed score
+                problem = problem or described(error)
+            trace = current_trace() if trace_id is None else Trace(_text(trace_id))
+            drawn = self.draw(trace)
+            if not drawn and self._filter is None:  # without what a request need not call
+                self._sender.count(time.time())
+                return False
+            return self.offer(
+                lambda: Content(None, problem=problem) if problem else Content(given),
+                trace,
+                drawn,
+                entity=entity,
+                source=known,
+                exceeding=exceeding,
+            )
+        except USER_ERRORS as error:  # nothing is raised into the application
+            self._sender.tell("submit", f"a submission was lost: {described(error)}")
+            return False
+
+    def draw(self, trace: Trace) -> int:
+        """How many of the scorers score this trace: those with the highest rates."""
+        if trace.declined and not self._unsampled:
+            return 0
+        if trace.trace_id is None:
+            place = self._random.random()
+        else:
+            digest = hashlib.sha256(trace.trace_id.encode("utf-8", "surrogatepass")).digest()
+            place = int.from_bytes(digest[: _BITS // 8]) / 2**_BITS
+        drawn = 0
+        for rate in self._rates:
+            if place >= rate:
+                break
+            drawn += 1
+        return drawn
+
+    @property
+    def filters(self) -> bool:
+        """Whether there is a filter, which sees what isn't drawn too."""
+        return self._filter is not None
+
+    def offer(
+        self,
+        make: Callable[[], Content],
+        trace: Trace,
+        drawn: int,
+        *,
+        entity: str | None = None,
+        source: str = "live",
+        later: int | None = None,
+        exceeding: bool = False,
+    ) -> bool:
+        """Count a submission, and put it into the queue if it is drawn. For the decorator and the middleware.
+
+        Args:
+            make: Gives what was submitted.
+            trace: Where it belongs to.
+            drawn: What `draw` gave.
+            entity: What is evaluated.
+            source: "live" or "trace".
+            later: If given, `make` is called outside the request, and gives no fields (None) for what is filtered after
+                all: about how many bytes it holds until then.
+            exceeding: Whether it may be longer than what is left of the queue's bytes.
+        """
+        try:
+            now = time.time()
+            if entity is not None:
+                entity = _text(entity)
+            if self._filter is not None and not self._passes(make, trace, entity, source, read=later is None):
+                self._sender.count(now, filtered=True)
+                return False
+            if not drawn:
+                self._sender.count(now)
+                return False
+            if later is not None:
+                made = functools.partial(self._made, make, now, drawn, source, trace, entity, BaseException)
+                return self._sender.offer(now, drawn, made, later)
+            item = self._made(make, now, drawn, source, trace, entity)
+            return self._sender.offer(now, drawn, item, item.size, exceeding=exceeding)
+        except USER_ERRORS as error:  # nothing is raised into the application
+            self._sender.tell("submit", f"a submission was lost: {described(error)}")
+            return False
+
+    def _made(
+        self,
+        make: Callable[[], Content],
+        now: float,
+        drawn: int,
+        source: str,
+        trace: Trace,
+        entity: str | None,
+        errors: type[BaseException] | tuple[type[BaseException], ...] = USER_ERRORS,
+    ) -> Submitted:
+        try:
+            content = make()
+            if content.fields is None and not content.problem:
+                drawn = 0
+            copied, size = frames.snapshot(content)
+        except errors as error:  # it becomes a failed score
+            problem = str(error) if isinstance(error, EvalstoneError) else described(error)
+            copied, size = frames.snapshot(Content(None, problem=problem))
+        number = next(self._sender.numbers)
+        return Submitted(number, now, drawn, source, trace.trace_id, trace.span_id, entity, copied, size)
+
+    def _passes(
+        self, make: Callable[[], Content], trace: Trace, entity: str | None, source: str, *, read: bool
+    ) -> bool:
+        try:
+            submission = Submission(make if read else None, source, trace.trace_id, entity)
+            return bool(cast("Callable[[Submission], object]", self._filter)(submission))
+        except USER_ERRORS as error:  # the user's code
+            self._sender.tell("filter", f"the filter failed, and what it fails on is not scored: {described(error)}")
+            return False
+
+    def watch(self, function: Callable[..., Any] | None = None, *, entity: str | None = None, **fields: str) -> Any:
+        """A decorator: score what a function returns.
+
+        The parameters of the function that are named like the inputs of a target (input, messages, context,
+        instructions, metadata) become fields of the sample; `@live.watch(input="question")` names others. The function
+        is async or plain, and returns text, an `Answer`, its fields, or what a known framework returns; or it yields
+        text, and is scored once it is exhausted. A call that raises, or a stream that is not read to its end, is not
+        submitted.
+
+        Args:
+            function: The function.
+            entity: What is evaluated; by default the function's name.
+            fields: Sample field to parameter name.
+
+        Raises:
+            ConfigError: No parameter is a field of the sample, or there is no such parameter or field.
+        """
+        from evalstone.live.watching import watched  # noqa: PLC0415 - it imports this module
+
+        if function is None:
+            return functools.partial(watched, self, entity=entity, fields=fields)
+        return watched(self, function, entity, fields)
+
+    def asgi(
+        self,
+        app: Application,
+        read: Read,
+        *,
+        paths: Collection[str] | None = None,
+        entity: str | None = None,
+        body_limit: int = 1_000_000,
+    ) -> Middleware:
+        """ASGI middleware: score what an application answers. Requests and responses pass unchanged and undelayed.
+
+        Only successful responses (2xx) that were sent to the end count, and neither HEAD nor OPTIONS.
+
+        Args:
+            app: The application.
+            read: Given the request and the response, with copies of their bodies: the fields of the sample, or None
+                for what is not to be scored, which counts as filtered. It is called outside the request, and only for
+                what is drawn.
+            paths: The paths that count; all by default. A path that ends in * stands for all that begin with it.
+            entity: What is evaluated; by default the path of the request.
+            body_limit: Bytes of each body that are copied.
+        """
+        from evalstone.live.asgi import Middleware  # noqa: PLC0415 - it imports this module
+
+        return Middleware(self, app, read, paths, entity, body_limit)
+
+    def start(self) -> None:
+        """Start the worker now, and not with the first submission: it takes over what an earlier one left."""
+        self._sender.start()
+
+    def flush(self, timeout: float = 30.0) -> bool:
+        """Wait until everything that was submitted before the call is scored.
+
+        Returns:
+            False if it took longer than so many seconds, or the worker ended before.
+        """
+        return self._sender.flush(timeout)
+
+    def close(self, timeout: float = SHUTDOWN) -> bool:
+        """Wait like `flush`, and end the worker. What is not scored by then stays pending in the ledger, for the next
+        worker of the stream. A later submission starts a worker again.
+
+        Returns:
+            Whether everything is scored.
+        """
+        return self._sender.close(timeout)
+
+    async def aflush(self, timeout: float = 30.0) -> bool:  # noqa: ASYNC109 - the form of `flush`
+        """`flush`, for an event loop."""
+        return await sync.call_at_once(self.flush, timeout)
+
+    async def aclose(self, timeout: float = SHUTDOWN) -> bool:  # noqa: ASYNC109 - the form of `close`
+        """`close`, for an event loop."""
+        return await sync.call_at_once(self.close, timeout)
+
+    def coverage(self, since: datetime | None = None) -> Coverage:
+        """What has been seen, and what became of it; see `Coverage`. For numbers of this moment, `flush` before.
+
+        since: The whole hour that this time is in counts, and all after it.
+        """
+        from evalstone.live.accounting import coverage  # noqa: PLC0415 - SQLAlchemy, which the application doesn't need
+
+        return coverage(self.name, ledger=self.ledger, since=since)
+
+    def __enter__(self) -> Live:
+        self.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Live:
+        self.start()
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.aclose()
+
+
+def current_trace() -> Trace:
+    """The application's current OpenTelemetry span, if it has one."""
+    otel: Any = sys.modules.get("opentelemetry.trace")
+    if otel is None:
+        return _NO_TRACE
+    with contextlib.suppress(Exception):
+        context = otel.get_current_span().get_span_context()
+        if context.trace_id:
+            return Trace(f"{context.trace_id:032x}", f"{context.span_id:016x}", not context.trace_flags & 1)
+    return _NO_TRACE
+
+
+_NO_TRACE = Trace()
+_INVALID = "0" * 32
+"""The trace ID of OpenTelemetry where there is no trace: no two requests have it in common."""
+
+
+def _text(name: object) -> str | None:
+    """A name as text that can be sent to the worker; None if it is empty, or can't be read."""
+    with contextlib.suppress(*USER_ERRORS):
+        text = f"{name:032x}" if isinstance(name, int) else str(name)  # a number is a trace of OpenTelemetry's SDK
+        return None if name is None or text == _INVALID else str.__str__(text)[:LONGEST_NAME] or None
+    return None
+
+
+def _entry(values: object, name: str) -> Any:
+    if type(values) is dict:  # without the look-ups of the abstract class
+        return cast("dict[str, Any]", values).get(name)
+    return cast("Mapping[str, Any]", values).get(name) if isinstance(values, Mapping) else None
+
+
+def _in_process(settings: Settings) -> Channel:
+    return ProcessChannel(frames.portable(settings))
+
+
+def _in_thread(settings: Settings) -> Channel:
+    from evalstone.live.worker import ThreadChannel  # noqa: PLC0415 - what only a worker needs
+
+    return ThreadChannel(settings)
+
+
+def _rates(scorers: tuple[Scorer, ...], sampling: float | Mapping[str, float]) -> dict[Scorer, float]:
+    """The rate of each scorer, the highest first."""
+    signatures = [scorer.signature for scorer in scorers]
+    if twice := [each for each in signatures if signatures.count(each) > 1]:
+        raise ConfigError(f"the scorer {twice[0]} is named twice")
+    if isinstance(sampling, Mapping):
+        known = {scorer.name for scorer in scorers} | {*signatures}
+        for name in sampling:
+            if name not in known:
+                raise ConfigError(f"sampling has an {unknown('scorer', str(name), sorted(known))}")
+        found: dict[Scorer, object] = {}
+        for scorer in scorers:
+            rate = sampling.get(scorer.signature, sampling.get(scorer.name))
+            if rate is None:
+                raise ConfigError(f"sampling has no rate for {scorer.name}")
+            found[scorer] = rate
+    else:
+        found = dict.fromkeys(scorers, sampling)
+    for rate in found.values():
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1 or math.isnan(rate):
+            raise ConfigError(f"sampling must be a number from 0 to 1, or one for each scorer, not {excerpt(rate)}")
+    rates = cast("dict[Scorer, float]", found)
+    return dict(sorted(rates.items(), key=lambda item: -item[1]))

@@ -1,0 +1,248 @@
+"""What the application and the worker send each other: pickled frames with their length, over a pipe.
+
+A snapshot of a sample is made in the request, so that later changes of the application's lists don't reach it: of texts
+in lists and mappings a copy, whose code a request can bear though it is in no cache, and of all else a pickle. There,
+values of other classes than evalstone's become plain data, so that the worker never imports the application.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import pickle
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
+
+from evalstone._core.json import to_jsonable
+from evalstone.errors import ConfigError
+from evalstone.ledger.base import DEFAULT_LEDGER
+from evalstone.scorers.registry import folders_of, import_from
+
+_LENGTH = 8
+LONGEST_NAME = 200
+"""Characters of a stream, an entity, a trace or a span at most: more don't fit into an index of PostgreSQL."""
+READ_FAILED = "read, the function of live.asgi, failed: "
+"""How the problem begins where there is no sample because the application's `read` gave none."""
+USER_ERRORS = (Exception, asyncio.CancelledError, GeneratorExit)
+"""What the application's code raises that is an error of it: where nothing is awaited, nobody has canceled anything.
+The rest is not caught in a request: SystemExit and KeyboardInterrupt may be those of a signal handler."""
+MOST_VALUES = 30
+"""Values in a list, and lists, of which a copy is quicker than a pickle. So no copy is too deep to be pickled later."""
+VALUE_BYTES = 64
+"""What a value takes beside its text."""
+
+
+class Submitted(NamedTuple):
+    """One submission that was drawn, as the worker gets it."""
+
+    number: int
+    """Its place among those of its owner."""
+    at: float
+    """Seconds since 1970."""
+    drawn: int
+    """How many of the scorers score it: those with the highest rates."""
+    source: str
+    trace: str | None
+    span: str | None
+    entity: str | None
+    content: Snapshot
+    size: int
+    """About how many bytes it takes."""
+
+
+class Content(NamedTuple):
+    """What a sample is made of."""
+
+    fields: object
+    """A Sample, a mapping of its fields, or what else was submitted."""
+    answer: object = None
+    """What a function returned, if `answered`."""
+    answered: bool = False
+    seconds: float = 0.0
+    """How long the function took."""
+    problem: str = ""
+    """Why there is no sample."""
+
+
+Snapshot: TypeAlias = "bytes | tuple[Any, ...]"
+"""A `Content` that nobody changes: its pickle, or plain data."""
+
+
+class HourCounts(NamedTuple):
+    """What an owner has counted in an hour so far."""
+
+    hour: int
+    """Hours since 1970."""
+    seen: int
+    filtered: int
+    dropped: tuple[int, ...]
+    """By how many scorers were drawn, from 0."""
+    accepted: tuple[int, ...]
+    """Likewise."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the application sends."""
+
+    number: int
+    """Its place among those of its `Live`, from 1."""
+    counts: Sequence[HourCounts] = ()
+    submitted: Sequence[Submitted] = ()
+    end: float | None = None
+    """Seconds that the worker has to finish what it works on, as the last frame says."""
+
+
+class Reply(NamedTuple):
+    """What the worker answers once a frame is durable."""
+
+    room: int
+    """How many more samples it takes now."""
+    settled: int
+    """The number of the last frame of which, and of all before it, everything has an outcome in the ledger."""
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        kind: Any = obj if isinstance(obj, type) else type(obj)
+        if kind.__module__.startswith("evalstone.") or obj is _plain:
+            return NotImplemented
+        if isinstance(obj, Iterator | AsyncIterator):
+            raise TypeError(f"{kind.__name__} can be read only once, by the application; submit a list")
+        return _plain, (to_jsonable(obj),)
+
+
+def _plain(value: object) -> object:
+    return value
+
+
+def snapshot(content: Content) -> tuple[Snapshot, int]:
+    """A copy of the content that nobody changes, and its size. Raises what a value's own code raises in being read."""
+    root = [content.fields, content.answer]
+    size = _copy(root)
+    if size is not None:
+        return (*root, *content[2:]), size
+    buffer = io.BytesIO()
+    _Pickler(buffer, 5).dump(tuple(content))  # a plain tuple: a class of its own takes as long as the rest
+    data = buffer.getvalue()
+    return data, len(data)
+
+
+def _copy(root: list[Any]) -> int | None:
+    """Replace what is in a list by copies, and say about how many bytes these take; None for what is more than a few
+    lists and mappings of texts and numbers."""
+    copies: list[Any] = [root]
+    size = 0
+    for copy in copies:  # and those that are appended
+        size += VALUE_BYTES * len(copy)
+        for place, item in _PAIRS[type(copy)](copy):
+            kind: Any = type(item)  # pyright: ignore[reportUnknownVariableType]
+            if kind is str:
+                size += len(item)
+            elif kind in _PAIRS:
+                if len(item) + len(copies) > MOST_VALUES:
+                    return None
+                copy[place] = item.copy()
+                copies.append(copy[place])
+            elif kind not in _NUMBERS:
+                return None
+            if type(place) not in _KEYS:
+                return None
+    return size
+
+
+_PAIRS: dict[Any, Callable[[Any], Iterable[tuple[Any, Any]]]] = {dict: dict[Any, Any].items, list: enumerate}
+_NUMBERS = frozenset({int, float, bool, type(None)})
+_KEYS = frozenset({str, int})
+
+
+def restored(data: Snapshot) -> Content:
+    """The content in a snapshot."""
+    return Content(*(pickle.loads(data) if isinstance(data, bytes) else data))  # noqa: S301 - from our own application
+
+
+class _Portable(pickle.Pickler):
+    def __init__(self, buffer: io.BytesIO) -> None:
+        super().__init__(buffer, protocol=5)
+        self.modules: set[str] = set()
+        """Where the classes and functions are defined."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        owner: Any = obj if callable(obj) else cast("object", type(obj))
+        module = getattr(owner, "__module__", None)
+        if isinstance(module, str):
+            self.modules.add(module)
+        if module == "__main__":
+            name = getattr(owner, "__qualname__", repr(owner))
+            raise pickle.PicklingError(f"{name} is defined in __main__, which another process doesn't import")
+        return NotImplemented
+
+
+def portable(settings: object) -> bytes:
+    """Settings for another process.
+
+    Raises:
+        ConfigError: A value can't be sent to one.
+    """
+    buffer = io.BytesIO()
+    pickler = _Portable(buffer)
+    try:
+        pickler.dump(settings)
+    except Exception as error:  # noqa: BLE001 - whatever a value's own code raises
+        raise ConfigError(
+            f"the scorers or the judge can't be sent to another process ({error}). Define them at the top of a module "
+            "that can be imported, or score in this process with process=False"
+        ) from None
+    return pickle.dumps((folders_of(pickler.modules), buffer.getvalue()), protocol=5)
+
+
+def received(data: bytes) -> Any:
+    """What `portable` was given, in the other process: a module that isn't installed is imported from its folder."""
+    folders, settings = pickle.loads(data)  # noqa: S301 - from our own application
+    for folder, module in folders:
+        import_from(folder, module)
+    return pickle.loads(settings)  # noqa: S301 - likewise
+
+
+def write(pipe: IO[bytes], data: bytes) -> None:
+    """Write one frame to a pipe without a buffer. Raises OSError when nobody reads any more."""
+    left = memoryview(len(data).to_bytes(_LENGTH) + data)
+    while left:
+        left = left[pipe.write(left) :]
+
+
+def read(pipe: IO[bytes]) -> bytes:
+    """Read one frame; empty at the end."""
+    head = _read(pipe, _LENGTH)
+    return _read(pipe, int.from_bytes(head)) if head else b""
+
+
+def _read(pipe: IO[bytes], size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        part = pipe.read(size)
+        if not part:
+            return b""
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+Priority: TypeAlias = Literal["low", "idle"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a worker needs to know."""
+
+    stream: str
+    owner: str
+    scorers: tuple[Any, ...]
+    """In the order of their sampling rates, the highest first."""
+    judge: Any
+    ledger: str = DEFAULT_LEDGER
+    concurrency: int = 8
+    daily_budget: float | None = None
+    priority: Priority = "low"
+    on_record: Any = None

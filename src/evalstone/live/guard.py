@@ -1,0 +1,407 @@
+"""Guards: a decision about one answer before it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import functools
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_args
+
+from evalstone._core import sync
+from evalstone._core.display import joined, safe, sentence
+from evalstone.api import JudgeSpec, ScorerSpec, one_sample, open_session
+from evalstone.errors import ConfigError, DataError, EvalstoneError, described
+from evalstone.judges.base import Judge, leaves
+from evalstone.judges.lexical import LexicalJudge
+from evalstone.judges.parse import parse_judge
+from evalstone.questions.claims import VerifyClaims
+from evalstone.results.summary import find_scorer, scorer_titles
+from evalstone.run.plan import scorer_info
+from evalstone.run.runner import score_sample
+from evalstone.scorers import Scorer, parse_scorers
+from evalstone.scorers.base import require_number
+from evalstone.targets.base import Answer, BlankAnswer
+from evalstone.types import SAMPLE_FIELDS, Failed, Record, Sample, Score, Skipped, reaches
+
+log = logging.getLogger("evalstone.live")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Mode: TypeAlias = Literal["block", "flag"]
+OnUndefined: TypeAlias = Literal["block", "pass"]
+LOCAL_TIMEOUT = 1.0
+"""Seconds within which a guard decides that asks nobody over the network."""
+THREADS = 4
+"""Answers that guards of a process look at in parallel; others wait for their turn, which counts as their time."""
+_NO_FALLBACK: Any = object()
+UNSUPPORTED = ("not_mentioned", "contradicted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardVerdict:
+    """What a guard says of one answer."""
+
+    passed: bool
+    """Whether every score reaches its threshold; one without a score counts as `on_undefined` says."""
+    blocked: bool
+    """Whether the answer must not be sent: it did not pass, and the guard's mode is "block"."""
+    blocked_by: tuple[str, ...]
+    """The scorers that the answer did not pass, in any mode."""
+    undefined: tuple[str, ...]
+    """The scorers that gave no score: skipped, failed, or not done in time."""
+    records: tuple[Record, ...]
+    """One record per scorer, in order."""
+    explanation: str
+    """Why the answer did not pass, and what has no score: a sentence per scorer, with the claims that no passage
+    supports and what the nearest passage says. Empty if there is nothing to say. It quotes the answer: escape it like
+    any other text of a model."""
+    seconds: float
+    """How long the decision took."""
+
+    def __str__(self) -> str:
+        """The decision, and why: `blocked by faithfulness: faithfulness is 0, below 0.9: …`."""
+        decision = "passed" if self.passed else "blocked" if self.blocked else "flagged"
+        by = f" by {safe(joined(self.blocked_by))}" if self.blocked_by else ""
+        return f"{decision}{by}" + (f": {self.explanation}" if self.explanation else "")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Guard:
+    """Decides about answers; `guard` makes one. Call it, or await `acheck`, with a sample's fields, or `protect` a
+    function. It keeps nothing and writes to no ledger."""
+
+    thresholds: tuple[tuple[Scorer, float], ...]
+    judge: Judge
+    mode: Mode
+    on_undefined: OnUndefined
+    timeout: float
+    on_verdict: Callable[[GuardVerdict], None] | None
+
+    def __call__(self, sample: Sample | Mapping[str, Any] | None = None, **fields: Any) -> GuardVerdict:
+        """Decide about an answer: `check(input=…, output=…, context=…)`. Blocks for at most `timeout` seconds.
+
+        Raises:
+            ConfigError: For an unknown field of a sample, or one of the wrong type.
+        """
+        work = self._start(sample, fields)
+        try:
+            concurrent.futures.wait([work.future], work.left)
+        finally:
+            work.future.cancel()
+        return self._verdict(work)
+
+    async def acheck(self, sample: Sample | Mapping[str, Any] | None = None, **fields: Any) -> GuardVerdict:
+        """Decide about an answer in another thread, so that a long text doesn't block the event loop.
+
+        Raises:
+            ConfigError: As calling the guard does.
+        """
+        work = self._start(sample, fields)
+        waiting = asyncio.wrap_future(work.future)
+        try:
+            await asyncio.wait([waiting], timeout=work.left)
+        finally:
+            waiting.cancel()
+        return self._verdict(work)
+
+    def protect(
+        self,
+        fallback: Callable[[GuardVerdict], object] | object = _NO_FALLBACK,
+        *,
+        sample: Callable[..., Sample | Mapping[str, Any]] | None = None,
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Make a decorator for a function, `def` or `async def`, that answers: a blocked answer is never returned.
+
+        Args:
+            fallback: What is returned in place of a blocked answer; or a function of the verdict that makes it. A guard
+                that only flags needs none.
+            sample: A function of the answer and of the function's arguments that returns the sample to check. By
+                default the sample has the arguments that are named like fields of a sample (input, context, …), and
+                what the function returns: text, or what a target may return, such as an `Answer` with its context.
+
+        Raises:
+            ConfigError: There is no fallback and the mode is "block"; or the function is a generator, whose answer
+                would be sent before it is whole.
+
+        The decorated function raises what the function raises, DataError for an answer that is none (without
+        `sample`), and ConfigError for a sample with a wrong field.
+        """
+        if self.mode == "block" and fallback is _NO_FALLBACK:
+            raise ConfigError(
+                'a guard with mode="block" needs what is returned in place of a blocked answer: protect(fallback=…)'
+            )
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+                raise ConfigError(
+                    f"{function.__qualname__} is a generator: what it yields is sent before the answer is whole. "
+                    "Collect the answer and protect the function that does"
+                )
+            signature = inspect.signature(function)
+            unwarned = sample is None
+
+            def case(answer: Any, *args: Any, **kwargs: Any) -> Sample | Mapping[str, Any]:
+                if sample is not None:
+                    return sample(answer, *args, **kwargs)
+                bound = signature.bind(*args, **kwargs)
+                bound.apply_defaults()
+                taken = {name: value for name, value in bound.arguments.items() if name in SAMPLE_FIELDS}
+                return taken | _fields_of(answer)
+
+            def decided(verdict: GuardVerdict, answer: Any) -> Any:
+                nonlocal unwarned
+                if unwarned and verdict.undefined and (problem := self._unnamed(verdict, signature)):
+                    unwarned = False
+                    log.warning(
+                        "%s: %s; rename a parameter, return an Answer with it, or give protect a function: sample=…",
+                        function.__qualname__,
+                        problem,
+                    )
+                if not verdict.blocked:
+                    return answer
+                return fallback(verdict) if callable(fallback) else fallback
+
+            if sync.is_async(function):
+
+                @functools.wraps(function)
+                async def acall(*args: P.args, **kwargs: P.kwargs) -> Any:
+                    answer: Any = await cast("Awaitable[Any]", function(*args, **kwargs))
+                    return decided(await self.acheck(case(answer, *args, **kwargs)), answer)
+
+                return cast("Callable[P, R]", acall)
+
+            @functools.wraps(function)
+            def call(*args: P.args, **kwargs: P.kwargs) -> R:
+                answer = function(*args, **kwargs)
+                return decided(self(case(answer, *args, **kwargs)), answer)
+
+            return call
+
+        return decorate
+
+    def _unnamed(self, verdict: GuardVerdict, signature: inspect.Signature) -> str:
+        """The fields that scorers lack, where the protected function doesn't take them; "" if there are none."""
+        for (scorer, _), record in zip(self.thresholds, verdict.records, strict=True):
+            fields = [name for name in scorer.required_fields if name not in ("output", *signature.parameters)]
+            if (
+                fields
+                and isinstance(record.outcome, Skipped)
+                and record.outcome.reason.startswith(f"{scorer.name} needs")
+            ):
+                which = "which is" if len(fields) == 1 else "which are"
+                return f"{scorer.name} needs {joined(fields)}, {which} not among its parameters"
+        return ""
+
+    def _start(self, sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> _Work:
+        given = one_sample(sample, fields)
+        case = given if isinstance(given, Sample) else Sample(**one_sample(None, given))  # pyright: ignore[reportCallIssue]
+        work = _Work(case, time.monotonic() + self.timeout)
+        work.future = sync.worker(THREADS).submit(contextvars.copy_context().run, self._score, work)
+        return work
+
+    def _score(self, work: _Work) -> None:
+        try:
+            asyncio.run(self._score_all(work))
+        except TimeoutError:
+            pass
+        except EvalstoneError as error:  # of opening a judge; a guard must answer
+            work.error = str(error)
+
+    async def _score_all(self, work: _Work) -> None:
+        own = (judge for scorer, _ in self.thresholds for judge in scorer.judges)
+        async with asyncio.timeout(work.left), open_session(self.judge, *own) as session:
+
+            async def score(scorer: Scorer) -> None:
+                try:
+                    work.records[scorer.signature] = await score_sample(scorer, work.sample, session)
+                except EvalstoneError as error:  # it would end a run: a refused key, a judge that is gone
+                    work.records[scorer.signature] = _failed(scorer, work.sample, str(error))
+
+            await asyncio.gather(*(score(scorer) for scorer, _ in self.thresholds))
+
+    def _verdict(self, work: _Work) -> GuardVerdict:
+        late = work.error or f"no score within {self.timeout:g} s"
+        if work.future.done() and not work.future.cancelled() and (error := work.future.exception()) is not None:
+            late = described(error)
+        done = dict(work.records)  # what comes later is not in it
+        scorers = [scorer for scorer, _ in self.thresholds]
+        records = tuple(done.get(scorer.signature) or _failed(scorer, work.sample, late) for scorer in scorers)
+        titles = scorer_titles([scorer_info(scorer) for scorer in scorers])
+        blocked_by: list[str] = []
+        undefined: list[str] = []
+        reasons: list[str] = []
+        for (scorer, threshold), record in zip(self.thresholds, records, strict=True):
+            title, outcome = titles[scorer.signature], record.outcome
+            if not isinstance(outcome, Score):
+                undefined.append(title)
+                if self.on_undefined == "block":
+                    blocked_by.append(title)
+                why = outcome.error if isinstance(outcome, Failed) else outcome.reason
+                reasons.append(sentence(f"{title} has no score: {safe(why)}"))
+            elif not reaches(outcome.value, threshold, outcome.scale, lower_is_better=scorer.lower_is_better):
+                blocked_by.append(title)
+                beyond = "above" if scorer.lower_is_better else "below"
+                reasons.append(f"{title} is {outcome.value:.3g}, {beyond} {threshold:g}: {sentence(_why(outcome))}")
+        verdict = GuardVerdict(
+            passed=not blocked_by,
+            blocked=bool(blocked_by) and self.mode == "block",
+            blocked_by=tuple(blocked_by),
+            undefined=tuple(undefined),
+            records=records,
+            explanation=" ".join(reasons),
+            seconds=time.monotonic() - work.started,
+        )
+        if self.on_verdict is not None:
+            self.on_verdict(verdict)
+        return verdict
+
+
+def guard(
+    scorers: Mapping[str, float] | ScorerSpec | Iterable[ScorerSpec],
+    *,
+    below: float | Mapping[str, float] | None = None,
+    judge: JudgeSpec = "lexical",
+    mode: Mode = "block",
+    on_undefined: OnUndefined = "block",
+    timeout: float | None = None,
+    on_verdict: Callable[[GuardVerdict], None] | None = None,
+) -> Guard:
+    """Make a guard, which decides about one answer before it is sent.
+
+    An answer passes if each score is at least its threshold, or at most where lower is better (`hallucination`). A
+    score that misses it by the rounding of floating-point numbers reaches it.
+
+        check = guard({"faithfulness": 0.5, "contains(expected=[1])": 1})
+        verdict = check(input=question, output=answer, context=passages)
+
+    Args:
+        scorers: Scorers with their thresholds; or scorers alone, with their thresholds in `below`.
+        below: The threshold of all scorers, or by scorer, in the unit of the score: worse scores don't pass.
+        judge: Who answers the scorers' questions.
+        mode: "block" keeps back an answer that doesn't pass; "flag" lets it through with a verdict that says so.
+        on_undefined: What becomes of an answer where a scorer gives no score (skipped, failed, or not done in time):
+            "block", since nobody has checked it, or "pass". `verdict.undefined` names these scorers either way.
+        timeout: Seconds after which the guard decides with the scores that are there, those of waiting included. By
+            default 1; required where a judge is asked over the network.
+        on_verdict: Called with each verdict, before it is returned, to log or count it. What it raises is raised.
+
+    Raises:
+        ConfigError: For an unknown scorer or judge; a threshold that is missing, out of range, or that every score
+            reaches; and a judge over the network without a timeout.
+    """
+    for name, value, allowed in (("mode", mode, get_args(Mode)), ("on_undefined", on_undefined, get_args(OnUndefined))):
+        if value not in allowed:
+            raise ConfigError(f"{name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
+    thresholds = _thresholds(scorers, below)
+    specs = [scorer for scorer, _ in thresholds]
+    if not specs:
+        raise ConfigError("a guard needs a scorer")
+    if len({scorer.signature for scorer in specs}) < len(specs):
+        raise ConfigError("the guard names a scorer twice")
+    for scorer, threshold in thresholds:
+        require_number(_Threshold(scorer.name, threshold), "threshold", high=scorer.scale)
+        if threshold == (scorer.scale if scorer.lower_is_better else 0):
+            raise ConfigError(f"{scorer.name}: every score reaches a threshold of {threshold:g}")
+    found = parse_judge(judge)
+    shared = [found] if any(scorer.may_ask and scorer.judge is None for scorer in specs) else []
+    asked = (*shared, *(own for scorer in specs for own in scorer.judges))
+    for each in asked:
+        each.check()
+    if timeout is None:
+        if remote := [leaf.identity for leaf in leaves(*asked) if leaf.cacheable]:
+            raise ConfigError(
+                f"{joined(remote)} may take as long as the network does; name the seconds in which the guard must "
+                "decide: timeout=…"
+            )
+        timeout = LOCAL_TIMEOUT
+    if any(isinstance(leaf, LexicalJudge) for leaf in leaves(*asked)):
+        from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for guards without it
+
+        answer_to(VerifyClaims(("Rain fell.",), ("Rain fell.",)))  # its model is loaded now, not within a timeout
+    require_number(_Threshold("guard", timeout=timeout), "timeout", exclude_low=True)
+    return Guard(
+        thresholds=thresholds,
+        judge=found,
+        mode=mode,
+        on_undefined=on_undefined,
+        timeout=timeout,
+        on_verdict=on_verdict,
+    )
+
+
+def _thresholds(
+    scorers: Mapping[str, float] | ScorerSpec | Iterable[ScorerSpec], below: float | Mapping[str, float] | None
+) -> tuple[tuple[Scorer, float], ...]:
+    """Scorers with their thresholds. Raises ConfigError where there is none, or two."""
+    if isinstance(scorers, Mapping) and not {"name", "kind"} & set(cast("Mapping[str, Any]", scorers)):
+        if below is not None:
+            raise ConfigError("the scorers have thresholds already; leave out below, or name the scorers in a list")
+        table = cast("Mapping[str, float]", scorers)
+        return tuple(zip(parse_scorers(list(table)), table.values(), strict=True))
+    parsed = parse_scorers(cast(object, scorers))
+    infos = [scorer_info(scorer) for scorer in parsed]
+    if isinstance(below, Mapping):
+        named = {find_scorer(name, infos).signature: value for name, value in below.items()}
+    else:
+        named = {} if below is None else dict.fromkeys((info.signature for info in infos), below)
+    if missing := [info.name for info in infos if info.signature not in named]:
+        raise ConfigError(f"no threshold for {joined(missing)}; name it in below, or give scorers with thresholds")
+    return tuple((scorer, named[scorer.signature]) for scorer in parsed)
+
+
+class _Work:
+    """One answer on its way through a guard."""
+
+    def __init__(self, sample: Sample, deadline: float) -> None:
+        self.sample, self.started, self._deadline = sample, time.monotonic(), deadline
+        self.records: dict[str, Record] = {}
+        self.error = ""
+        self.future: concurrent.futures.Future[None]
+
+    @property
+    def left(self) -> float:
+        """The seconds until the guard must decide."""
+        return max(0.0, self._deadline - time.monotonic())
+
+
+@dataclass(frozen=True)
+class _Threshold:
+    """What `require_number` checks."""
+
+    name: str
+    threshold: float = 0.0
+    timeout: float = 1.0
+
+
+def _failed(scorer: Scorer, sample: Sample, error: str) -> Record:
+    return Record(sample=sample.id, scorer=scorer.signature, outcome=Failed(error), group=sample.group)
+
+
+def _fields_of(answer: Any) -> dict[str, Any]:
+    """The sample fields in what a function returned. Raises DataError where there are none."""
+    try:
+        found = Answer.of(answer)
+    except BlankAnswer as error:
+        found = replace(error.answer, output=error.answer.output or "")
+    except DataError as error:
+        raise DataError(f"{error}; give protect a function of the answer and the arguments: sample=…") from None
+    fields = {"output": found.output, "messages": found.messages or None, "context": found.context}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _why(outcome: Score) -> str:
+    """The claims that no passage supports, each with what the judge says of it; else the score's own reason."""
+    items = cast("list[Any]", outcome.evidence) if isinstance(outcome.evidence, list) else []  # pyright: ignore[reportUnknownMemberType]
+    parts = [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
+    claims = [
+        f"“{safe(str(part['claim']))}” ({safe(str(part.get('reason') or part['verdict']))})"
+        for part in parts
+        if "claim" in part and part.get("verdict") in UNSUPPORTED
+    ]
+    return "; ".join(claims) or safe(outcome.reason)

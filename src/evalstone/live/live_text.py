@@ -1,0 +1,127 @@
+"""Coverage and drift of live scores in words, for `print` and for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from evalstone._core.display import aligned, count, digits_for, number, percent, safe
+from evalstone._core.terms import term
+from evalstone.results.summary import without_fingerprints
+
+if TYPE_CHECKING:
+    from evalstone.live.accounting import Coverage, ScorerCoverage
+    from evalstone.live.score_drift import LiveDrift, ScorerWatch, WatchedMean
+
+UNACCOUNTED = "rows were deleted or imported without their counts, or the ledger is damaged"
+"""What it means that counts and rows differ."""
+DRIFT = ("scorer", "verdict", "baseline", "mean", "units", "without score")
+DRIFT_NUMBERS = ("baseline", "mean", "units")
+LONGEST_NOTE = 2000
+Rows: TypeAlias = list[tuple[str, ...]]
+
+_COVERAGE: tuple[tuple[str, Callable[[ScorerCoverage], int]], ...] = (
+    ("seen", lambda one: one.seen),
+    ("  filtered", lambda one: one.filtered),
+    ("  eligible", lambda one: one.eligible),
+    ("    declined", lambda one: one.declined),
+    ("    sampled", lambda one: one.sampled),
+    ("      dropped: queue full", lambda one: one.dropped_queue),
+    ("      dropped: budget spent", lambda one: one.dropped_budget),
+    ("      scored", lambda one: one.scored),
+    ("      skipped", lambda one: one.skipped),
+    ("      failed", lambda one: one.failed),
+    ("      pending", lambda one: one.pending),
+    ("unaccounted", lambda one: one.unaccounted),
+)
+
+
+def coverage_text(found: Coverage) -> str:
+    """What was seen and what became of it, a column for each scorer."""
+    header, rows = coverage_rows(found)
+    lines = [coverage_title(found), *aligned([header, *rows], words=("",))]
+    return "\n".join([*lines, *filter(None, [unaccounted(found)])])
+
+
+def coverage_title(found: Coverage) -> str:
+    """The stream, and from when on."""
+    return safe(found.stream) + (f" since {_time(found.since)}" if found.since else "")
+
+
+def coverage_rows(found: Coverage) -> tuple[tuple[str, ...], Rows]:
+    """The header and the rows of the table; of several scorers, the last column is for all."""
+    shown = (*found.scorers, *([found.total] if len(found.scorers) > 1 else []))
+    rows: Rows = []
+    for label, value in _COVERAGE:
+        numbers = [value(one) for one in shown]
+        if any(numbers) or label != "unaccounted":
+            rows.append((label, *(f"{each:,}" for each in numbers)))
+    rows.append(("scored of eligible", *("-" if one.coverage is None else percent(one.coverage) for one in shown)))
+    return ("", *(safe(without_fingerprints(one.scorer), 60) or "all scorers" for one in shown)), rows
+
+
+def unaccounted(found: Coverage) -> str:
+    """What it means that the sums are missed; "" if they aren't."""
+    return f"{missed:,} unaccounted: {UNACCOUNTED}." if (missed := found.total.unaccounted) else ""
+
+
+def drift_text(found: LiveDrift) -> str:
+    """The table of scorers, and what there is to say of each."""
+    words = [name for name in DRIFT if name not in DRIFT_NUMBERS]
+    return "\n".join([*aligned([DRIFT, *drift_rows(found)], words=words), *drift_notes(found)])
+
+
+def drift_rows(found: LiveDrift) -> Rows:
+    """A row for each scorer, in the order of `DRIFT`."""
+    rows: Rows = []
+    for one in found:
+        digits = digits_for(one.info.scale)
+        scored = next((test.watch.mean for test in one.tests if test.of == "scored"), None)
+        missing = "-" if scored is None else percent(1 - scored)
+        means = number(one.baseline, digits), number(one.mean, digits)
+        rows.append((safe(one.title), one.verdict, *means, f"{one.units:,}", missing))
+    return rows
+
+
+def drift_notes(found: LiveDrift) -> list[str]:
+    """What makes the comparison doubtful, and what there is to say of the scorers, as sentences."""
+    notes = [safe(note, LONGEST_NOTE) for note in found.notes]
+    return [f"{note}." for note in (*notes, *(line for one in found for line in _about(one)))]
+
+
+def _about(one: ScorerWatch) -> Iterator[str]:
+    title = safe(one.title)
+    for test in one.tests:
+        watch = test.watch
+        if watch.verdict == "drifted":
+            yield f"{title}: {_what(one, test)} since about {_time(test.changed)}; alarm at {_time(test.alarm)}"
+        elif test.of == "score" and watch.verdict == "too few":
+            why = "the baseline is too small or too low" if watch.bound <= 0 else "more live scores are needed"
+            yield f"{title}: too few scores for an alarm: {why}"
+    smallest = next((test.watch for test in one.tests if test.of == "score"), None)
+    if smallest is None:
+        yield f"{title}: the baseline has no scores"
+    elif one.verdict != "drifted" and smallest.bound > 0:
+        gap = number(smallest.baseline - smallest.bound, digits_for(one.info.scale))
+        yield f"{title}: with this baseline, only a mean that is worse by more than {gap} can be found"
+    if one.waiting:
+        yield f"{title}: {count(one.waiting, 'unit')} not closed yet ({term('settle')})"
+    if one.late:
+        yield f"{title}: {count(one.late, 'score')} came after their unit was closed, and count nowhere"
+
+
+def _what(one: ScorerWatch, test: WatchedMean) -> str:
+    watch, digits = test.watch, digits_for(one.info.scale)
+    if test.of == "scored":
+        shares = percent(1 - watch.baseline), percent(1 - (watch.mean_since or 0))
+        return f"samples without a score {shares[0]} -> {shares[1]}"
+    turned = (test.of == "score, rising") != one.info.lower_is_better
+    before, now = (
+        number(one.info.scale - (x or 0) if turned else x, digits) for x in (watch.baseline, watch.mean_since)
+    )
+    return f"mean {before} -> {now}"
+
+
+def _time(time: datetime | None) -> str:
+    return "-" if time is None else f"{time:%Y-%m-%d %H:%M} UTC"

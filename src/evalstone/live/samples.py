@@ -1,0 +1,52 @@
+"""Samples from what was submitted. In the worker, since checking takes longer than a request should wait."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, cast
+
+from evalstone.datasets import load
+from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.live.frames import Content
+from evalstone.targets import Answer
+from evalstone.targets.base import BlankAnswer
+from evalstone.types import SAMPLE_FIELDS, Sample
+
+
+def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
+    """The sample that was submitted, with where it comes from in `metadata["trace"]`.
+
+    Args:
+        content: What was submitted.
+        trace: What is known of its trace beside what its metadata says.
+
+    Raises:
+        ConfigError: It is no sample.
+    """
+    if content.problem:
+        raise DataError(content.problem)
+    sample = _read(content.fields)
+    if content.answered:
+        try:
+            answer = Answer.of(content.answer)
+        except BlankAnswer as blank:  # which scorers may have something to say about
+            answer = blank.answer
+        sample = answer.fill(sample, seconds=content.seconds)
+    told = sample.metadata.get("trace")
+    known = {**cast("Mapping[str, Any]", told if isinstance(told, Mapping) else {}), **trace}
+    return dataclasses.replace(sample, metadata={**sample.metadata, "trace": known}) if known else sample
+
+
+def _read(fields: object) -> Sample:
+    if isinstance(fields, Sample):
+        return fields
+    if not isinstance(fields, Mapping):
+        raise DataError(f"a Sample, a mapping or fields were expected, not {type(fields).__name__}")
+    given = {str(name): value for name, value in cast("Mapping[Any, Any]", fields).items() if value is not None}
+    for name in given:
+        if name not in ("id", *SAMPLE_FIELDS):
+            raise ConfigError(unknown("sample field", name, ("id", *SAMPLE_FIELDS)))
+    if not given:
+        raise DataError("it has no field")
+    return next(iter(load([given])))

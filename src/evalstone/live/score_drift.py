@@ -1,0 +1,379 @@
+"""Drift of live scores: is what a scorer says of traffic worse than what it said of a baseline?
+
+Each scorer is watched by two tests at least: of the mean of its scores, and of the share of samples that have a score
+at all, since a judge that gives up on what is hard leaves a mean that looks well. `evalstone.stats.mean_watch` has the
+test, and what its error rate means.
+
+A unit is a conversation (`group` in a sample's metadata), else a trace, else a single score. It is closed `settle`
+after its first submission, and counts with the mean of the scores that it has by then: its later ones would change
+what earlier looks have seen. Units count in the order of their first submission, so that slow ones are not passed over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstone._core.display import joined
+from evalstone._core.json import to_jsonable
+from evalstone._core.terms import term
+from evalstone.errors import ConfigError
+from evalstone.ledger.base import existing
+from evalstone.results.run import OfScorer, Run
+from evalstone.results.scores import refuse_weights
+from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
+from evalstone.types import Score
+
+if TYPE_CHECKING:
+    from evalstone.ledger.scores import WatchedScore
+    from evalstone.ledger.store import Ledger
+    from evalstone.stats.mean_watch import MeanWatch, WatchVerdict
+
+FORMAT = 1
+SETTLE = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class WatchedMean:
+    """One test of a scorer: a mean that is watched."""
+
+    of: str
+    """"score", "scored" (the share of samples with a score), or with `two_sided` also "score, rising"."""
+    watch: MeanWatch
+    """The verdict and its figures. In "score, rising", and for scores of which lower is better, these are scale -
+    score, so that lower is worse."""
+    alarm: datetime | None
+    """When the unit began that raised the first alarm."""
+    changed: datetime | None
+    """Since about when the mean is different; an estimate."""
+
+
+@dataclass(frozen=True)
+class ScorerWatch(OfScorer):
+    """One scorer's drift between a baseline and live scores."""
+
+    verdict: WatchVerdict
+    """"drifted" once any test raised an alarm; "too few" if the mean of scores can't have; else "no drift so far"."""
+    mean: float | None
+    """The mean of the live scores over units; None without any."""
+    baseline: float | None
+    """The mean of the baseline over units; None without any."""
+    tests: tuple[WatchedMean, ...]
+    """The tests; without one of scores where the baseline has none."""
+    units: int
+    """How many units are closed."""
+    waiting: int
+    """How many units are not closed yet."""
+    late: int
+    """How many scores came after their unit was closed, and count nowhere."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        tests = [
+            {"of": one.of, **to_jsonable(one.watch), "alarm": _iso(one.alarm), "changed": _iso(one.changed)}
+            for one in self.tests
+        ]
+        return {**to_jsonable(self), "tests": tests}
+
+
+@dataclass(frozen=True)
+class LiveDrift:
+    """Whether live scores became worse than a baseline: a sequence with one entry per scorer."""
+
+    baseline: str
+    """The baseline: the ID of a run, or a period."""
+    stream: str
+    """The name of the `Live`."""
+    since: datetime | None
+    """Where the watch begins; None for the first score."""
+    alpha: float
+    """The chance of any false alarm, over all scorers and the whole watch."""
+    notes: tuple[str, ...]
+    """Differences that make the comparison doubtful."""
+    scorers: tuple[ScorerWatch, ...]
+
+    @property
+    def drifted(self) -> bool:
+        """Whether any scorer drifted."""
+        return any(scorer.verdict == "drifted" for scorer in self.scorers)
+
+    def __getitem__(self, scorer: str) -> ScorerWatch:
+        """A scorer's drift, by title, signature or name. Raises ConfigError for an unknown or ambiguous one."""
+        info = find_scorer(scorer, [one.info for one in self.scorers])
+        return next(one for one in self.scorers if one.info == info)
+
+    def __iter__(self) -> Iterator[ScorerWatch]:
+        return iter(self.scorers)
+
+    def __str__(self) -> str:
+        """The table that `evalstone live drift` shows."""
+        from evalstone.live.live_text import drift_text  # noqa: PLC0415 - only who prints it needs it
+
+        return drift_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, as `evalstone live drift --json` prints it."""
+        return {
+            "format": FORMAT,
+            "baseline": self.baseline,
+            "stream": self.stream,
+            "since": _iso(self.since),
+            "alpha": self.alpha,
+            "notes": list(self.notes),
+            "scorers": [one.to_dict() for one in self.scorers],
+        }
+
+
+def drift(
+    baseline: Run | tuple[datetime, datetime],
+    *,
+    name: str | None = None,
+    scorers: Iterable[str] = (),
+    since: datetime | None = None,
+    alpha: float = 0.05,
+    tolerance: float | None = None,
+    two_sided: bool = False,
+    settle: timedelta = SETTLE,
+    allow_mismatch: bool = False,
+    ledger: str | Path | None = None,
+) -> LiveDrift:
+    """Whether live scores have ever been worse than a baseline by more than a tolerance.
+
+    The chance of any false alarm is at most alpha, over all scorers, their tests, and all times that one looks: ask as
+    often as you like, with the same baseline, options and `since`. The baseline's own uncertainty is part of it.
+
+    Args:
+        baseline: A run; or an earlier period of the same live scores, whose end is where the watch begins.
+        name: The name of the `Live`; may be left out where the ledger has one.
+        scorers: Names or signatures of the scorers to watch; by default all that both have.
+        since: Where the watch begins; by default with the first score.
+        alpha: The error rate, in (0, 0.5). Each scorer has an equal part, and so has each of its tests.
+        tolerance: A mean that is worse by at most this share of the scale is no drift; None is 0.02.
+        two_sided: Also watch for scores that became better, at half the error rate for either.
+        settle: How long a trace or conversation is waited for from its first score on.
+        allow_mismatch: Watch scorers that another judge judges than in the baseline; the notes say so.
+        ledger: Where the live scores are; by default `.evalstone/ledger.db`.
+
+    Raises:
+        ConfigError: There is no such ledger, stream or scorer; the judges differ; the samples of the baseline are
+            weighted; a period of a scorer whose direction is unknown without `two_sided`; or an option is out of range.
+        LedgerError: The ledger can't be read.
+    """
+    from evalstone.ledger.live import only_stream  # noqa: PLC0415 - SQLAlchemy
+    from evalstone.ledger.store import Ledger  # noqa: PLC0415
+
+    if not 0 < alpha < 0.5:
+        raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise ConfigError(f"tolerance must be a share of the scale, at least 0 and below 1, not {tolerance}")
+    if settle <= timedelta(0):
+        raise ConfigError(f"settle must be above 0, not {settle}")
+    with Ledger(existing(ledger)) as opened:
+        name = only_stream(opened) if name is None else name
+        found = _Watching(opened, name, alpha, tolerance, two_sided, settle.total_seconds())
+        if isinstance(baseline, Run):
+            refuse_weights(((each.sample, each.weight) for each in baseline.records), "a watch")
+            infos, label = list(baseline.scorers), baseline.id
+        else:
+            start, end = baseline
+            if not start < end:
+                raise ConfigError(f"the baseline must end after it begins, not from {start} to {end}")
+            since = end if since is None else since
+            if since < end:
+                raise ConfigError(f"the watch must begin when the baseline has ended ({end}), not at {since}")
+            infos, label = found.infos(), f"{start.isoformat()}..{end.isoformat()}"
+        here = [info for info in infos if found.has(info)]
+        if not here:
+            raise ConfigError(
+                f"{name} has no scores by a scorer of the baseline ({joined([info.signature for info in infos])}); "
+                "scores are compared if their signatures are equal"
+            )
+        chosen = list(dict.fromkeys(find_scorer(one, here) for one in scorers)) or here
+        titles = scorer_titles(chosen)
+        notes: list[str] = []
+        result: list[ScorerWatch] = []
+        for info in chosen:
+            if isinstance(baseline, Run):
+                before = _of_run(baseline, info)
+                if note := found.mismatch(baseline, info):
+                    if not allow_mismatch:
+                        raise ConfigError(f"{note}; {term('allow_mismatch', True)} watches all the same")
+                    notes.append(note)
+            else:
+                before = found.closed(info, *(time.timestamp() for time in baseline)).units
+            result.append(found.watch(info, titles[info.signature], before, since, alpha / len(chosen)))
+    return LiveDrift(label, name, since, alpha, tuple(notes), tuple(result))
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A trace, a conversation or a single score: how many samples, and the shares of the scale of those scored."""
+
+    began: float
+    samples: int
+    shares: Sequence[float]
+
+
+@dataclass(frozen=True)
+class _Closed:
+    units: list[_Unit]
+    waiting: int
+    late: int
+
+
+@dataclass(frozen=True)
+class _Watching:
+    """The watch of a stream."""
+
+    ledger: Ledger
+    stream: str
+    alpha: float
+    tolerance: float | None
+    two_sided: bool
+    settle: float
+
+    def has(self, info: ScorerInfo) -> bool:
+        from evalstone.ledger.live import scores  # noqa: PLC0415 - SQLAlchemy
+
+        return bool(scores(self.ledger, stream=self.stream, scorer=info.signature, limit=1))
+
+    def infos(self) -> list[ScorerInfo]:
+        """The scorers of the stream, without a run that says which way is better."""
+        from evalstone.ledger.live import counts, scores  # noqa: PLC0415 - SQLAlchemy
+        from evalstone.scorers import SCORERS  # noqa: PLC0415
+
+        infos: list[ScorerInfo] = []
+        for signature in dict.fromkeys(each.scorer for each in counts(self.ledger, self.stream)[0]):
+            name = signature.partition("(")[0].partition("@")[0]
+            rows = scores(self.ledger, stream=self.stream, scorer=signature, limit=1000)
+            scale = next((row.scale for row in rows if row.scale is not None), 1.0)
+            kind = SCORERS.get(name)
+            if kind is None and not self.two_sided:
+                raise ConfigError(
+                    f"whether higher or lower is better for {name} is known from runs only: name a run as the "
+                    f"baseline, or watch both directions ({term('two_sided', True)})"
+                )
+            infos.append(ScorerInfo(name, signature, scale, kind is not None and kind.lower_is_better))
+        return infos
+
+    def mismatch(self, baseline: Run, info: ScorerInfo) -> str:
+        """How the judges of the baseline and of the latest live score differ; "" if they don't."""
+        from evalstone.ledger.scores import newest_record  # noqa: PLC0415 - SQLAlchemy
+
+        newest = newest_record(self.ledger, self.stream, info.signature)
+        before = baseline[info.signature].judges
+        now = () if newest is None else tuple(dict.fromkeys(step.judge for step in newest.steps))
+        if not now or not before or set(now) <= set(before):
+            return ""
+        return f"{info.name} was judged by {joined(before)} in the baseline, and is by {joined(now)} now"
+
+    def closed(self, info: ScorerInfo, since: float | None, until: float | None = None) -> _Closed:
+        """The units of a period that are closed now."""
+        from evalstone.ledger.scores import watched_scores  # noqa: PLC0415 - SQLAlchemy
+
+        rows = watched_scores(self.ledger, self.stream, info.signature, since=since, until=until)
+        return units_of(rows, self.settle, time.time())
+
+    def watch(
+        self, info: ScorerInfo, title: str, before: Sequence[_Unit], since: datetime | None, alpha: float
+    ) -> ScorerWatch:
+        now = self.closed(info, None if since is None else since.timestamp())
+        scored = [unit for unit in now.units if unit.shares]
+        means = [_better(_mean(unit.shares), info) for unit in scored]
+        means_before = [_better(_mean(unit.shares), info) for unit in before if unit.shares]
+        parts = [("score", means_before, means, scored)]
+        if self.two_sided:
+            parts.append(("score, rising", [1 - x for x in means_before], [1 - x for x in means], scored))
+        parts.append(("scored", _scored(before), _scored(now.units), now.units))
+        tests = tuple(
+            filter(
+                None,
+                (self._test(*part, alpha / len(parts), 1.0 if part[0] == "scored" else info.scale) for part in parts),
+            )
+        )
+        verdicts = [one.watch.verdict for one in tests]
+        few = not tests or tests[0].of != "score" or tests[0].watch.verdict == "too few"
+        return ScorerWatch(
+            title=title,
+            info=info,
+            verdict="drifted" if "drifted" in verdicts else "too few" if few else "no drift so far",
+            mean=info.scale * _better(_mean(means), info) if means else None,
+            baseline=info.scale * _better(_mean(means_before), info) if means_before else None,
+            tests=tests,
+            units=len(now.units),
+            waiting=now.waiting,
+            late=now.late,
+        )
+
+    def _test(
+        self, of: str, before: Sequence[float], now: Sequence[float], units: Sequence[_Unit], alpha: float, scale: float
+    ) -> WatchedMean | None:
+        from evalstone.stats.mean_watch import watch_mean  # noqa: PLC0415 - numpy
+
+        tolerance = None if self.tolerance is None else scale * self.tolerance
+        watch = watch_mean(
+            [scale * x for x in before], [scale * x for x in now], scale=scale, tolerance=tolerance, alpha=alpha
+        )
+        if watch is None:
+            return None
+        alarm, changed = (
+            None if place is None else datetime.fromtimestamp(units[place].began, UTC)
+            for place in (watch.alarm, watch.changed)
+        )
+        return WatchedMean(of, watch, alarm, changed)
+
+
+def units_of(rows: Iterable[WatchedScore], settle: float, now: float) -> _Closed:
+    """Rows in the order of their submission, as units; those that are closed now, in the order of their beginnings.
+
+    A score counts if it was submitted and finished by the time that its unit closes.
+    """
+    units: dict[tuple[str, str], _Unit] = {}
+    late = 0
+    for row in rows:
+        key = ("group", row.group) if row.group else ("trace", row.trace) if row.trace else ("score", row.id)
+        unit = units.get(key) or _Unit(row.submitted, 0, ())
+        closes = unit.began + settle
+        if row.submitted > closes:
+            late += 1
+            continue
+        in_time = row.share is not None and row.finished is not None and row.finished <= closes
+        shares = (*unit.shares, row.share) if in_time and row.share is not None else unit.shares
+        units[key] = replace(unit, samples=unit.samples + 1, shares=shares)
+    closed = [unit for unit in units.values() if unit.began + settle <= now]
+    return _Closed(closed, len(units) - len(closed), late)
+
+
+def _of_run(run: Run, info: ScorerInfo) -> list[_Unit]:
+    """The units of a run: groups of samples, and trials of one."""
+    units: dict[tuple[str, str], tuple[int, list[float]]] = {}
+    for record in run.records:
+        if record.scorer == info.signature:
+            key = ("group", record.group) if record.group is not None else ("sample", record.sample)
+            count, shares = units.get(key, (0, []))
+            if isinstance(record.outcome, Score):
+                shares.append(record.outcome.fraction)
+            units[key] = count + 1, shares
+    return [_Unit(0.0, count, shares) for count, shares in units.values()]
+
+
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _scored(units: Sequence[_Unit]) -> list[float]:
+    """The share of each unit's samples that have a score."""
+    return [len(unit.shares) / unit.samples for unit in units]
+
+
+def _better(share: float, info: ScorerInfo) -> float:
+    """A share of the scale, turned so that higher is better; or turned back."""
+    return 1 - share if info.lower_is_better else share

@@ -1,0 +1,489 @@
+"""Live scoring: what was submitted is written into the ledger, then scored, then its outcome is written.
+
+What goes wrong with one sample is a failed row. What goes wrong with the ledger ends the worker: the application starts
+another one and sends again what was not acknowledged, which is written once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import re
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from evalstone._core import sync
+from evalstone.api import open_session
+from evalstone.errors import (
+    ConfigError,
+    EvalstoneError,
+    JudgeError,
+    JudgeUnavailable,
+    LedgerError,
+    LedgerValueError,
+    RunAborted,
+    described,
+)
+from evalstone.judges import Judge
+from evalstone.ledger import AsyncLedger, Key, live
+from evalstone.ledger.base import sample_hash
+from evalstone.ledger.live import LiveCounts, LiveScore
+from evalstone.live.frames import (
+    LONGEST_NAME,
+    READ_FAILED,
+    USER_ERRORS,
+    Frame,
+    HourCounts,
+    Reply,
+    Settings,
+    Submitted,
+    restored,
+)
+from evalstone.live.samples import sample_from
+from evalstone.live.sender import OncePerKind
+from evalstone.questions.base import JudgeAnswer
+from evalstone.run.runner import score_sample
+from evalstone.run.session import InflightCall, Session
+from evalstone.types import Failed, Record, Sample
+
+HELD, HELD_BYTES = 256, 64_000_000
+"""Samples that the worker has accepted and not finished, at most, and their size, which the last frame may exceed; more
+are pending only once the application ends."""
+CLAIM_EVERY, MISSING_EVERY = 10.0, 1.0
+"""Seconds between two looks for rows of workers that are gone; the second while there are more than the last look took,
+and while this application's own rows are elsewhere."""
+RENEWED = 300.0
+"""Seconds after which what is known of a judge is forgotten."""
+FIRST_PAUSE, MAX_PAUSE = 5.0, 300.0
+"""Seconds until a judge that is of no use is asked again."""
+DAY = 86_400
+SPENT_EVERY = 1.0
+"""Seconds between two looks at what the processes of the stream have spent."""
+MAX_WORKERS = 5
+"""Workers that may end while a sample is scored: it may be what ends them."""
+INVALID = "what was submitted is no sample: "
+_TRACE_ID = re.compile("[0-9a-f]{32}")
+
+
+@dataclass
+class Job:
+    """A sample with its rows that are to be scored."""
+
+    sample: Sample | None
+    rows: list[LiveScore]
+    problem: str = ""
+    """Why it is not scored."""
+    size: int = 0
+    """Bytes of what was submitted."""
+    frame: int | None = 0
+    """The number of the frame that it was in. Of what was taken over: 0 if this application had submitted it, and None
+    if another one had."""
+    taken_over: bool = False
+
+
+class Scoring:
+    """Accepts frames and scores what is in them: `async with Scoring(settings) as scoring`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._scorers = {scorer.signature: scorer for scorer in settings.scorers}
+        self._stack = contextlib.AsyncExitStack()
+        self._session: Session
+        self._renew_at, self._pause = 0.0, FIRST_PAUSE
+        self._refused = False
+        """Whether the judge is of no use, so that it is not asked until then."""
+        self._jobs: asyncio.Queue[Job] = asyncio.Queue()
+        self._suspects: asyncio.Queue[Job] = asyncio.Queue()
+        """What a worker that is gone had taken over and begun: one at a time, so that of several only that counts
+        which ends the worker."""
+        self._held: set[str] = set()
+        """The rows of all jobs that are not finished."""
+        self._unfinished: Counter[int | None] = Counter()
+        """How many jobs of each frame these are."""
+        self._last = 0
+        """The number of the last frame."""
+        self._elsewhere = False
+        """Whether pending rows of this application were those of another worker when it was last looked."""
+        self._begun: set[str] = set()
+        """The rows that were taken over and are being scored."""
+        self._bytes = 0
+        self._active = 0
+        """Jobs that are being scored, or whose outcomes are being written."""
+        self._budget = _DailyBudget(settings.daily_budget)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._tell = OncePerKind(settings.stream).warn
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Has the error that ends the worker."""
+
+    async def __aenter__(self) -> Scoring:
+        judges = [judge for scorer in self._scorers.values() for judge in scorer.judges]
+        opened = open_session(
+            self._settings.judge, *judges, ledger=self._settings.ledger, concurrency=self._settings.concurrency
+        )
+        session = await self._stack.enter_async_context(opened)
+        assert session.ledger is not None  # noqa: S101 - it was opened with one
+        self._ledger = session.ledger
+        self._renew()
+        try:
+            more = await self._claim()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        self._begin(self._claim_now_and_then(more))
+        for _ in range(self._settings.concurrency):
+            self._begin(self._score_jobs(self._jobs))
+        self._begin(self._score_jobs(self._suspects))
+        return self
+
+    async def __aexit__(self, kind: Any, raised: BaseException | None, traceback: Any) -> None:
+        await _cancel(self._tasks)
+        await self._session.close()
+        error = self.broken.exception() if self.broken.done() else raised
+        if error is None or (isinstance(error, LedgerError) and not isinstance(error, LedgerValueError)):
+            # A takeover is counted before it is scored: what can't be written now counts once, however long that lasts.
+            with contextlib.suppress(LedgerError):
+                await self._ledger.work(self._give_back)
+        await self._stack.__aexit__(kind, raised, traceback)
+
+    @property
+    def backlog(self) -> int:
+        """Samples that are accepted and not finished."""
+        return self._jobs.qsize() + self._suspects.qsize() + self._active
+
+    @property
+    def settled(self) -> int:
+        """The number of the last frame that is finished with all before it, in whichever worker; negative if what
+        another worker has left is not."""
+        if self._elsewhere:
+            return -1
+        return min((frame for frame in self._unfinished if frame is not None), default=self._last + 1) - 1
+
+    async def accept(self, frame: Frame) -> Reply:
+        """Write counts and intents; what is in the frame is durable when this returns.
+
+        Raises:
+            LedgerError: It could not be written.
+        """
+        if self.broken.done():
+            self.broken.result()
+        self._last = frame.number
+        counts = [each for hour in frame.counts for each in self._counts(hour)]
+        jobs = list(map(self._job, frame.submitted))
+        if counts or jobs:
+            rows = [row for job in jobs for row in job.rows]
+            those = [job.sample for job in jobs if job.sample is not None]
+            written = await self._ledger.work(live.write_frame, self._ledger.store, counts, rows, those)
+            if len(written) < len(rows):  # they have outcomes, or another worker has them
+                self._elsewhere = await self._owns_elsewhere()
+            ours = {row.id: row for row in written}
+            for job in jobs:
+                mine = [ours[row.id] for row in job.rows if row.id in ours]
+                self._add(dataclasses.replace(job, rows=mine, frame=frame.number))
+        return Reply(max(0, HELD - self.backlog) if self._bytes < HELD_BYTES else 0, self.settled)
+
+    async def finish(self, seconds: float) -> None:
+        """Go on until everything is scored, for so many seconds at most."""
+        end = time.monotonic() + seconds
+        while self.backlog and not self.broken.done() and time.monotonic() < end:  # noqa: ASYNC110 - ends in three ways
+            await asyncio.sleep(0.01)
+
+    def _counts(self, hour: HourCounts) -> Iterable[LiveCounts]:
+        eligible = hour.seen - hour.filtered
+        for place, signature in enumerate(self._scorers):
+            dropped, accepted = sum(hour.dropped[place + 1 :]), sum(hour.accepted[place + 1 :])
+            yield LiveCounts(
+                stream=self._settings.stream,
+                scorer=signature,
+                owner=self._settings.owner,
+                hour=hour.hour,
+                seen=hour.seen,
+                filtered=hour.filtered,
+                eligible=eligible,
+                declined=eligible - dropped - accepted,
+                dropped=dropped,
+                accepted=accepted,
+            )
+
+    def _job(self, item: Submitted) -> Job:
+        known = {"span_id": item.span, "entity": item.entity}
+        if item.trace is not None and _TRACE_ID.fullmatch(item.trace):
+            known["trace_id"] = item.trace
+        trace: Mapping[str, Any] = {name: text for name, text in known.items() if text is not None}
+        sample, key, problem = None, None, ""
+        try:
+            sample = sample_from(restored(item.content), trace)
+            key = sample_hash(sample)
+            told = sample.metadata.get("trace")
+            trace = cast("Mapping[str, Any]", told if isinstance(told, Mapping) else {})
+        except Exception as error:  # noqa: BLE001 - whatever was submitted
+            problem = str(error) if isinstance(error, EvalstoneError) else described(error)
+            kind = "read" if problem.startswith(READ_FAILED) else "invalid"
+            sample, problem = None, problem if kind == "read" else INVALID + problem
+            self._tell(kind, problem)
+        names = ("span_id", "response_id", "entity")
+        texts = [str(trace[name])[:LONGEST_NAME] if trace.get(name) else None for name in names]
+        rows = [
+            LiveScore(
+                id=f"{self._settings.owner}/{item.number}/{place}",
+                stream=self._settings.stream,
+                source=item.source,
+                scorer=signature,
+                owner=self._settings.owner,
+                submitted=item.at,
+                sample=key,
+                trace=item.trace,
+                span=texts[0],
+                response=texts[1],
+                entity=texts[2],
+            )
+            for place, signature in enumerate(self._scorers)
+            if place < item.drawn
+        ]
+        return Job(sample, rows, problem, item.size)
+
+    def _add(self, job: Job) -> None:
+        # Of a frame that is sent again, rows that were taken over meanwhile are in work.
+        job.rows = [row for row in job.rows if row.id not in self._held]
+        if job.rows:
+            self._held.update(row.id for row in job.rows)
+            self._bytes += job.size
+            self._unfinished[job.frame] += 1
+            (self._suspects if any(row.takeovers for row in job.rows) else self._jobs).put_nowait(job)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) and not self.broken.done():
+            self.broken.set_exception(error)
+
+    async def _claim(self) -> bool:
+        """Take over what workers that are gone have left, as far as there is room; whether there may be more."""
+        store, stream, owner = self._ledger.store, self._settings.stream, self._settings.owner
+        room, taken = HELD - self.backlog, 0
+        if room > 0:
+            for row, sample in await self._ledger.work(live.claim_pending, store, stream, room, [*self._scorers]):
+                taken += 1
+                problem = "" if sample else f"{INVALID}its worker ended before it could say why"
+                if sample and row.takeovers + 1 >= MAX_WORKERS:
+                    problem = f"{row.takeovers + 1} workers ended before they had scored it"
+                frame = 0 if row.owner == owner else None
+                self._add(Job(sample, [row], problem, frame=frame, taken_over=True))
+        self._elsewhere = await self._owns_elsewhere()
+        return taken >= room
+
+    async def _owns_elsewhere(self) -> bool:
+        settings = self._settings
+        return await self._ledger.work(live.pending_elsewhere, self._ledger.store, settings.stream, settings.owner)
+
+    async def _claim_now_and_then(self, more: bool) -> None:
+        while True:
+            await asyncio.sleep(MISSING_EVERY if more or self._elsewhere else CLAIM_EVERY)
+            more = await self._claim()
+
+    async def _score_jobs(self, jobs: asyncio.Queue[Job]) -> None:
+        while True:
+            job = await jobs.get()
+            self._active += 1
+            await self._score(job)
+            self._active -= 1
+            self._bytes -= job.size
+            self._held.difference_update(row.id for row in job.rows)
+            self._unfinished[job.frame] -= 1
+            if not self._unfinished[job.frame]:
+                del self._unfinished[job.frame]
+
+    async def _score(self, job: Job) -> None:
+        store = self._ledger.store
+        scored = job.sample is not None and not job.problem
+        room = scored and any(self._scorers[row.scorer].may_ask for row in job.rows)
+        room = room and await self._budget.reserve(self._spent)
+        cost = 0.0
+        try:
+            if job.taken_over and scored:
+                job.rows = [await self._ledger.work(self._begin_row, row) for row in job.rows]
+            ended = await self._outcomes(job, paid=room)
+            try:
+                await self._ledger.work(live.finish, store, [row for row, _ in ended])
+            except LedgerValueError:
+                ended = await self._finish_each(ended)
+            self._begun.difference_update(row.id for row in job.rows)
+            cost = sum(row.cost or 0.0 for row, _ in ended)
+        finally:
+            if room:
+                await self._budget.settle(cost)
+        for _, record in ended:
+            if record is not None and job.sample is not None and self._settings.on_record is not None:
+                try:
+                    await sync.call(self._settings.on_record, record, job.sample, self._scorers[record.scorer])
+                except USER_ERRORS as error:
+                    task = asyncio.current_task()
+                    if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                        raise
+                    self._tell("on_record", f"on_record failed: {described(error)}")
+
+    async def _finish_each(
+        self, ended: Collection[tuple[LiveScore, Record | None]]
+    ) -> list[tuple[LiveScore, Record | None]]:
+        """Write outcomes one by one: of what the ledger refuses, that it does."""
+        written: list[tuple[LiveScore, Record | None]] = []
+        for row, record in ended:
+            try:
+                await self._ledger.work(live.finish, self._ledger.store, [row])
+                written.append((row, record))
+            except LedgerValueError as error:
+                self._tell("outcome", f"an outcome can't be stored: {error}")
+                sample = "" if record is None else record.sample
+                failed = Record(
+                    sample=sample, scorer=row.scorer, outcome=Failed(f"its outcome can't be stored: {error}")
+                )
+                refused = dataclasses.replace(row.ended(failed), cost=row.cost)
+                await self._ledger.work(live.finish, self._ledger.store, [refused])
+                written.append((refused, failed))
+        return written
+
+    def _begin_row(self, row: LiveScore) -> LiveScore:
+        begun = live.begin(self._ledger.store, row)
+        self._begun.add(
+            row.id
+        )  # in the ledger's thread: a task that is canceled meanwhile doesn't learn that it counts
+        return begun
+
+    def _give_back(self) -> None:
+        if self._begun:
+            live.give_back(self._ledger.store, sorted(self._begun))
+
+    async def _spent(self, since: float) -> float:
+        return await self._ledger.work(live.spent, self._ledger.store, self._settings.stream, since)
+
+    async def _outcomes(self, job: Job, *, paid: bool) -> list[tuple[LiveScore, Record | None]]:
+        """What `_outcome` says of each row. If one can't be stored, the others are given up."""
+        tasks = [asyncio.ensure_future(self._outcome(row, job, paid=paid)) for row in job.rows]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            await _cancel(tasks)
+
+    async def _outcome(self, row: LiveScore, job: Job, *, paid: bool) -> tuple[LiveScore, Record | None]:
+        """The row with its outcome, and its record. paid: whether the day's budget allows for questions."""
+        if job.sample is None:
+            record = Record(sample="", scorer=row.scorer, outcome=Failed(job.problem))
+            return row.ended(record), record
+        if job.problem:
+            record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(job.problem))
+            return row.ended(record, known_cost=False), record
+        scorer = self._scorers[row.scorer]
+        if scorer.may_ask and not paid:
+            return row.ended(None), None
+        try:
+            record = await score_sample(scorer, job.sample, self._session_now())
+            if any(leaf.answer is not None and not leaf.cached for step in record.steps for leaf in step.leaves()):
+                self._pause = FIRST_PAUSE
+            return row.ended(record), record
+        except (RunAborted, ConfigError) as error:
+            # The judge is of no use: until it is asked again, its session refuses every question at once.
+            self._tell("judge", str(error))
+            if not self._refused:
+                self._refused, self._renew_at = True, time.monotonic() + self._pause
+                self._pause = min(2 * self._pause, MAX_PAUSE)
+            record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(str(error)))
+            return row.ended(record, known_cost=False), record
+
+    def _session_now(self) -> Session:
+        """The session, renewed when it is old: its circuit breakers are closed again."""
+        if time.monotonic() > self._renew_at:
+            self._renew()
+        return self._session
+
+    def _renew(self) -> None:
+        settings = self._settings
+        self._session = _LiveSession(settings.judge, ledger=self._ledger, concurrency=settings.concurrency)
+        self._refused, self._renew_at = False, time.monotonic() + RENEWED
+
+
+async def _cancel(tasks: Collection[asyncio.Future[Any]]) -> None:
+    """Cancel what is not done, and wait for all to end."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _LiveSession(Session):
+    """A session that never ends: a failure is shared with what asks the same at the time, and not with what asks it an
+    hour later. A judge that refuses the key or the model isn't asked again."""
+
+    def __init__(self, judge: Judge, *, ledger: AsyncLedger, concurrency: int) -> None:
+        super().__init__(judge, ledger=ledger, concurrency=concurrency)
+        self._refusals: dict[str, str] = {}
+        """What each judge has said that can't be asked."""
+
+    async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
+        name = call.key.judge
+        if name in self._refusals:
+            raise JudgeUnavailable(self._refusals[name])
+        try:
+            return await super()._call(call, judge, ledger)
+        except ConfigError as error:
+            self._refusals[name] = str(error)
+            raise
+
+    def _remember(self, key: Key, outcome: JudgeAnswer[Any] | JudgeError) -> None:
+        if not isinstance(outcome, JudgeError):
+            super()._remember(key, outcome)
+
+
+class _DailyBudget:
+    """US dollars that a stream may cost in a day, over all of its processes.
+
+    A sample is scored while what was paid, and the most that a sample has cost for each one in work, leaves room; until
+    it does, the next one waits. One at a time is scored as long as anything is left.
+    """
+
+    def __init__(self, limit: float | None) -> None:
+        self._limit = limit
+        self._spent = self._most = 0.0
+        self._paid = 0.0
+        """What this process has paid, ever."""
+        self._in_work = 0
+        self._read_at = -SPENT_EVERY
+        self._day = 0
+        self._settled = asyncio.Condition()
+
+    async def reserve(self, spent: Callable[[float], Awaitable[float]]) -> bool:
+        """Wait for room for one more sample; False if the day's dollars are spent.
+
+        spent: What the ledger says that all processes have spent since a time.
+        """
+        if self._limit is None:
+            self._in_work += 1
+            return True
+        async with self._settled:
+            while True:
+                now = time.time()
+                if time.monotonic() - self._read_at > SPENT_EVERY or int(now // DAY) != self._day:
+                    before = self._paid
+                    known = await spent(now - now % DAY)
+                    self._spent = known + self._paid - before  # what was paid meanwhile may be in it, or not
+                    self._day, self._read_at = int(now // DAY), time.monotonic()
+                if self._spent >= self._limit:
+                    return False
+                if not self._in_work or self._spent + (self._in_work + 1) * self._most <= self._limit:
+                    self._in_work += 1
+                    return True
+                await self._settled.wait()
+
+    async def settle(self, cost: float) -> None:
+        """Give back the room of a sample that has ended, and count what it has cost until the ledger is asked again."""
+        self._in_work -= 1
+        self._paid += cost
+        self._spent += cost
+        self._most = max(self._most, cost)
+        if self._limit is not None:
+            async with self._settled:
+                self._settled.notify_all()

@@ -1,0 +1,161 @@
+"""The worker of live scoring: a process of its own, so that no computation slows requests, or a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import pickle
+import select
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from typing import IO, TypeVar
+
+from evalstone._core.redaction import masked
+from evalstone.errors import EvalstoneError, described
+from evalstone.live import frames
+from evalstone.live.frames import Frame, Reply, Settings
+from evalstone.live.scoring import Scoring
+from evalstone.live.sender import ChannelLost, in_worker
+
+LAST_SECONDS = 5.0
+"""Seconds to finish what was begun when the application is gone."""
+GRACE = 2.0
+"""Seconds beyond these after which it ends, whatever it is busy with."""
+NICENESS, LOWEST = 10, 19
+
+T = TypeVar("T")
+
+
+def main() -> None:
+    """Score what arrives on standard input, until it ends. What scorers print goes to standard error."""
+    source, replies = (os.fdopen(os.dup(number), mode, buffering=0) for number, mode in ((0, "rb"), (1, "wb")))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)  # requests come first
+    in_worker.set()
+    threading.Thread(target=_end_with, args=(source.fileno(),), name="evalstone-live-end", daemon=True).start()
+    try:
+        settings: Settings = frames.received(frames.read(source))
+        if settings.priority == "idle":
+            _become_idle()
+        asyncio.run(_serve(settings, source, replies))
+    except BaseException as error:  # noqa: BLE001 - said by the application
+        text = str(error) if isinstance(error, EvalstoneError) else described(error)
+        try:
+            frames.write(replies, pickle.dumps(f"the worker failed: {masked(text)}"))
+        except OSError:  # the application is gone
+            sys.exit(1)
+
+
+def _become_idle() -> None:
+    """Run from now on only where a processor has nothing else to do: this thread, and those that it starts."""
+    if sys.platform == "linux":
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    elif hasattr(os, "nice"):
+        os.nice(LOWEST)
+
+
+def _end_with(pipe: int) -> None:
+    """End this process soon after the application, also if a scorer or its import hangs."""
+    if hasattr(select, "poll"):
+        ended = select.poll()
+        ended.register(pipe, 0)  # that nobody writes any more is always told
+        ended.poll()
+        time.sleep(LAST_SECONDS + GRACE)
+        os._exit(1)
+
+
+async def _serve(settings: Settings, source: IO[bytes], replies: IO[bytes]) -> None:
+    async with Scoring(settings) as scoring:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        seconds = LAST_SECONDS
+        failure: BaseException | None = None
+
+        def read() -> None:
+            nonlocal seconds, failure
+            try:
+                frames.write(replies, pickle.dumps(Reply(0, 0)))  # ready
+                while data := frames.read(source):
+                    frame: Frame = pickle.loads(data)  # noqa: S301 - from our own application
+                    if frame.end is not None:
+                        seconds = frame.end
+                        asyncio.run_coroutine_threadsafe(scoring.finish(seconds), loop).result()
+                        seconds = 0.0
+                    reply = asyncio.run_coroutine_threadsafe(scoring.accept(frame), loop).result()
+                    frames.write(replies, pickle.dumps(reply))
+            except OSError:  # the application is gone
+                pass
+            except BaseException as error:  # noqa: BLE001 - raised below
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop is closed: scoring had ended before
+                loop.call_soon_threadsafe(ended.set)
+
+        threading.Thread(target=read, name="evalstone-live-frames", daemon=True).start()
+        waiting = asyncio.ensure_future(ended.wait())
+        await asyncio.wait((waiting, scoring.broken), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if scoring.broken.done():
+            scoring.broken.result()
+        if failure is not None:
+            raise failure
+        await scoring.finish(seconds)
+
+
+class ThreadChannel:
+    """A worker in a thread of this process, with an event loop of its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._loop = asyncio.new_event_loop()
+        self._ready: Future[Scoring] = Future()
+        self._over = asyncio.Event()
+        self._thread = threading.Thread(target=self._serve, name="evalstone-live-worker", daemon=True)
+        self._thread.start()
+
+    def open(self) -> None:
+        """Wait until the ledger is open."""
+        self._scoring = self._result(self._ready)
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_until_complete(self._score())
+        finally:
+            self._loop.close()
+
+    async def _score(self) -> None:
+        try:
+            async with Scoring(self._settings) as scoring:
+                self._ready.set_result(scoring)
+                await self._over.wait()
+        except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+            if not self._ready.done():
+                self._ready.set_exception(error)
+
+    def send(self, frame: bytes) -> Reply:
+        """Send a frame and wait until it is durable."""
+        sent: Frame = pickle.loads(frame)  # noqa: S301 - our own
+        if sent.end is not None:
+            self._result(asyncio.run_coroutine_threadsafe(self._scoring.finish(sent.end), self._loop))
+        return self._result(asyncio.run_coroutine_threadsafe(self._scoring.accept(sent), self._loop))
+
+    def _result(self, future: Future[T]) -> T:
+        try:
+            return future.result()
+        except Exception as error:  # noqa: BLE001 - said by the sender
+            self.end(LAST_SECONDS)
+            raise ChannelLost(f"the worker failed: {masked(described(error))}") from None
+
+    def end(self, seconds: float) -> None:
+        """End the thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(seconds)
+
+    def kill(self) -> None:
+        """A thread can't be killed; it ends with the process."""

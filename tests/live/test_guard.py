@@ -1,0 +1,365 @@
+"""Guards: what is blocked and why, what has no score, and that they answer in time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from evalstone import ConfigError, DataError, Failed, ModelJudge, Sample, Score, ScriptedJudge, Skipped, guard
+from evalstone.live import Guard, GuardVerdict
+from evalstone.live.guard import THREADS
+from evalstone.scorers import Scorer
+from evalstone.targets import Answer
+from tests.fakes import longest_wait
+from tests.serving import Response, serving
+
+CONTEXT = ["Paris is the capital of France.", "Paris has 2 million inhabitants."]
+GOOD, BAD = "Paris is the capital of France.", "Paris is the capital of France. It has 90 million inhabitants."
+
+
+@dataclass(frozen=True)
+class Sleeps(Scorer):
+    """Takes its time."""
+
+    name = "sleeps"
+    seconds: float = 0.0
+
+    def score(self, *, output: str) -> Score:
+        time.sleep(self.seconds)
+        return Score(1.0)
+
+
+@dataclass(frozen=True)
+class Breaks(Scorer):
+    """Has an error."""
+
+    name = "breaks"
+
+    def score(self, *, output: str) -> Score:
+        raise KeyError(output)
+
+
+def declines(output: str) -> Skipped:
+    """Has no score, and says so in the words of the answer."""
+    return Skipped(output)
+
+
+def says(answer: Any) -> Callable[[list[str]], Any]:
+    """A function that says this of its context."""
+
+    def function(context: list[str]) -> Any:
+        return answer
+
+    return function
+
+
+def test_a_claim_that_no_passage_supports_blocks_and_the_explanation_quotes_both() -> None:
+    check = guard({"faithfulness": 0.9, "contains(expected=Paris)": 1})
+    verdict = check(input="Tell me of Paris.", output=BAD, context=CONTEXT)
+    assert (verdict.passed, verdict.blocked, verdict.blocked_by) == (False, True, ("faithfulness",))
+    assert verdict.undefined == ()
+    assert [record.value for record in verdict.records] == [0.5, 1.0]
+    assert "faithfulness is 0.5, below 0.9: “It has 90 million inhabitants.”" in verdict.explanation
+    assert 'passage 2: "Paris has 2 million inhabitants."' in verdict.explanation
+    assert "contains" not in verdict.explanation
+    passed = check(output=GOOD, context=CONTEXT)
+    assert (passed.passed, passed.blocked, passed.explanation) == (True, False, "")
+    assert (str(passed), str(verdict)) == ("passed", f"blocked by faithfulness: {verdict.explanation}")
+
+
+def test_lower_is_better_turns_the_threshold_around() -> None:
+    check = guard(["hallucination"], below=0.4)
+    verdict = check(output=BAD, context=CONTEXT)
+    assert verdict.blocked_by == ("hallucination",)
+    assert "hallucination is 0.5, above 0.4" in verdict.explanation
+    assert check(output=GOOD, context=CONTEXT).passed
+    assert guard(["hallucination"], below=0.5)(output=BAD, context=CONTEXT).passed, "the threshold itself passes"
+
+
+def test_thresholds_may_be_named_apart_and_are_in_the_unit_of_the_score() -> None:
+    check = guard(["contains(expected=a)", "faithfulness"], below={"faithfulness": 0.4, "contains": 1.0})
+    assert check(output=BAD, context=CONTEXT).passed
+    assert [threshold for _, threshold in check.thresholds] == [1.0, 0.4]
+
+
+def test_flagging_lets_the_answer_through_and_says_what_is_wrong() -> None:
+    seen: list[GuardVerdict] = []
+    check = guard({"faithfulness": 0.9}, mode="flag", on_verdict=seen.append)
+    assert check.protect("no")(says(BAD))(CONTEXT) == BAD
+    (verdict,) = seen
+    assert (verdict.passed, verdict.blocked, verdict.blocked_by) == (False, False, ("faithfulness",))
+
+
+@pytest.mark.parametrize(("on_undefined", "passed"), [("block", False), ("pass", True)])
+def test_what_has_no_score_blocks_unless_it_is_let_pass_and_is_always_named(on_undefined: Any, passed: bool) -> None:
+    check = guard([Breaks(), "faithfulness", "contains(expected=Paris)"], below=0.5, on_undefined=on_undefined)
+    verdict = check(output=GOOD)
+    assert verdict.passed is passed
+    assert verdict.undefined == ("breaks", "faithfulness")
+    assert verdict.blocked_by == (() if passed else ("breaks", "faithfulness"))
+    assert [type(record.outcome) for record in verdict.records] == [Failed, Skipped, Score]
+    assert "Faithfulness has no score: faithfulness needs context." in verdict.explanation
+    assert "Breaks has no score: KeyError" in verdict.explanation
+
+
+def test_it_blocks_by_default_where_it_can_not_decide() -> None:
+    assert guard({"faithfulness": 0.5})(output=GOOD).blocked
+
+
+def test_a_slow_scorer_is_not_waited_for_and_the_others_count() -> None:
+    check = guard(["contains(expected=Paris)", Sleeps(seconds=1.5)], below=0.5, timeout=0.3)
+    began = time.perf_counter()
+    verdict = check(output=GOOD)
+    assert time.perf_counter() - began < 1
+    assert verdict.undefined == ("sleeps",)
+    assert verdict.records[0].value == 1.0
+    assert verdict.records[1].outcome == Failed("no score within 0.3 s")
+
+
+async def never(_: Any) -> str:
+    await asyncio.sleep(60)
+    return "{}"
+
+
+def test_judges_that_are_silent_are_left_after_the_timeout_and_their_threads_are_free_again() -> None:
+    check = guard({"faithfulness": 0.5}, judge=ScriptedJudge(never), timeout=0.1)
+    for _ in range(THREADS + 1):
+        began = time.perf_counter()
+        assert check(output=GOOD, context=CONTEXT).undefined == ("faithfulness",)
+        assert time.perf_counter() - began < 1
+    assert guard({"contains(expected=Paris)": 1}, timeout=5)(output=GOOD).seconds < 1
+
+
+def test_a_text_that_takes_longer_than_the_timeout_is_not_waited_for() -> None:
+    """The lexical judge doesn't stop before it is done."""
+    check = guard({"faithfulness": 0.5}, timeout=0.05)
+    text = " ".join(f"Town {n} has {n} towers and lies at the river." for n in range(3000))
+    for verdict in (check(output=text, context=[text]), asyncio.run(check.acheck(output=f"{text}!", context=[text]))):
+        assert verdict.undefined == ("faithfulness",)
+        assert verdict.seconds < 1
+
+
+def test_guards_that_are_stuck_keep_others_from_a_verdict_but_not_from_an_end() -> None:
+    stuck = guard([Sleeps(seconds=0.8)], below=0.5, timeout=0.05)
+    for _ in range(THREADS):
+        assert stuck(output=GOOD).undefined == ("sleeps",)
+    began = time.perf_counter()
+    verdict = guard({"contains(expected=Paris)": 1}, timeout=0.1)(output=GOOD)
+    assert time.perf_counter() - began < 0.5
+    assert verdict.undefined == () or verdict.records[0].outcome == Failed("no score within 0.1 s")
+
+
+def test_the_event_loop_goes_on_while_a_long_text_is_looked_at() -> None:
+    check = guard({"faithfulness": 0.5}, timeout=30)
+    text = " ".join(f"Town {n} has {n} towers and lies at the river." for n in range(1500))
+
+    async def main() -> float:
+        return await longest_wait(check.acheck(output=text, context=[text]))
+
+    assert asyncio.run(main()) < 0.5
+
+
+def test_answers_are_looked_at_beside_each_other() -> None:
+    check = guard([Sleeps(seconds=0.3)], below=0.5, timeout=10)
+
+    async def main() -> None:
+        await asyncio.gather(*(check.acheck(output=GOOD) for _ in range(THREADS)))
+
+    began = time.perf_counter()
+    asyncio.run(main())
+    assert time.perf_counter() - began < 0.3 * THREADS
+
+
+def test_many_answers_at_once_each_get_their_own_verdict() -> None:
+    check = guard({"contains(expected=n7)": 1}, timeout=10)
+
+    async def main() -> list[GuardVerdict]:
+        return await asyncio.gather(*(check.acheck(output=f"n{n}") for n in range(40)))
+
+    verdicts = asyncio.run(main())
+    assert [n for n, verdict in enumerate(verdicts) if verdict.passed] == [7]
+
+
+def test_a_canceled_check_leaves_no_work_behind() -> None:
+    check = guard([Sleeps(seconds=0.3)], below=0.5, timeout=10)
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(check.acheck(output=GOOD)) for _ in range(THREADS + 60)]
+        await asyncio.sleep(0.05)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        began = time.perf_counter()
+        assert (await guard({"contains(expected=Paris)": 1}, timeout=5).acheck(output=GOOD)).passed
+        assert time.perf_counter() - began < 1, "those that waited for their turn were left out"
+
+    asyncio.run(main())
+
+
+def test_a_protected_function_returns_the_fallback_in_place_of_a_blocked_answer() -> None:
+    check = guard({"faithfulness": 0.9})
+
+    @check.protect("I don't know.")
+    def answer(input: str, context: Sequence[str] = CONTEXT) -> str:
+        """Says something."""
+        return BAD if "inhabitants" in input else GOOD
+
+    assert answer("What is the capital?", CONTEXT) == GOOD
+    assert answer("What is the capital?") == GOOD
+    assert answer("How many inhabitants?", context=CONTEXT) == "I don't know."
+    assert answer.__doc__ == "Says something."
+
+
+def test_a_protected_coroutine_function_may_bring_its_context_and_make_its_fallback() -> None:
+    check = guard({"faithfulness": 0.9})
+
+    def blocked(verdict: GuardVerdict) -> Answer:
+        return Answer(output=f"Blocked: {', '.join(verdict.blocked_by)}")
+
+    @check.protect(blocked)
+    async def answer(question: str) -> Answer:
+        await asyncio.sleep(0)
+        return Answer(output=BAD, context=CONTEXT)
+
+    assert asyncio.run(answer("?")).output == "Blocked: faithfulness"
+
+
+def test_a_function_with_names_of_its_own_says_what_the_sample_is() -> None:
+    check = guard({"faithfulness": 0.9})
+
+    def case(answer: tuple[int, str], question: str, docs: list[str]) -> Sample:
+        return Sample(input=question, output=answer[1], context=docs)
+
+    @check.protect("no", sample=case)
+    def answer(question: str, docs: list[str]) -> tuple[int, str]:
+        return 1, BAD
+
+    assert answer("?", docs=CONTEXT) == "no"
+
+
+@pytest.mark.parametrize("mode", ["block", "flag"])
+def test_a_function_whose_parameters_are_no_fields_is_warned_of_once(
+    mode: Literal["block", "flag"], caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(question: str, docs: list[str]) -> str:
+        return GOOD
+
+    check = guard({"faithfulness": 0.9}, mode=mode)
+    if mode == "block":
+        with pytest.raises(ConfigError, match=r'mode="block" needs .*fallback=…'):
+            check.protect()
+    protected = (check.protect("no") if mode == "block" else check.protect())(answer)
+    assert [protected("?", CONTEXT) for _ in range(2)] == [GOOD if mode == "flag" else "no"] * 2
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "answer: faithfulness needs context, which is not among its parameters" in said
+    assert "sample=" in said
+    caplog.clear()
+    assert guard({"faithfulness": 0.9}).protect("no")(says(GOOD))([]) == "no"
+    assert not caplog.records
+
+
+def test_a_blank_answer_has_no_score_and_what_is_no_answer_is_refused() -> None:
+    check = guard({"faithfulness": 0.9})
+    assert check.protect("no")(says(""))(CONTEXT) == "no"
+    with pytest.raises(DataError, match="sample="):
+        check.protect("no")(says(3))(CONTEXT)
+
+
+def test_an_error_of_the_function_is_its_own() -> None:
+    def fails(context: list[str]) -> str:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        guard({"faithfulness": 0.9}).protect("no")(fails)(CONTEXT)
+
+
+def test_a_generator_can_not_be_protected() -> None:
+    def stream() -> Iterator[str]:
+        yield BAD
+
+    with pytest.raises(ConfigError, match="is a generator"):
+        guard({"faithfulness": 0.9}).protect("no")(stream)
+
+
+def test_what_it_quotes_can_not_steer_a_terminal() -> None:
+    verdict = guard({"faithfulness": 0.9})(output="It has \x1b[2J 90 million inhabitants\u202e.", context=CONTEXT)
+    assert "90 million" in verdict.explanation
+    assert "\x1b" not in verdict.explanation
+    assert "\u202e" not in verdict.explanation
+    skipped = guard([declines], below=1)(output="\x1b[2J\u202e")
+    assert skipped.undefined == ("declines",)
+    assert not {"\x1b", "\u202e"} & {*skipped.explanation}
+
+
+def test_it_works_in_evalstones_own_loop_and_beside_other_threads() -> None:
+    check = guard({"contains(expected=Paris)": 1}, timeout=5)
+    found: list[bool] = []
+    threads = [threading.Thread(target=lambda: found.append(check(output=GOOD).passed)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "says"),
+    [
+        (["faithfulness"], {}, "no threshold for faithfulness"),
+        ({"faithfulness": 0.5}, {"below": 0.5}, "have thresholds already"),
+        (["faithfulness"], {"below": {"toxicity": 0.5}}, "toxicity"),
+        ({"faithfulness": 1.5}, {}, "threshold must be a number in"),
+        ({"faithfulness": 0}, {}, "every score reaches"),
+        ({"hallucination": 1}, {}, "every score reaches"),
+        ({}, {}, "needs a scorer"),
+        (["faithfulness", "faithfulness"], {"below": 0.5}, "twice"),
+        ({"faithfulness": 0.5}, {"mode": "warn"}, "mode must be"),
+        ({"faithfulness": 0.5}, {"on_undefined": "skip"}, "on_undefined must be"),
+        ({"faithfulness": 0.5}, {"timeout": 0}, "timeout must be"),
+        ({"faithfulness": 0.5}, {"judge": "vllm/m(base_url=http://127.0.0.1:1)"}, "timeout="),
+        ({"nope": 0.5}, {}, "nope"),
+    ],
+)
+def test_a_guard_that_can_not_work_is_refused(arguments: Any, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        guard(arguments, **options)
+
+
+def test_a_judge_over_the_network_is_taken_with_a_timeout_and_its_errors_are_no_scores() -> None:
+    check = guard({"faithfulness": 0.5}, judge="vllm/m(base_url=http://127.0.0.1:1, retries=0)", timeout=0.5)
+    assert isinstance(check, Guard)
+    verdict = check(output=GOOD, context=CONTEXT)
+    assert verdict.undefined == ("faithfulness",)
+    assert verdict.blocked
+
+
+def test_a_refused_key_is_no_score_and_the_other_scorers_count() -> None:
+    with serving(lambda request, number: Response(401, {"error": {"message": "no such key"}})) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, api_key="k")
+        check = guard([Sleeps(seconds=0.3), "faithfulness"], below=0.5, judge=judge, timeout=10)
+        verdict = check(output=GOOD, context=CONTEXT)
+    assert verdict.undefined == ("faithfulness",)
+    assert verdict.records[0].value == 1.0
+    assert "no score within" not in verdict.explanation
+
+
+def test_a_code_scorer_needs_no_timeout_whatever_the_judge() -> None:
+    assert guard({"contains(expected=Paris)": 1}, judge="vllm/m(base_url=http://127.0.0.1:1)")(output=GOOD).passed
+
+
+def test_fields_that_are_none_are_refused() -> None:
+    check = guard({"faithfulness": 0.9})
+    with pytest.raises(ConfigError, match="unknown sample field"):
+        check(answer=GOOD)
+    with pytest.raises(ConfigError, match="unknown sample field"):
+        check({"answer": GOOD})
+    with suppress(ConfigError):
+        check(Sample(output=GOOD), output=GOOD)
+        pytest.fail("both were taken")

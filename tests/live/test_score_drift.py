@@ -1,0 +1,353 @@
+"""Drift of live scores: units, what is missing, directions, and one error rate for all looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import ConfigError, Failed, Run, Sample, Score, Skipped
+from evalstone.ledger import live
+from evalstone.ledger.base import sample_hash
+from evalstone.ledger.live import LiveCounts, LiveScore
+from evalstone.ledger.scores import WatchedScore
+from evalstone.ledger.store import Ledger
+from evalstone.live import LiveDrift, drift
+from evalstone.live.score_drift import units_of
+from evalstone.results.summary import ScorerInfo, SummaryBuilder
+from evalstone.types import JudgeCall, Outcome, Record
+
+DAY = 86_400
+START = float(int(time.time()) - 2 * DAY)
+SCORER = "s@1"
+
+
+def row(
+    id: str,
+    at: float,
+    share: float | None = 1.0,
+    *,
+    trace: str | None = None,
+    group: str | None = None,
+    took: float = 1,
+) -> WatchedScore:
+    return WatchedScore(id, at, at + took, share, trace, group)
+
+
+def units(
+    rows: Iterable[WatchedScore], *, settle: float = 10, now: float = 1000
+) -> list[tuple[int, tuple[float, ...]]]:
+    return [(unit.samples, tuple(unit.shares)) for unit in units_of(rows, settle, now).units]
+
+
+def test_a_unit_is_a_conversation_else_a_trace_else_a_score() -> None:
+    rows = [
+        row("a", 0, 0.1, trace="t1", group="g"),
+        row("b", 1, 0.2, trace="t2", group="g"),
+        row("c", 2, 0.3, trace="t3"),
+        row("d", 3, 0.4, trace="t3"),
+        row("e", 4, 0.5),
+        row("f", 5, 0.6),
+    ]
+    assert units(rows) == [(2, (0.1, 0.2)), (2, (0.3, 0.4)), (1, (0.5,)), (1, (0.6,))]
+
+
+def test_names_of_conversations_and_traces_are_not_mixed_up() -> None:
+    assert len(units([row("x", 0, trace="x"), row("b", 0, group="x"), row("x2", 0, trace="x2"), row("x2", 0)])) == 4
+
+
+def test_a_score_that_is_missing_or_late_counts_as_a_sample_without_one() -> None:
+    rows = [row("a", 0, None, trace="t"), row("b", 1, 0.5, trace="t", took=9), row("c", 1, 0.7, trace="t", took=9.5)]
+    assert units(rows) == [(3, (0.5,))]
+    assert units([WatchedScore("p", 0, None, None, None, None)]) == [(1, ())]
+
+
+def test_what_is_submitted_after_a_unit_closed_changes_it_no_more() -> None:
+    rows = [row("a", 0, 0.1, trace="t"), row("b", 10, 0.2, trace="t", took=0), row("c", 10.5, 0.3, trace="t")]
+    found = units_of(rows, 10, 1000)
+    assert [tuple(unit.shares) for unit in found.units] == [(0.1, 0.2)]
+    assert (found.waiting, found.late) == (0, 1)
+
+
+def test_later_looks_say_the_same_of_the_units_that_were_closed() -> None:
+    rows = [row(f"{n}", n, n / 60, trace=f"t{n // 3 if n % 2 else n % 7}", took=n % 5) for n in range(60)]
+    whole = units(rows, settle=6, now=1000)
+    for now in range(0, 70, 3):
+        seen = [
+            one if (one.finished or 0) <= now else row(one.id, one.submitted, None, trace=one.trace) for one in rows
+        ]
+        found = units_of([one for one in seen if one.submitted <= now], 6, now)
+        early = [(unit.samples, tuple(unit.shares)) for unit in found.units]
+        assert early == whole[: len(early)]
+
+
+def steps_by(judges: str) -> tuple[JudgeCall, ...]:
+    """A call of each of these judges, which are apart by spaces."""
+    return tuple(JudgeCall(question="q", fingerprint="f", judge=judge, answer=1) for judge in judges.split())
+
+
+class World:
+    """A ledger with a stream, and runs to compare it with."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.written = url, 0
+
+    def stream(
+        self,
+        outcomes: Iterable[Outcome | None],
+        *,
+        start: float = START,
+        name: str = "shop",
+        judge: str = "",
+        scorer: str = SCORER,
+        group: Callable[[int], str] | None = None,
+    ) -> None:
+        rows: list[LiveScore] = []
+        those: list[Sample] = []
+        records: list[Record | None] = []
+        for number, outcome in enumerate(outcomes):
+            self.written += 1
+            sample = Sample(id=str(number), output="x", metadata={"group": group(number)} if group else {})
+            steps = steps_by(judge)
+            found = None if outcome is None else Record(sample="x", scorer=scorer, outcome=outcome, steps=steps)
+            rows.append(
+                LiveScore(
+                    id=f"o/{self.written}", stream=name, source="live", scorer=scorer, owner="o",
+                    submitted=start + number, trace=f"{self.written:032x}", sample=sample_hash(sample),
+                )
+            )  # fmt: skip
+            those.append(sample)
+            records.append(found)
+        counts = LiveCounts(stream=name, scorer=scorer, owner="o", hour=self.written, seen=len(rows))
+        with Ledger(self.url) as ledger:
+            mine = live.write_frame(ledger, [counts], rows, those)
+            ended = [row.ended(record) for row, record in zip(mine, records, strict=True)]
+            live.finish(ledger, [replace(each, finished=each.submitted + 1) for each in ended])
+
+    def drift(self, baseline: Any, **options: Any) -> LiveDrift:
+        return drift(baseline, ledger=self.url, **options)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(str(tmp_path / "l.db"))
+
+
+def baseline(
+    outcomes: Iterable[Outcome],
+    *,
+    lower: bool = False,
+    judge: str = "",
+    scale: float = 1.0,
+    groups: int = 0,
+    weight: float = 0,
+) -> Run:
+    steps = steps_by(judge)
+    records = [
+        Record(
+            sample=str(n), scorer=SCORER, outcome=outcome, steps=steps, group=str(n % groups) if groups else None,
+            weight=1 + weight * n if weight else None,
+        )
+        for n, outcome in enumerate(outcomes)
+    ]  # fmt: skip
+    info = ScorerInfo("s", SCORER, scale, lower_is_better=lower)
+    return run_of(records, info)
+
+
+def run_of(records: list[Record], info: ScorerInfo) -> Run:
+    builder = SummaryBuilder(info)
+    for record in records:
+        builder.add(record)
+    return Run(
+        id="base", dataset_name="d", version="v", samples=len(records), judge="none", judge_note="", scorers=(info,),
+        records=records, summary=(builder.summary(),), started="2026-01-01T00:00:00+00:00", seconds=0.0,
+    )  # fmt: skip
+
+
+def scores(share: float, number: int, scale: float = 1.0) -> list[Outcome]:
+    """So many scores, a share of them at the top, spread evenly."""
+    return [Score(scale * float(int((n + 1) * share) > int(n * share)), scale) for n in range(number)]
+
+
+GOOD = scores(0.9, 300)
+
+
+def test_a_stream_like_the_baseline_has_not_drifted_and_one_that_fell_has_since_about_then(world: World) -> None:
+    world.stream(scores(0.9, 400))
+    before = world.drift(baseline(GOOD))
+    assert [one.verdict for one in before] == ["no drift so far"]
+    assert not before.drifted
+    world.stream(scores(0.5, 200), start=START + 400)
+    found = world.drift(baseline(GOOD))["s"]
+    assert found.verdict == "drifted"
+    assert found.mean == pytest.approx((360 + 100) / 600)
+    assert found.baseline == pytest.approx(0.9)
+    (fell, scored) = found.tests
+    assert (fell.of, scored.of, scored.watch.verdict) == ("score", "scored", "no drift so far")
+    assert fell.changed is not None
+    assert abs(fell.changed.timestamp() - (START + 400)) < 25
+    assert fell.alarm is not None
+    assert fell.alarm > fell.changed
+
+
+def test_of_scores_of_which_lower_is_better_higher_ones_are_worse(world: World) -> None:
+    world.stream(scores(0.5, 200))
+    assert not world.drift(baseline(scores(0.9, 300), lower=True)).drifted
+    found = world.drift(baseline(scores(0.1, 300), lower=True))["s"]
+    assert found.verdict == "drifted"
+    assert (found.mean, found.baseline) == (pytest.approx(0.5), pytest.approx(0.1))
+
+
+def test_better_scores_are_drift_only_if_both_directions_are_watched(world: World) -> None:
+    world.stream(scores(0.9, 300))
+    assert not world.drift(baseline(scores(0.5, 300))).drifted
+    found = world.drift(baseline(scores(0.5, 300)), two_sided=True)["s"]
+    assert [(test.of, test.watch.verdict) for test in found.tests] == [
+        ("score", "no drift so far"),
+        ("score, rising", "drifted"),
+        ("scored", "no drift so far"),
+    ]
+
+
+@pytest.mark.parametrize("missing", [Skipped("no claims"), Failed("boom"), None])
+def test_scores_that_are_missing_more_often_are_drift_though_the_mean_stays(
+    world: World, missing: Outcome | None
+) -> None:
+    world.stream([missing if n % 3 == 0 else Score(1.0) for n in range(300)])
+    found = world.drift(baseline([Score(1.0)] * 300))["s"]
+    assert [test.watch.verdict for test in found.tests] == ["no drift so far", "drifted"]
+    assert found.verdict == "drifted"
+    same = world.drift(baseline([Skipped("no claims") if n % 3 == 0 else Score(1.0) for n in range(300)]))
+    assert not same.drifted
+
+
+def test_where_the_baseline_has_no_score_nothing_can_be_said_of_the_mean(world: World) -> None:
+    world.stream([Failed("boom")] * 300)
+    found = world.drift(baseline([Failed("boom")] * 300))["s"]
+    assert ([test.of for test in found.tests], found.verdict, found.mean) == (["scored"], "too few", None)
+
+
+def test_the_scores_of_a_conversation_are_one_unit(world: World) -> None:
+    world.stream(scores(0.5, 200), group=lambda n: f"g{n // 50}")
+    found = world.drift(baseline(GOOD))["s"]
+    assert (found.units, found.verdict) == (4, "too few")
+    grouped = world.drift(baseline(GOOD, groups=4))["s"]
+    assert grouped.tests[0].watch.bound < found.tests[0].watch.bound - 0.2, "a baseline of four says less"
+
+
+def test_units_that_are_open_wait(world: World) -> None:
+    world.stream(scores(0.5, 200), start=time.time() - 100)
+    found = world.drift(baseline(GOOD))["s"]
+    assert (found.units, found.waiting, found.verdict) == (0, 200, "too few")
+    assert world.drift(baseline(GOOD), settle=timedelta(seconds=20))["s"].units in range(70, 90)
+
+
+def test_a_scale_and_a_tolerance(world: World) -> None:
+    world.stream(scores(0.7, 300, scale=5))
+    run = baseline(scores(0.9, 300, scale=5), scale=5)
+    found = world.drift(run)["s"]
+    assert found.verdict == "drifted"
+    assert (found.baseline, found.mean) == (pytest.approx(4.5), pytest.approx(3.5))
+    assert [test.watch.mean for test in found.tests] == [pytest.approx(3.5), 1.0], (
+        "the share of scored samples has none"
+    )
+    assert found.tests[0].watch.bound > 3.5
+    assert world.drift(run, tolerance=0.2)["s"].verdict == "no drift so far"
+
+
+def test_the_error_rate_is_shared_by_scorers_and_tests(world: World) -> None:
+    world.stream(scores(0.9, 300))
+    one = world.drift(baseline(GOOD))["s"].tests[0].watch.bound
+    two = world.drift(baseline(GOOD), two_sided=True)["s"].tests[0].watch.bound
+    wide = world.drift(baseline(GOOD), alpha=0.4)["s"].tests[0].watch.bound
+    assert two < one < wide
+
+
+def test_of_two_scorers_each_has_half_of_the_error_rate_and_one_can_be_chosen(world: World) -> None:
+    world.stream(scores(0.9, 300))
+    world.stream(scores(0.9, 300), scorer="z@1")
+    first = baseline(GOOD)
+    second = run_of([replace(each, scorer="z@1") for each in first.records], ScorerInfo("z", "z@1", 1.0, False))
+    both = replace(
+        first,
+        scorers=(*first.scorers, *second.scorers),
+        records=[*first.records, *second.records],
+        summary=(*first.summary, *second.summary),
+    )
+    alone, together = world.drift(both, scorers=["s"], alpha=0.05), world.drift(both, alpha=0.1)
+    assert [one.title for one in alone] == ["s"]
+    assert [one.title for one in together] == ["s", "z"]
+    bounds = {one.tests[0].watch.bound for one in (*alone, *together)}
+    assert len(bounds) == 1
+    assert world.drift(both)["z"].tests[0].watch.bound < bounds.pop()
+
+
+def test_an_earlier_period_may_be_the_baseline_and_the_watch_begins_after_it(world: World) -> None:
+    faithful = "faithfulness@1"
+    world.stream([*scores(0.9, 300), *scores(0.5, 300)], scorer=faithful)
+    begin, middle = (datetime.fromtimestamp(START + at, UTC) for at in (0, 300))
+    found = world.drift((begin, middle))["faithfulness"]
+    assert (found.units, found.verdict) == (300, "drifted")
+    assert found.baseline == pytest.approx(0.9)
+    with pytest.raises(ConfigError, match="when the baseline has ended"):
+        world.drift((begin, middle), since=begin)
+    with pytest.raises(ConfigError, match="end after it begins"):
+        world.drift((middle, begin))
+
+
+def test_a_period_of_an_unknown_scorer_is_watched_in_both_directions_only(world: World) -> None:
+    world.stream([*scores(0.5, 300), *scores(0.9, 300)])
+    period = tuple(datetime.fromtimestamp(START + at, UTC) for at in (0, 300))
+    with pytest.raises(ConfigError, match="both directions"):
+        world.drift(period)
+    assert world.drift(period, two_sided=True).drifted
+
+
+def test_since_leaves_earlier_scores_out(world: World) -> None:
+    world.stream([*scores(0.4, 300), *scores(0.9, 300)])
+    assert world.drift(baseline(GOOD)).drifted
+    found = world.drift(baseline(GOOD), since=datetime.fromtimestamp(START + 300, UTC))
+    assert (found["s"].units, found.drifted) == (300, False)
+
+
+def test_another_judge_is_refused_unless_it_is_allowed_and_then_noted(world: World) -> None:
+    world.stream(scores(0.9, 50), judge="b")
+    with pytest.raises(ConfigError, match="judged by a in the baseline, and is by b now"):
+        world.drift(baseline(GOOD, judge="a"))
+    assert world.drift(baseline(GOOD, judge="a"), allow_mismatch=True).notes != ()
+    assert world.drift(baseline(GOOD, judge="b")).notes == ()
+    assert world.drift(baseline(GOOD, judge="a b")).notes == (), "one of a panel may have answered"
+    world.stream(scores(0.9, 50), judge="b c", start=START + 100)
+    with pytest.raises(ConfigError, match="judged by b in the baseline, and is by b and c now"):
+        world.drift(baseline(GOOD, judge="b"))
+
+
+def test_what_can_not_be_compared_is_refused(world: World) -> None:
+    with pytest.raises(ConfigError, match="there is no ledger"):
+        world.drift(baseline(GOOD))
+    world.stream(scores(0.9, 5), scorer="other@1")
+    with pytest.raises(ConfigError, match="no scores by a scorer of the baseline"):
+        world.drift(baseline(GOOD))
+    world.stream(scores(0.9, 5), name="second")
+    with pytest.raises(ConfigError, match="2 streams"):
+        world.drift(baseline(GOOD))
+    with pytest.raises(ConfigError, match="nope"):
+        world.drift(baseline(GOOD), name="second", scorers=["nope"])
+    with pytest.raises(ConfigError, match="no weighted form"):
+        world.drift(baseline(GOOD, weight=0.1), name="second")
+    with pytest.raises(ConfigError, match="settle"):
+        world.drift(baseline(GOOD), name="second", settle=timedelta(0))
+
+
+def test_the_result_is_plain_data(world: World) -> None:
+    world.stream([*scores(0.9, 100), *scores(0.3, 100)])
+    data = world.drift(baseline(GOOD)).to_dict()
+    assert data["format"] == 1
+    (one,) = data["scorers"]
+    assert datetime.fromisoformat(one["tests"][0]["alarm"]).tzinfo is not None
+    assert one["tests"][0]["verdict"] == one["verdict"] == "drifted"

@@ -1,0 +1,119 @@
+"""Code of the application that raises what is no Exception."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from typing import Any
+
+import pytest
+
+from evalstone import Record, Sample, Scorer
+from evalstone.live import Request, Response
+from tests.live.conftest import Start
+from tests.live.test_asgi import app, asked
+from tests.live.test_live import SAMPLE, answered, found, numbers
+
+ERRORS = [asyncio.CancelledError, GeneratorExit]
+ENDING = [SystemExit, KeyboardInterrupt]
+
+
+class Unreadable:
+    """A value whose text raises an error."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        self._error = error
+
+    def __str__(self) -> str:
+        raise self._error("no")
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_what_a_filter_and_a_value_raise_does_not_look_like_the_end_of_the_request(
+    start: Start, caplog: pytest.LogCaptureFixture, error: type[BaseException]
+) -> None:
+    def refuse(_: object) -> bool:
+        raise error("no")
+
+    filtering = start(filter=refuse)
+    assert not filtering.submit(**SAMPLE)
+    assert numbers(filtering).filtered == 1
+    assert f"the filter failed, and what it fails on is not scored: {error.__name__}" in caplog.text
+    live = start(name="values")
+    assert live.submit(output=Unreadable(error), entity=Unreadable(error))  # pyright: ignore[reportArgumentType]
+    (row,) = found(live)
+    assert (row.state, row.entity) == ("failed", None)
+
+    @live.watch
+    def answer(input: dict[Any, str]) -> str:
+        return "In Rome."
+
+    assert answer({"key": "Where?"}) == "In Rome."
+
+
+@pytest.mark.parametrize("error", ENDING)
+def test_what_a_signal_handler_raises_while_a_filter_is_called_ends_the_application(
+    start: Start, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def end(*_: object) -> None:
+        raise error(7)
+
+    def stopped(_: object) -> bool:
+        signal.raise_signal(signal.SIGTERM)
+        return True
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(error):
+            start(filter=stopped).submit(**SAMPLE)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("error", [*ERRORS, *ENDING])
+def test_what_a_value_raises_outside_the_request_is_a_failed_score_and_ends_nothing(
+    start: Start, error: type[BaseException]
+) -> None:
+    def read(request: Request, response: Response) -> dict[str, Any]:
+        return {"output": Unreadable(error)} if request.text == "odd" else {**SAMPLE}
+
+    live = start()
+    asked(live.asgi(app, read), "odd", "even")
+    assert sorted(row.state for row in found(live)) == ["failed", "scored"]
+
+
+@pytest.mark.parametrize("error", [*ERRORS, SystemExit])
+def test_what_on_record_raises_is_logged_and_the_next_samples_are_scored(
+    start: Start, caplog: pytest.LogCaptureFixture, error: type[BaseException]
+) -> None:
+    seen: list[str] = []
+
+    async def fail(record: Record, sample: Sample, scorer: Scorer) -> None:
+        seen.append(str(sample.output))
+        raise error("no")
+
+    live = start(on_record=fail, concurrency=2)
+    for number in range(5):
+        live.submit(**answered(number))
+    assert numbers(live).scored == 5
+    assert sorted(seen) == [f"In Rome {number}." for number in range(5)], "each once"
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("live: on_record failed: ")
+    assert error.__name__ in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+def test_a_submission_that_is_interrupted_leaves_the_stream_as_it_was(start: Start) -> None:
+    interrupted = [True]
+
+    def interrupt(_: object) -> bool:
+        if interrupted and interrupted.pop():
+            raise KeyboardInterrupt
+        return True
+
+    live = start(filter=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        live.submit(**SAMPLE)
+    assert live.submit(**SAMPLE)
+    assert numbers(live).scored == 1

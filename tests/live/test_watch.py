@@ -1,0 +1,201 @@
+"""Functions that are watched: they do what they did, and what they return is scored."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncGenerator, Generator, Sequence
+from typing import Any
+
+import pytest
+
+from evalstone import Live, Sample
+from evalstone.datasets.stored import sample_of
+from evalstone.errors import ConfigError
+from evalstone.ledger.store import Ledger
+from evalstone.live import Submission
+from evalstone.targets import Answer
+from evalstone.types import Failed
+from tests.live.conftest import Start
+from tests.live.test_live import found, numbers
+
+
+def samples(live: Live) -> list[Sample]:
+    """What was scored, in the order of the output."""
+    assert live.flush(20)
+    with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
+        bodies = connection.exec_driver_sql("SELECT body FROM samples").scalars().all()
+    return sorted((sample_of(json.loads(body)) for body in bodies), key=lambda sample: str(sample.output))
+
+
+def test_what_a_function_was_given_and_returned_is_a_sample(start: Start) -> None:
+    live = start()
+
+    @live.watch
+    def answer(input: str, context: Sequence[str] = ("Rome is old.",), *, strict: bool = False) -> str:
+        """Answers."""
+        return f"It is {input}."
+
+    assert answer("plain", strict=True) == "It is plain."
+    assert (answer.__name__, answer.__doc__) == ("answer", "Answers.")
+    (sample,) = samples(live)
+    assert (sample.input, sample.output, sample.context) == ("plain", "It is plain.", ("Rome is old.",))
+    assert sample.metadata["target"]["seconds"] >= 0
+    assert [row.entity for row in found(live)] == ["answer"]
+
+
+def test_an_async_method_with_parameters_of_its_own_names(start: Start) -> None:
+    live = start()
+
+    class Agent:
+        @live.watch(entity="agent", input="question", context="passages")
+        async def answer(self, question: str, passages: list[str]) -> Answer:
+            passages.append("found later")
+            await asyncio.sleep(0)
+            return Answer(output="Rome", context=["found"], cost=0.5)
+
+    assert inspect.iscoroutinefunction(Agent.answer)
+    asyncio.run(Agent().answer("Where?", ["given"]))
+    (sample,) = samples(live)
+    assert (sample.input, sample.output, sample.context) == ("Where?", "Rome", ("found",))
+    assert sample.metadata["target"]["cost"] == 0.5
+    assert [row.entity for row in found(live)] == ["agent"]
+
+
+def test_lists_are_taken_as_they_were_when_the_function_was_called(start: Start) -> None:
+    live = start()
+
+    @live.watch
+    def answer(messages: list[dict[str, str]]) -> dict[str, str]:
+        messages.append({"role": "assistant", "content": "appended"})
+        return {"output": "Rome"}
+
+    answer([{"role": "user", "content": "Where?"}])
+    (sample,) = samples(live)
+    assert [message.content for message in sample.messages] == ["Where?"]
+
+
+def test_streams_are_scored_once_they_are_exhausted(start: Start) -> None:
+    live = start()
+
+    @live.watch
+    def told(input: str) -> Generator[str, str | None, int]:
+        got = yield "It "
+        try:
+            yield f"is {got} "
+        except KeyError:
+            yield "caught"
+        return 7
+
+    @live.watch
+    async def atold(input: str) -> AsyncGenerator[str, None]:
+        yield "In "
+        yield "parts"
+
+    stream = told("q")
+    assert (next(stream), stream.send("old"), stream.throw(KeyError("x"))) == ("It ", "is old ", "caught")
+    with pytest.raises(StopIteration) as ended:
+        next(stream)
+    assert ended.value.value == 7
+    abandoned = told("q")
+    next(abandoned)
+    abandoned.close()
+
+    async def read() -> list[str]:
+        return [part async for part in atold("q")]
+
+    assert asyncio.run(read()) == ["In ", "parts"]
+    assert [sample.output for sample in samples(live)] == ["In parts", "It is old caught"]
+    assert numbers(live).seen == 2
+
+
+def test_a_call_that_raises_is_not_submitted_and_what_is_no_answer_is_a_failed_score(start: Start) -> None:
+    live = start()
+
+    @live.watch
+    def answer(input: str) -> Any:
+        if input == "raise":
+            raise KeyError("the application's own")
+        return {"blank": "", "none": None, "odd": object()}[input]
+
+    with pytest.raises(KeyError, match="own"):
+        answer("raise")
+    for input in ("none", "odd", "blank"):
+        answer(input)
+    one = numbers(live)
+    assert (one.seen, one.failed, one.skipped) == (3, 2, 1), "a blank answer is for the scorers to judge"
+    errors = [row.record.outcome.error for row in found(live) if row.record and isinstance(row.record.outcome, Failed)]
+    assert len(errors) == 2
+    assert all(error.startswith("what was submitted is no sample: the target returned ") for error in errors)
+
+
+def test_what_is_not_drawn_is_counted_and_not_looked_at(start: Start) -> None:
+    live = start(sampling=0.0)
+
+    @live.watch
+    def answer(input: str) -> object:
+        return object()
+
+    @live.watch
+    def parts(input: str) -> Generator[str]:
+        yield "a"
+
+    for _ in range(3):
+        answer("x")
+        assert list(parts("x")) == ["a"]
+    assert (numbers(live).declined, numbers(live).eligible) == (6, 6)
+
+
+def test_a_filter_sees_what_a_function_was_given(start: Start) -> None:
+    def wanted(submission: Submission) -> bool:
+        return submission.sample["input"] == "wanted" and submission.entity == "answer"
+
+    live = start(filter=wanted)
+
+    @live.watch
+    def answer(input: str) -> str:
+        return "Rome"
+
+    answer("wanted")
+    answer("other")
+    assert (numbers(live).filtered, numbers(live).eligible) == (1, 1)
+
+
+def test_a_function_that_can_not_be_watched_is_refused(start: Start) -> None:
+    live = start()
+
+    def answer(question: str) -> str:
+        return question
+
+    with pytest.raises(ConfigError, match=r'name one: @live.watch\(input="question"\)'):
+        live.watch(answer)
+    with pytest.raises(ConfigError, match="has no parameter 'query', only question"):
+        live.watch(input="query")(answer)
+    with pytest.raises(ConfigError, match="outptu"):
+        live.watch(outptu="question")(answer)
+    with pytest.raises(ConfigError, match="takes a function, not int"):
+        live.watch(3)  # pyright: ignore[reportArgumentType]
+
+
+def test_what_a_function_changes_inside_its_arguments_is_not_what_it_was_given(start: Start) -> None:
+    live = start()
+    messages: list[Any] = [{"role": "user", "content": "first"}]
+    rows: list[list[int]] = [[1]]
+    same: list[bool] = []
+
+    @live.watch
+    def reply(input: str, table: Any, /, messages: Any, *, metadata: Any) -> str:
+        same.append(table is rows)
+        messages[0]["content"] = "changed"
+        metadata["a"]["b"].append("changed")
+        metadata["a"]["c"] = "changed"
+        return "In Rome."
+
+    metadata: dict[str, Any] = {"a": {"b": ["first"]}}
+    metadata["a"]["again"] = metadata["a"]["b"]
+    reply("Where?", rows, messages, metadata=metadata)
+    (sample,) = samples(live)
+    assert [message.content for message in sample.messages or ()] == ["first"]
+    assert sample.metadata["a"] == {"b": ["first"], "again": ["first"]}
+    assert same == [True]
