@@ -1,0 +1,210 @@
+"""Scores, judges and targets as attributes of OpenTelemetry: the GenAI semantic conventions, and `evalstone.…` for what
+these don't name. Texts are redacted, on one line, and cut."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, cast
+
+from evalstone._core.display import safe, visible
+from evalstone._core.redaction import masked, redacted
+from evalstone.errors import EvalstoneError, TargetError
+from evalstone.judges.base import Judge
+from evalstone.judges.embeddings import EmbeddingModel
+from evalstone.judges.logging import LoggingJudge
+from evalstone.judges.model import ModelJudge
+from evalstone.judges.providers.base import ChatMessage, split_model, url_parts
+from evalstone.questions.base import Question
+from evalstone.results.summary import without_fingerprints
+from evalstone.scorers import Scorer
+from evalstone.scorers.base import brief
+from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Skipped, Usage
+
+Attributes: TypeAlias = dict[str, str | bool | int | float]
+
+EXPLANATION = 2_000
+"""Characters of a text that explains something, at most."""
+NAME = 200
+"""Characters of a name, at most."""
+CONTENT = 20_000
+"""Characters of a message to or from a model, at most."""
+SKIPPED = "skipped"
+OTHER = "_OTHER"
+"""What the conventions call a kind of error that isn't known."""
+_PROVIDERS = {
+    "bedrock": "aws.bedrock",
+    "google": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+"""What the conventions call providers, where evalstone says something else."""
+_FOLDERS = re.compile(r"^[^:@ ]*[/\\](?=[^/\\:]+\.py:)")
+_TRACE_ID, _SPAN_ID = re.compile("(?!0{32})[0-9a-f]{32}"), re.compile("[0-9a-f]{16}")
+
+
+def source_of(sample: Sample) -> dict[str, str]:
+    """`metadata["trace"]` of a sample, as far as it is what it should be: `trace_id`, `span_id`, `response_id`,
+    `entity` and `service`. IDs have small hexadecimal digits, and that of a trace is not zero."""
+    value: object = sample.metadata.get("trace")
+    found: dict[str, str] = {}
+    for name, text in cast("Mapping[object, object]", value).items() if isinstance(value, Mapping) else ():
+        pattern = {"trace_id": _TRACE_ID, "span_id": _SPAN_ID}.get(str(name))
+        if isinstance(text, str) and text and (pattern is None or pattern.fullmatch(text)):
+            found[str(name)] = text
+    return found
+
+
+def scorer_attributes(record: Record) -> Attributes:
+    """The name of the record's scorer."""
+    return {"gen_ai.evaluation.name": safe(without_fingerprints(record.scorer), NAME)}
+
+
+def evaluation(record: Record, sample: Sample, scorer: Scorer | None) -> tuple[str, Attributes]:
+    """The body and the attributes of a record's `gen_ai.evaluation.result` event.
+
+    The name, target, evaluator's source and version, score, explanation and `error.type` are in the form in which
+    pydantic-evals emits them. scorer: what made the record, for the label of its score and its parameters.
+    """
+    outcome, source, shown = record.outcome, source_of(sample), scorer_attributes(record)
+    name = str(shown["gen_ai.evaluation.name"])
+    attributes: Attributes = {
+        **shown,
+        "gen_ai.evaluation.evaluator.source": _evaluator(record, scorer),
+        "gen_ai.evaluation.evaluator.version": record.scorer.rpartition("@")[2],
+        "evalstone.scorer": safe(record.scorer, NAME),
+        "evalstone.sample.id": safe(record.sample, NAME),
+        "evalstone.outcome": OUTCOME_NAMES[type(outcome)],
+    }
+    if record.trial is not None:
+        attributes["evalstone.trial"] = record.trial
+    if "entity" in source:
+        attributes["gen_ai.evaluation.target"] = safe(source["entity"], NAME)
+    if "response_id" in source:
+        attributes["gen_ai.response.id"] = safe(source["response_id"], NAME)
+    match outcome:
+        case Score(value, scale, reason):
+            attributes |= {"gen_ai.evaluation.score.value": float(value), "evalstone.score.scale": float(scale)}
+            if label := _label(outcome, scorer):
+                attributes["gen_ai.evaluation.score.label"] = label
+            body = f"evaluation: {name}={value:g}"
+        case Skipped(reason):
+            attributes["gen_ai.evaluation.score.label"] = SKIPPED
+            body = f"evaluation: {name} skipped: {safe(reason, NAME)}"
+        case Failed(reason):
+            reason = masked(reason)
+            attributes["error.type"] = failure_type(record)
+            body = f"evaluation: {name} failed: {safe(reason, NAME)}"
+    if reason:
+        attributes["gen_ai.evaluation.explanation"] = safe(reason, EXPLANATION)
+    return body, attributes
+
+
+def _evaluator(record: Record, scorer: Scorer | None) -> str:
+    """The scorer's name and the parameters that differ from their defaults, as JSON."""
+    arguments: dict[str, Any] | None = None
+    if scorer is not None:
+        arguments = {name: _argument(value) for name, value in scorer.changed_parameters()} or None
+    name = re.split(r"[(@]", record.scorer, maxsplit=1)[0]
+    return json.dumps({"name": safe(name, NAME), "arguments": arguments}, separators=(",", ":"))
+
+
+def _argument(value: object) -> str | bool | int | float | None:
+    """A parameter as JSON has it: no number is NaN or infinite there."""
+    if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return safe(value if isinstance(value, str) else brief(value), NAME)
+
+
+def _label(score: Score, scorer: Scorer | None) -> str:
+    """What a score means by the scorer's interpretation; "" where it has none."""
+    bands = () if scorer is None else scorer.interpretation
+    return next((safe(meaning, NAME) for floor, meaning in bands if score.fraction >= floor), "")
+
+
+def failure_type(record: Record) -> str:
+    """`error.type` of a failed record: what the scorer's own code raised, or who failed."""
+    outcome = record.outcome
+    if not isinstance(outcome, Failed):
+        return ""
+    if outcome.exception is not None:
+        return safe(outcome.exception, NAME)
+    if outcome.by_target:
+        return TargetError.__name__
+    return "JudgeError" if any(step.answer is None for step in record.steps) else OTHER
+
+
+def error_type(error: BaseException | type[BaseException]) -> str:
+    """`error.type` of an exception: its class, with the module of one that is neither Python's nor evalstone's."""
+    kind = error if isinstance(error, type) else type(error)
+    known = kind.__module__ == "builtins" or issubclass(kind, EvalstoneError | asyncio.CancelledError)
+    return kind.__name__ if known else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def target_name(name: str) -> str:
+    """The name or the identity of a target, without the folders of the file that it is in."""
+    return safe(_FOLDERS.sub("", name), NAME)
+
+
+def model_of(judge: Judge) -> ModelJudge | None:
+    """The model behind a judge; None for one that is none."""
+    while isinstance(judge, LoggingJudge):
+        judge = judge.judge
+    return judge if isinstance(judge, ModelJudge) else None
+
+
+def model_attributes(model: ModelJudge) -> Attributes:
+    """What identifies the operation of a model, on its spans and its metrics."""
+    provider, name = split_model(model.model)
+    found: Attributes = {
+        "gen_ai.operation.name": "embeddings" if isinstance(model, EmbeddingModel) else "chat",
+        "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+        "gen_ai.request.model": safe(name, NAME),
+    }
+    if url := model.url:
+        parts = url_parts(url)
+        found["server.address"] = safe(parts.hostname or "", NAME)
+        found["server.port"] = parts.port or (443 if parts.scheme == "https" else 80)
+    return found
+
+
+def request_attributes(model: ModelJudge, question: Question[Any], repeat: int) -> Attributes:
+    """The settings of a request to a model."""
+    if isinstance(model, EmbeddingModel):
+        return {}
+    settings = model.settings_for(question, repeat)
+    found: Mapping[str, float | None] = {
+        "gen_ai.request.temperature": settings.temperature,
+        "gen_ai.request.seed": settings.seed,
+        "gen_ai.request.max_tokens": settings.max_tokens,
+    }
+    return {"gen_ai.output.type": "json", **{name: value for name, value in found.items() if value is not None}}
+
+
+def usage_attributes(usage: Usage, cost: float | None) -> Attributes:
+    """The tokens of a call and what it cost, as far as they are known."""
+    found: Attributes = {}
+    if usage.input or usage.output:
+        found |= {"gen_ai.usage.input_tokens": usage.input, "gen_ai.usage.output_tokens": usage.output}
+    if usage.cached:
+        found["gen_ai.usage.cache_read.input_tokens"] = usage.cached
+    if cost is not None:
+        found["evalstone.cost"] = cost
+    return found
+
+
+def messages(said: Iterable[ChatMessage | tuple[str, str]], *, finish_reason: str = "") -> str:
+    """Messages as the JSON of `gen_ai.input.messages`, and of `gen_ai.output.messages` with a finish_reason."""
+    pairs = ((one.role, one.content) if isinstance(one, ChatMessage) else one for one in said)
+    ended = {"finish_reason": finish_reason} if finish_reason else {}
+    rows = [{"role": role, "parts": [{"type": "text", "content": _content(text)}], **ended} for role, text in pairs]
+    return json.dumps(rows, ensure_ascii=False)
+
+
+def _content(text: str) -> str:
+    text = redacted(text)  # before it is cut, so that no part of a secret is left
+    shown = visible(text[:CONTENT])
+    return shown if len(text) <= CONTENT and len(shown) <= CONTENT else f"{shown[: CONTENT - 1]}…"

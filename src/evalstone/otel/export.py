@@ -1,0 +1,263 @@
+"""The SDK of OpenTelemetry with its exporters over OTLP/HTTP: the one module that imports both."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+from urllib.parse import unquote
+
+from opentelemetry import metrics, trace
+from opentelemetry._logs import get_logger_provider, set_logger_provider
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import MetricExporter, MetricReader, PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+
+from evalstone._core.display import count, joined, safe
+from evalstone._core.redaction import header_secrets, masked, register, register_url
+from evalstone.errors import ConfigError
+from evalstone.otel import enable
+from evalstone.otel.attributes import EXPLANATION
+from evalstone.otel.delivery import Delivery, own_credentials
+
+SIGNALS = ("TRACES", "METRICS", "LOGS")
+PROTOCOL = "http/protobuf"
+QUEUE = 32_768
+"""Spans, and score events, that wait to be exported, unless OTEL_BSP_MAX_QUEUE_SIZE or OTEL_BLRP_MAX_QUEUE_SIZE says
+otherwise. The SDK's 2,048 are fewer than a fast run makes before the first batch is sent."""
+HOPELESS_SECONDS = 1.0
+"""How long the end waits where nothing could be exported until then."""
+LAST_SECONDS = 0.2
+"""How long what is being sent then may still take."""
+CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+CAPTURED = ("TRUE", "SPAN_ONLY", "SPAN_AND_EVENT")
+EACH_COUNTED = ("span", "score event")
+_logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def exporting(*, content: bool, flush_seconds: float, on_loss: Callable[[str], None] | None) -> Generator[None]:
+    """`evalstone.otel.export_otlp`."""
+    resource = Resource.create()
+    if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: "evalstone"}))
+    troubles, exporters = _Troubles(), list[_Counting]()
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
+    readers: list[MetricReader] = []
+    if _exports("TRACES"):
+        exporters.append(_Counting(OTLPSpanExporter, "TRACES", troubles, "span"))
+        tracers.add_span_processor(_Spans(exporters[-1]))
+    if _exports("LOGS"):
+        exporters.append(_Counting(OTLPLogExporter, "LOGS", troubles, "score event"))
+        loggers.add_log_record_processor(_Events(exporters[-1]))
+    if _exports("METRICS"):
+        exporters.append(_Counting(OTLPMetricExporter, "METRICS", troubles, "batch of metrics", "batches of metrics"))
+        readers.append(PeriodicExportingMetricReader(cast(MetricExporter, exporters[-1])))
+    meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+    _set_global(tracers, meters, loggers)
+    shut_down = _ShutDown(tracers.shutdown, loggers.shutdown, meters.shutdown)
+    try:
+        with enable(tracers, meters, loggers, content=content or os.environ.get(CAPTURE, "").upper() in CAPTURED):
+            yield
+    finally:
+        in_time = shut_down.within(flush_seconds, exporters, troubles)
+        missing = [lost for exporter in exporters if (lost := exporter.lost)]
+        if missing:
+            otherwise = "the queue was full" if in_time else f"not done within {flush_seconds:g} s"
+            why = safe(masked(troubles.first), EXPLANATION) or otherwise
+            (on_loss or _logger.warning)(f"not exported to OpenTelemetry: {joined(missing)} ({why})")
+        if in_time:
+            troubles.close()  # what goes on without being waited for would be logged in vain
+
+
+def check_environment() -> None:
+    """Raise ConfigError for what the standard variables ask for and evalstone can't do; keep their secrets out of what
+    is printed."""
+    for signal in ("", *(f"{signal}_" for signal in SIGNALS)):
+        variable = f"OTEL_EXPORTER_OTLP_{signal}PROTOCOL"
+        if (protocol := os.environ.get(variable, PROTOCOL).strip() or PROTOCOL) != PROTOCOL:
+            raise ConfigError(f"{variable} is {safe(protocol, 40)}; evalstone exports over {PROTOCOL} alone")
+        pairs = (pair.partition("=") for pair in os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}HEADERS", "").split(","))
+        register(*header_secrets({unquote(name).strip(): unquote(value).strip() for name, _, value in pairs}))
+        register_url(os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}ENDPOINT", ""))
+    for signal in SIGNALS:
+        _exports(signal)
+
+
+def _exports(signal: str) -> bool:
+    """Whether a signal is exported."""
+    variable = f"OTEL_{signal}_EXPORTER"
+    match os.environ.get(variable, "").strip():
+        case "" | "otlp":
+            return True
+        case "none":
+            return False
+        case other:
+            raise ConfigError(f"{variable} must be otlp or none, not {safe(other, 40)}")
+
+
+def _set_global(tracers: TracerProvider, meters: MeterProvider, loggers: LoggerProvider) -> None:
+    """Make the providers those of the process, so that spans of a target that runs in it are exported too."""
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        trace.set_tracer_provider(tracers)
+    if type(metrics.get_meter_provider()).__name__ == "_ProxyMeterProvider":
+        metrics.set_meter_provider(meters)
+    if type(get_logger_provider()).__name__ == "ProxyLoggerProvider":
+        set_logger_provider(loggers)
+
+
+class _ShutDown:
+    """Shuts providers down, each in a thread. They wait from the beginning: none can be started while Python exits."""
+
+    def __init__(self, *work: Callable[[], object]) -> None:
+        self._begin = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(each,), name="evalstone-otel", daemon=True) for each in work
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, work: Callable[[], object]) -> None:
+        self._begin.wait()
+        work()
+
+    @property
+    def _going_on(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def within(self, seconds: float, exporters: Sequence[_Counting], troubles: _Troubles) -> bool:
+        """Export what waits, for so many seconds at most, or HOPELESS_SECONDS where nothing gets through; whether that
+        was enough."""
+        began = time.monotonic()
+        self._begin.set()
+        while self._going_on:
+            hopeless = troubles.first and not any(exporter.sent for exporter in exporters)
+            left = began + (min(seconds, HOPELESS_SECONDS) if hopeless else seconds) - time.monotonic()
+            if left <= 0:
+                break
+            time.sleep(min(left, 0.01))
+        if not self._going_on:
+            return True
+        for exporter in exporters:
+            exporter.shutdown()  # ends its wait for the next attempt
+        for thread in self._threads:
+            thread.join(LAST_SECONDS)
+        return False
+
+
+class _Troubles(logging.Handler):
+    """The first that the SDK and the exporters log, which is kept off standard error: they say so with every batch."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.first = ""
+        self._library = logging.getLogger("opentelemetry")
+        self._propagated, self._library.propagate = self._library.propagate, False
+        self._library.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        self.say(" ".join(filter(None, (record.getMessage(), str(error or "")))))
+
+    def say(self, text: str) -> None:
+        """Something went wrong."""
+        self.first = self.first or text
+
+    def close(self) -> None:
+        """Let them log as before."""
+        self._library.removeHandler(self)
+        self._library.propagate = self._propagated
+        super().close()
+
+
+class _Counting:
+    """An exporter that counts what it is to export, and what has arrived."""
+
+    def __init__(
+        self,
+        exporter: type[OTLPSpanExporter | OTLPLogExporter | OTLPMetricExporter],
+        signal: str,
+        troubles: _Troubles,
+        noun: str,
+        plural: str = "",
+    ) -> None:
+        self._delivery = None if own_credentials(signal) else Delivery(signal, troubles.say)
+        self._exporter: Any = exporter(session=self._delivery)
+        self._noun, self._plural = noun, plural
+        self._made, self._counted = itertools.count(), 0
+        self._closed = False
+        self.sent = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._exporter, name)
+
+    def made(self) -> None:
+        """Count one that is to be exported."""
+        self._counted = next(self._made) + 1
+
+    @property
+    def lost(self) -> str:
+        """What has not arrived, in words; "" if everything has."""
+        left = self._counted - self.sent
+        return f"{left:,} of {count(self._counted, self._noun, self._plural)}" if left else ""
+
+    def export(self, batch: Any, *arguments: Any, **more: Any) -> Any:
+        """Export a batch."""
+        if self._noun not in EACH_COUNTED:
+            self.made()
+        before = self._rejected
+        result = self._exporter.export(batch, *arguments, **more)
+        if result.name == "SUCCESS":
+            rejected = self._rejected - before
+            self.sent += len(batch) - rejected if self._noun in EACH_COUNTED else not rejected
+        return result
+
+    @property
+    def _rejected(self) -> int:
+        return 0 if self._delivery is None else self._delivery.rejected
+
+    def shutdown(self, *arguments: Any, **more: Any) -> None:
+        """Export nothing any more."""
+        if not self._closed:
+            self._closed = True
+            self._exporter.shutdown()
+
+
+class _Spans(BatchSpanProcessor):
+    """Exports spans in batches, each of them counted."""
+
+    def __init__(self, exporter: _Counting) -> None:
+        size = None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else QUEUE
+        super().__init__(cast(SpanExporter, exporter), max_queue_size=size)
+        self._counting = exporter
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if span.context is not None and span.context.trace_flags.sampled:
+            self._counting.made()
+        super().on_end(span)
+
+
+class _Events(BatchLogRecordProcessor):
+    """Exports events in batches, each of them counted."""
+
+    def __init__(self, exporter: _Counting) -> None:
+        size = None if "OTEL_BLRP_MAX_QUEUE_SIZE" in os.environ else QUEUE
+        super().__init__(cast(Any, exporter), max_queue_size=size)
+        self._counting = exporter
+
+    def on_emit(self, log_record: Any) -> None:
+        self._counting.made()
+        super().on_emit(log_record)

@@ -1,0 +1,329 @@
+"""What evalstone observes, as spans, events and metrics: the one module that imports the API of OpenTelemetry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from opentelemetry import context, metrics, propagate, trace
+from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
+from opentelemetry.context import Context
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TracerProvider
+
+from evalstone._core.display import safe
+from evalstone._core.observe import NOBODY, Observed, Observer, observe, observer
+from evalstone._core.redaction import masked
+from evalstone.errors import AnswerPending, EvalstoneError, JudgeError, RunStopped, described
+from evalstone.judges.base import Judge
+from evalstone.judges.model import ModelJudge, opening_messages
+from evalstone.otel.attributes import (
+    EXPLANATION,
+    NAME,
+    OTHER,
+    Attributes,
+    error_type,
+    evaluation,
+    failure_type,
+    messages,
+    model_attributes,
+    model_of,
+    request_attributes,
+    scorer_attributes,
+    source_of,
+    target_name,
+    usage_attributes,
+)
+from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.results.run import Run
+from evalstone.scorers import Scorer
+from evalstone.targets import Answer, FunctionTarget, Target
+from evalstone.targets.base import conversation as said_to
+from evalstone.types import NO_USAGE, OUTCOME_NAMES, Failed, JudgeCall, Record, Sample, Score, Usage, installed_version
+
+if TYPE_CHECKING:
+    from evalstone.run.plan import Plan
+
+R = TypeVar("R")
+EVENT = "gen_ai.evaluation.result"
+SCORES = tuple(step / 10 for step in range(11))
+TOKENS = tuple(4**power for power in range(14))
+SECONDS = tuple(0.01 * 2**power for power in range(14))
+"""Boundaries of histograms. Those of tokens and seconds are the conventions' own."""
+
+
+class _Spanned(Observed[R], Generic[R]):
+    """What goes on, as a span.
+
+    Args:
+        span: Begun, and not yet the current one.
+        ended: Called with the result, before the span ends.
+        left: Called with the seconds it took and the error that ended it, or None.
+    """
+
+    def __init__(
+        self,
+        span: Span,
+        ended: Callable[[Span, R], None],
+        left: Callable[[float, BaseException | None], None] | None = None,
+        source: Mapping[str, str] | None = None,
+    ) -> None:
+        self._span, self._ended, self._left = span, ended, left
+        self._done = False
+        if source is not None and (own := span.get_span_context()).is_valid:
+            ids = {"trace_id": trace.format_trace_id(own.trace_id), "span_id": trace.format_span_id(own.span_id)}
+            self.trace = {**ids, **source}
+
+    def __enter__(self) -> Observed[R]:
+        self._started = time.perf_counter()
+        self._token = context.attach(trace.set_span_in_context(self._span))
+        return self
+
+    def result(self, result: R) -> None:
+        self._done = True
+        self._ended(self._span, result)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        span = self._span
+        context.detach(self._token)
+        if self._left is not None:
+            self._left(time.perf_counter() - self._started, error)
+        if error is not None:
+            span.set_attribute("error.type", error_type(error))
+            if isinstance(error, Exception) and not isinstance(error, AnswerPending | RunStopped):
+                text = masked(str(error)) if isinstance(error, EvalstoneError) else described(error)
+                span.set_status(Status(StatusCode.ERROR, safe(text, EXPLANATION)))
+        elif not self._done:
+            span.set_attribute("error.type", OTHER)
+            span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+
+class Telemetry(Observer):
+    """Observes this process and emits spans, events and metrics.
+
+    Args: as `evalstone.otel.enable`.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        logger_provider: LoggerProvider | None = None,
+        *,
+        content: bool = False,
+    ) -> None:
+        name, version = "evalstone", installed_version()
+        self._content = content
+        self._emitted: WeakValueDictionary[int, Record] = WeakValueDictionary()
+        self._tracer = trace.get_tracer(name, version, tracer_provider)
+        self._logger = get_logger(name, version, logger_provider)
+        meter = metrics.get_meter(name, version, meter_provider)
+        histogram, counter = meter.create_histogram, meter.create_counter
+        self._scores = histogram(
+            "evalstone.score", "1", "Scores, divided by their scale.", explicit_bucket_boundaries_advisory=SCORES
+        )
+        self._outcomes = counter("evalstone.outcomes", "{outcome}", "Scores, skips and failures.")
+        self._tokens = histogram(
+            "gen_ai.client.token.usage",
+            "{token}",
+            "Number of input and output tokens used.",
+            explicit_bucket_boundaries_advisory=TOKENS,
+        )
+        self._seconds = histogram(
+            "gen_ai.client.operation.duration",
+            "s",
+            "GenAI operation duration.",
+            explicit_bucket_boundaries_advisory=SECONDS,
+        )
+        self._cost = counter("evalstone.judge.cost", "{USD}", "What judge calls cost, as far as it is known.")
+        self._cached = counter("evalstone.judge.cached", "{call}", "Questions whose answer had been paid for before.")
+        self._latency = histogram(
+            "evalstone.target.duration",
+            "s",
+            "How long the target took to answer.",
+            explicit_bucket_boundaries_advisory=SECONDS,
+        )
+
+    def __enter__(self) -> None:
+        """As a context, this observes until its end."""
+
+    def __exit__(self, *error: object) -> None:
+        if observer() is self:
+            observe(NOBODY)
+
+    def run(self, run: str, plan: Plan) -> Observed[Run]:
+        dataset = safe(plan.dataset.name, NAME)
+        attributes: Attributes = {
+            "evalstone.run.id": run,
+            "evalstone.dataset": dataset,
+            "evalstone.samples": len(plan.dataset),
+            "evalstone.scorers": len(plan.scorers),
+        }
+        span = self._tracer.start_span(f"evaluate {dataset}", attributes=attributes)
+        return _Spanned(span, _nothing)
+
+    def score(self, scorer: Scorer, sample: Sample) -> Observed[Record]:
+        attributes: Attributes = {
+            "evalstone.scorer": safe(scorer.signature, NAME),
+            "evalstone.sample.id": safe(sample.id, NAME),
+        }
+        if sample.trial is not None:
+            attributes["evalstone.trial"] = sample.trial
+        link = _context_of(sample)
+        links = () if link is None else (trace.Link(trace.get_current_span(link).get_span_context()),)
+        span = self._tracer.start_span(f"score {scorer.name}", attributes=attributes, links=links)
+
+        def ended(span: Span, record: Record) -> None:
+            span.set_attribute("evalstone.outcome", OUTCOME_NAMES[type(record.outcome)])
+            if isinstance(record.outcome, Failed):
+                span.set_attribute("error.type", failure_type(record))
+                span.set_status(Status(StatusCode.ERROR, safe(masked(record.outcome.error), EXPLANATION)))
+            self.emit(record, sample, scorer)
+
+        return _Spanned(span, ended)
+
+    def emit(self, record: Record, sample: Sample, scorer: Scorer | None = None) -> None:
+        """Emit a record as an event, and count it, once."""
+        if self._emitted.get(id(record)) is record:
+            return
+        self._emitted[id(record)] = record
+        body, attributes = evaluation(record, sample, scorer)
+        event = LogRecord(
+            timestamp=time.time_ns(),
+            context=_context_of(sample),
+            severity_number=SeverityNumber.WARN if isinstance(record.outcome, Failed) else SeverityNumber.INFO,
+            body=body,
+            attributes=attributes,
+            event_name=EVENT,
+        )
+        self._logger.emit(event)
+        shown = scorer_attributes(record)
+        error = failure_type(record)
+        counted = {**shown, "evalstone.outcome": OUTCOME_NAMES[type(record.outcome)]}
+        self._outcomes.add(1, {**counted, "error.type": error} if error else counted)
+        if isinstance(record.outcome, Score):
+            self._scores.record(record.outcome.fraction, shown)
+
+    def judge_call(self, judge: Judge, question: Question[Any], repeat: int) -> Observed[JudgeAnswer[Any]]:
+        model = model_of(judge)
+        asked: Attributes = {
+            "evalstone.question": question.kind,
+            "evalstone.judge": safe(judge.identity, NAME),
+            "evalstone.repeat": repeat,
+        }
+        if model is None:
+            span = self._tracer.start_span(f"judge {safe(judge.identity, NAME)}", attributes=asked)
+            return _Spanned(span, _nothing)
+        identified = model_attributes(model)
+        span = self._tracer.start_span(
+            f"{identified['gen_ai.operation.name']} {identified['gen_ai.request.model']}",
+            kind=SpanKind.CLIENT,
+            attributes={**identified, **request_attributes(model, question, repeat), **asked},
+        )
+        took = (NO_USAGE, None)
+        if self._content and span.is_recording():
+            span.set_attribute("gen_ai.input.messages", messages(_asked(model, question)))
+
+        def replied(reply: str | None) -> None:
+            if self._content and reply is not None:
+                span.set_attribute("gen_ai.output.messages", messages([("assistant", reply)], finish_reason="stop"))
+
+        def ended(span: Span, answer: JudgeAnswer[Any]) -> None:
+            nonlocal took
+            took = answer.usage, answer.cost
+            if answer.response_model:
+                span.set_attribute("gen_ai.response.model", safe(answer.response_model, NAME))
+            replied(answer.reply)
+
+        def left(seconds: float, error: BaseException | None) -> None:
+            usage, cost = took
+            if isinstance(error, JudgeError):
+                usage, cost = error.usage or NO_USAGE, error.cost
+                replied(error.reply)
+            span.set_attributes(usage_attributes(usage, cost))
+            timed = identified if error is None else {**identified, "error.type": error_type(error)}
+            self._seconds.record(seconds, timed)
+            self._count(identified, usage, cost)
+
+        return _Spanned(span, ended, left)
+
+    def _count(self, identified: Attributes, usage: Usage, cost: float | None) -> None:
+        for kind, tokens in (("input", usage.input), ("output", usage.output)):
+            if tokens:
+                self._tokens.record(tokens, {**identified, "gen_ai.token.type": kind})
+        if cost:
+            self._cost.add(cost, identified)
+
+    def cached_call(self, call: JudgeCall) -> None:
+        attributes: Attributes = {
+            "evalstone.question": call.question,
+            "evalstone.judge": safe(call.judge, NAME),
+            "evalstone.repeat": call.repeat_index,
+            "evalstone.cached": True,
+        }
+        self._tracer.start_span(f"cached {call.question}", attributes=attributes).end()
+        self._cached.add(1, {"evalstone.judge": safe(call.judge, NAME)})
+
+    def batched_call(self, judge: Judge, usage: Usage, cost: float | None) -> None:
+        if (model := model_of(judge)) is not None:
+            self._count(model_attributes(model), usage, cost)
+
+    def target_call(self, target: Target, sample: Sample, *, conversation: bool = False) -> Observed[Answer]:
+        name = target_name(target.name)
+        attributes: Attributes = {
+            "evalstone.target": target_name(target.identity),
+            "evalstone.sample.id": safe(sample.id, NAME),
+        }
+        if sample.trial is not None:
+            attributes["evalstone.trial"] = sample.trial
+        if conversation:
+            span = self._tracer.start_span(f"conversation {name}", attributes=attributes)
+            return _Spanned(span, _nothing, source={"entity": name})
+        span = self._tracer.start_span(
+            f"invoke_agent {name}",
+            kind=SpanKind.INTERNAL if isinstance(target, FunctionTarget) else SpanKind.CLIENT,
+            attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name, **attributes},
+        )
+        if self._content and span.is_recording():
+            asked = messages((message.role, message.content) for message in said_to(sample))
+            span.set_attribute("gen_ai.input.messages", asked)
+
+        def ended(span: Span, answer: Answer) -> None:
+            span.set_attributes(usage_attributes(answer.usage, answer.cost))
+            if self._content and answer.output is not None:
+                replied = messages([("assistant", answer.output)], finish_reason="stop")
+                span.set_attribute("gen_ai.output.messages", replied)
+
+        def left(seconds: float, error: BaseException | None) -> None:
+            timed: Attributes = {"evalstone.target": target_name(target.identity)}
+            self._latency.record(seconds, timed if error is None else {**timed, "error.type": error_type(error)})
+
+        return _Spanned(span, ended, left, source={"entity": name})
+
+    def headers(self) -> Mapping[str, str]:
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier)
+        return carrier
+
+
+def _nothing(span: Span, result: object) -> None:
+    pass
+
+
+def _asked(model: ModelJudge, question: Question[Any]) -> list[Any]:
+    return opening_messages(question, model.instructions)
+
+
+def _context_of(sample: Sample) -> Context | None:
+    """The span that answered a sample, as a context; None if it isn't known, which stands for the current one."""
+    source = source_of(sample)
+    if "trace_id" not in source:
+        return None
+    trace_id, span_id = int(source["trace_id"], 16), int(source.get("span_id", "0"), 16)
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+    return trace.set_span_in_context(
+        NonRecordingSpan(SpanContext(trace_id, span_id, is_remote=True, trace_flags=flags))
+    )

@@ -1,0 +1,374 @@
+"""OTLP over loopback: what the command line exports, and what it says where nobody receives it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+import evalstone
+import evalstone.otel
+from evalstone import ConfigError, evaluate
+from evalstone._core.redaction import redacted
+from tests.fakes import ROOT, python
+
+CONTAINS = "contains(expected=Ada)"
+SAMPLES = [{"id": f"q{n}", "output": f"Ada {n}", "context": [f"Ada {n}"]} for n in range(5)]
+REQUESTS: dict[str, Any] = {
+    "/v1/traces": ExportTraceServiceRequest,
+    "/v1/logs": ExportLogsServiceRequest,
+    "/v1/metrics": ExportMetricsServiceRequest,
+}
+
+
+class Receiver:
+    """What an OTLP endpoint got: its URL, its requests by path, and their headers."""
+
+    def __init__(self) -> None:
+        self.got: dict[str, list[Any]] = {path: [] for path in REQUESTS}
+        self.headers: list[dict[str, str]] = []
+        self.status = 200
+        self.reply: dict[str, str] = {}
+        self.body = b""
+        self.delay = 0.0
+        self.answers = threading.Event()
+        self.answers.set()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                body = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
+                time.sleep(receiver.delay)
+                receiver.answers.wait(10)
+                if receiver.status == 200:
+                    receiver.got[self.path].append(REQUESTS[self.path].FromString(body))
+                receiver.headers.append(dict(self.headers))
+                self.send_response(receiver.status)
+                for name, text in receiver.reply.items():
+                    self.send_header(name, text)
+                self.send_header("Content-Length", str(len(receiver.body)))
+                self.end_headers()
+                self.wfile.write(receiver.body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def spans(self) -> list[Any]:
+        return [s for r in self.got["/v1/traces"] for a in r.resource_spans for b in a.scope_spans for s in b.spans]
+
+    def events(self) -> list[Any]:
+        return [e for r in self.got["/v1/logs"] for a in r.resource_logs for b in a.scope_logs for e in b.log_records]
+
+    def metrics(self) -> set[str]:
+        each = (
+            m for r in self.got["/v1/metrics"] for a in r.resource_metrics for b in a.scope_metrics for m in b.metrics
+        )
+        return {metric.name for metric in each}
+
+    def services(self) -> set[str]:
+        each = (r.resource_spans for r in self.got["/v1/traces"])
+        return {
+            k.value.string_value
+            for some in each
+            for a in some
+            for k in a.resource.attributes
+            if k.key == "service.name"
+        }
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    one = Receiver()
+    thread = threading.Thread(target=one.server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", one.url)
+    yield one
+    one.server.shutdown()
+    one.server.server_close()
+    thread.join(5)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in SAMPLES))
+    return tmp_path
+
+
+RUN = """
+import os, sys
+os.chdir({folder!r})
+sys.argv = ["evalstone", *{arguments!r}]
+from evalstone.cli import main
+try:
+    main()
+except SystemExit as ended:
+    print("exit code", ended.code)
+"""
+
+
+def command(folder: Path, *arguments: str, **environment: str) -> str:
+    """What a command prints, in a process of its own."""
+    return python(RUN.format(folder=str(folder), arguments=arguments), timeout=60, **environment)
+
+
+def timeless(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if "judge calls" not in line and "run 2" not in line)
+
+
+def test_a_run_exports_every_score_with_its_spans_and_metrics_and_prints_the_same(
+    receiver: Receiver, folder: Path
+) -> None:
+    arguments = (
+        "run",
+        "data.jsonl",
+        "--scorer",
+        CONTAINS,
+        "--scorer",
+        "faithfulness",
+        "--no-cache",
+        "--out",
+        "results",
+    )
+    plain = command(folder, *arguments)
+    endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}
+    traced = command(folder, *arguments, "--otel", **endpoint)
+    strip = "evalstone report results"
+    assert timeless(traced).split(strip)[0] == timeless(plain).split(strip)[0]
+    assert "exit code 0" in traced
+    events = receiver.events()
+    assert [event.event_name for event in events] == ["gen_ai.evaluation.result"] * 10
+    spans = {span.span_id: span for span in receiver.spans()}
+    assert {spans[event.span_id].name for event in events} == {"score contains", "score faithfulness"}
+    assert len([span for span in spans.values() if span.name.startswith("score ")]) == 10
+    assert {"evalstone.score", "evalstone.outcomes"} <= receiver.metrics()
+    assert receiver.services() == {"evalstone"}
+
+
+def test_spans_of_a_target_in_the_process_are_exported(receiver: Receiver, folder: Path) -> None:
+    (folder / "app.py").write_text(
+        "from opentelemetry import trace\n"
+        "def agent(*, metadata):\n"
+        "    with trace.get_tracer('app').start_as_current_span('inside'):\n"
+        "        return 'Ada'\n"
+    )
+    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_SERVICE_NAME": "shop"}
+    command(folder, "run", "data.jsonl", "--scorer", CONTAINS, "--target", "app.py:agent", "--otel", **settings)
+    spans = {span.span_id: span for span in receiver.spans()}
+    inside = [span for span in spans.values() if span.name == "inside"]
+    assert len(inside) == 5
+    assert {spans[span.parent_span_id].name for span in inside} == {"invoke_agent app.py:agent"}
+    assert {spans[event.span_id].name for event in receiver.events()} == {"invoke_agent app.py:agent"}
+    assert receiver.services() == {"shop"}
+
+
+def exported(count: int = 5, **options: Any) -> tuple[evalstone.Run, list[str], float]:
+    """A run, what was lost of what it emitted, and the seconds of the end of the block."""
+    lost: list[str] = []
+    with evalstone.otel.export_otlp(on_loss=lost.append, **options):
+        samples = [{"id": f"q{n}", "output": "Ada"} for n in range(count)]
+        run = evaluate(samples, CONTAINS, ledger=None)
+        began = time.perf_counter()
+    return run, lost, time.perf_counter() - began
+
+
+def test_everything_arrives_although_it_is_more_than_a_queue_of_the_sdk_holds(receiver: Receiver) -> None:
+    lost, count = list[str](), 2_600
+    receiver.answers.clear()
+    with evalstone.otel.export_otlp(on_loss=lost.append):
+        evaluate([{"id": f"q{n}", "output": "Ada"} for n in range(count)], CONTAINS, ledger=None)
+        receiver.answers.set()
+    assert not lost
+    assert len(receiver.events()) == count
+    assert len(receiver.spans()) == count + 1
+
+
+def test_what_a_short_queue_drops_is_said(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BLRP_MAX_QUEUE_SIZE", "10")
+    monkeypatch.setenv("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "10")
+    receiver.delay = 0.05
+    _, (lost,), _ = exported(300)
+    left = 300 - len(receiver.events())
+    assert left > 0
+    assert lost.startswith(f"not exported to OpenTelemetry: {left} of 300 score events (")
+    assert re.search("[Qq]ueue.* full", lost)
+
+
+def test_an_endpoint_that_nobody_answers_fails_nothing_and_delays_the_end_little(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    run, (lost,), seconds = exported()
+    assert len(run) == 5
+    assert lost.startswith(
+        "not exported to OpenTelemetry: 6 of 6 spans, 5 of 5 score events and 1 of 1 batch of metrics ("
+    )
+    assert lost.endswith("(http://127.0.0.1:9: [Errno 111] Connection refused)")
+    assert seconds < 2.5
+    until = time.monotonic() + 3
+    while (left := [one for one in threading.enumerate() if one.name == "evalstone-otel"]) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not left
+    assert capsys.readouterr().err == ""
+
+
+def test_an_endpoint_that_is_slow_delays_the_end_no_longer_than_allowed(receiver: Receiver) -> None:
+    receiver.delay = 20.0
+    _, (lost,), seconds = exported(flush_seconds=0.3)
+    assert lost.endswith("(not done within 0.3 s)")
+    assert seconds < 2.0
+
+
+def test_an_endpoint_that_refuses_is_named_without_its_secrets(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20tok-abcdef0123456789,x-team=red")
+    receiver.status = 401
+    _, (lost,), seconds = exported()
+    assert lost.endswith(f"({receiver.url} answered HTTP 401 Unauthorized)")
+    assert redacted("It was tok-abcdef0123456789.") == "It was ***."
+    assert receiver.headers[0]["authorization"] == "Bearer tok-abcdef0123456789"
+    assert seconds < 1.0
+
+
+@pytest.mark.parametrize(
+    ("status", "reply", "why"),
+    [
+        (302, {"Location": "http://127.0.0.1:9/"}, "answered HTTP 302 Found"),
+        (200, {"Content-Type": "text/html; charset=utf-8"}, "answered with a web page; is it an endpoint of OTLP?"),
+        (503, {"Retry-After": "30"}, "answered HTTP 503 Service Unavailable"),
+        (400, {}, "answered HTTP 400 Bad Request"),
+    ],
+)
+def test_what_is_no_delivery_is_a_loss_in_plain_words(
+    receiver: Receiver, status: int, reply: dict[str, str], why: str
+) -> None:
+    receiver.status, receiver.reply, receiver.body = status, reply, b"<p>api_key=hunter2-abc"
+    _, (lost,), seconds = exported()
+    assert lost == (
+        "not exported to OpenTelemetry: 6 of 6 spans, 5 of 5 score events and 1 of 1 batch of metrics "
+        f"({receiver.url} {why})"
+    )
+    assert seconds < 2.5
+
+
+def test_what_an_endpoint_rejects_of_a_request_is_a_loss(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
+    reply = ExportTraceServiceResponse()
+    reply.partial_success.rejected_spans, reply.partial_success.error_message = 2, "quota \x1b[2J"
+    receiver.reply, receiver.body = {"Content-Type": "application/x-protobuf"}, reply.SerializeToString()
+    _, (lost,), _ = exported()
+    assert lost == f"not exported to OpenTelemetry: 2 of 6 spans ({receiver.url} rejected a part: quota \\u001b[2J)"
+
+
+def test_the_loss_is_logged_where_nobody_asks(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    with caplog.at_level(logging.WARNING), evalstone.otel.export_otlp(flush_seconds=0.2):
+        evaluate(SAMPLES, CONTAINS, ledger=None)
+    assert [record.message for record in caplog.records if "5 of 5 score events" in record.message]
+
+
+def test_signals_can_be_turned_off(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    for signal in ("TRACES", "METRICS"):
+        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    _, lost, _ = exported()
+    assert not lost
+    assert (len(receiver.events()), receiver.spans(), receiver.metrics()) == (5, [], set())
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "OTEL_EXPORTER_OTLP_PROTOCOL is grpc"),
+        ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "http/json", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL is http/json"),
+        ("OTEL_METRICS_EXPORTER", "prometheus", "OTEL_METRICS_EXPORTER must be otlp or none"),
+    ],
+)
+def test_what_can_t_be_exported_to_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=message):
+        exported()
+
+
+@pytest.mark.parametrize(
+    ("value", "captured"), [("", False), ("true", True), ("SPAN_ONLY", True), ("NO_CONTENT", False)]
+)
+def test_the_standard_variable_asks_for_content(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, value: str, captured: bool
+) -> None:
+    def agent(*, input: str) -> str:
+        return "Ada"
+
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
+    with evalstone.otel.export_otlp():
+        evaluate([{"input": "Who?"}], CONTAINS, target=agent, ledger=None)
+    (call,) = [span for span in receiver.spans() if span.name.startswith("invoke_agent")]
+    assert ("gen_ai.input.messages" in {each.key for each in call.attributes}) is captured
+
+
+def test_score_exports_too(receiver: Receiver, folder: Path, evalstone_command: Callable[..., str]) -> None:
+    shown = evalstone_command("score", "--scorer", CONTAINS, "--output", "Ada", "--otel")
+    assert "contains(expected=Ada) 1 of 1" in shown
+    (event,) = receiver.events()
+    assert event.body.string_value == "evaluation: contains(expected=Ada)=1"
+
+
+@pytest.fixture
+def evalstone_command(folder: Path, receiver: Receiver) -> Callable[..., str]:
+    return lambda *arguments: command(folder, *arguments, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url)
+
+
+def test_a_worker_exports_each_score_once_and_what_waits_at_its_end(receiver: Receiver) -> None:
+    code = """
+import evalstone, evalstone.otel
+from evalstone import Sample
+for n in range(3):
+    sample = Sample(id=str(n), output="Ada", metadata={"trace": {"trace_id": "0af7651916cd43dd8448eb211c80319c"}})
+    evalstone.otel.emit_otlp(evalstone.score("contains(expected=Ada)", sample), sample)
+print("scored")
+"""
+    assert python(code, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url) == "scored"
+    assert [event.trace_id.hex() for event in receiver.events()] == ["0af7651916cd43dd8448eb211c80319c"] * 3
+    assert "evalstone.outcomes" in receiver.metrics()
+
+
+def test_the_example_shows_each_score_under_the_span_that_it_is_about() -> None:
+    shown = python((ROOT / "examples" / "otel" / "score_events.py").read_text()).splitlines()
+    spans = [line.split()[1] for line in shown if line.startswith("span ")]
+    events = [(line.split()[1], line.rpartition("=")[2]) for line in shown if line.startswith("event ")]
+    assert events == [(spans[0], "1"), (spans[1], "0")]
+    assert "contradicted: “Alan Turing was born in 1921.”" in shown[-1]
+
+
+def test_the_command_warns_and_ends_as_without(folder: Path) -> None:
+    arguments = ("run", "data.jsonl", "--scorer", CONTAINS, "--fail-under", f"{CONTAINS}=1", "--otel", "-q")
+    source = RUN.format(folder=str(folder), arguments=arguments).replace(
+        "import os, sys", "import os, sys; sys.stderr = sys.stdout"
+    )
+    shown = python(source, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    assert "exit code 0" in shown
+    assert shown.count("not exported to OpenTelemetry: ") == 1
+    assert "Traceback" not in shown
