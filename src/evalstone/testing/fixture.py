@@ -1,0 +1,420 @@
+"""The fixture `evalstone`: scores outputs in a test, and checks scores.
+
+What a check raises names the score, what is required, and the evidence. Its traceback ends in the test: that of
+evalstone's own frames says nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import replace
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar, cast
+
+import pytest
+
+from evalstone._core import sync
+from evalstone._core.display import count, safe
+from evalstone.api import JudgeSpec, Samples, ScorerSpec, TargetSpec, UserSpec, ascore_each, plan_for, plan_for_one
+from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evaluator, JudgeEvaluator
+from evalstone.datasets.columns import ColumnMapping
+from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError
+from evalstone.judges import Judge, parse_judge
+from evalstone.report.samples import goodness, with_texts
+from evalstone.results.gate import Gate, GateCriteria, gate
+from evalstone.results.gate_text import check_cells, check_name, required
+from evalstone.results.human_labels import Labels
+from evalstone.results.missing_scores import Missing
+from evalstone.results.run import Run
+from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.runner import execute
+from evalstone.scorers import Scorer
+from evalstone.stats.gates import Decision
+from evalstone.stats.intervals import check_number
+from evalstone.testing.explain import Check, explained, sample_lines
+from evalstone.testing.plugin import PROPERTIES, SCORED
+from evalstone.testing.settings import settings_of
+from evalstone.testing.summary import as_data, write_test_run
+from evalstone.types import Record, Sample
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Inconclusive: TypeAlias = Literal["fail", "pass", "skip"]
+INCONCLUSIVE = ("fail", "pass", "skip")
+WORST = 3
+"""How many samples a gate that failed shows."""
+
+
+def _blocking(asynchronous: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """`sync.blocking` of a method, whose errors are raised without the frames they came through."""
+    blocking = sync.blocking(asynchronous)
+
+    @functools.wraps(blocking)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        __tracebackhide__ = True
+        try:
+            return blocking(*args, **kwargs)
+        except (AssertionError, EvalstoneError) as error:
+            raise error.with_traceback(None) from None
+
+    return call
+
+
+class Evalstone:
+    """What a test scores with.
+
+    Answers are kept in the session's ledger and calls count against its budget. Every method that scores has an
+    asynchronous form: `ascore`, `aassert_scores`, `aevaluate`, `aassert_passed`.
+    """
+
+    def __init__(self, node: pytest.Item, judge: JudgeSpec) -> None:
+        try:
+            self.judge: Judge = parse_judge(judge)
+        except ConfigError as error:
+            raise ConfigError(f"the fixture evalstone_judge: {error}") from None
+        """Who answers the scorers' questions, unless a call names another judge: the fixture `evalstone_judge`."""
+        self._node = node
+        self._settings = settings_of(node.config)
+
+    # ---- One sample ----
+
+    async def ascore(
+        self,
+        scorer: ScorerSpec,
+        sample: Sample | Mapping[str, Any] | None = None,
+        *,
+        judge: JudgeSpec | None = None,
+        **fields: Any,
+    ) -> Record:
+        """Score one sample: `evalstone.score("faithfulness", output="…", context=["…"])`.
+
+        Args and errors: those of `evalstone.score`, without the ledger, which is the session's.
+        """
+        __tracebackhide__ = True
+        _, records = await _here(self._scored([scorer], sample, fields, judge))
+        return records[0]
+
+    async def aassert_scores(
+        self,
+        thresholds: Mapping[Any, float],
+        sample: Sample | Mapping[str, Any] | None = None,
+        *,
+        judge: JudgeSpec | None = None,
+        **fields: Any,
+    ) -> Mapping[str, Record]:
+        """Check that each score of a sample reaches its threshold:
+        `evalstone.assert_scores({"faithfulness": 0.9, "hallucination": 0.1}, output="…", context=["…"])`.
+
+        Args:
+            thresholds: Scorer (a name, a Scorer or a function) to the least score; to the highest where lower is
+                better.
+            sample: The sample as a whole; or give its fields by name.
+            judge: Who answers the scorers' questions.
+
+        Returns:
+            The records, by the scorers as they are in `thresholds` if these are names, else by their own names.
+
+        Raises:
+            AssertionError: A score misses its threshold, was skipped, or failed; with the evidence.
+            ConfigError: For an unknown scorer, judge or field, and for a threshold outside the scorer's scale.
+        """
+        __tracebackhide__ = True
+        plan, records = await _here(self._scored(list(thresholds), sample, fields, judge, thresholds))
+        checks = [
+            Check(scorer_info(scorer), record, threshold)
+            for scorer, record, threshold in zip(plan.scorers, records, thresholds.values(), strict=True)
+        ]
+        if not all(check.passed for check in checks):
+            raise AssertionError(explained(checks, next(iter(plan.dataset))))
+        names = [key if isinstance(key, str) else s.name for key, s in zip(thresholds, plan.scorers, strict=True)]
+        return dict(zip(names, records, strict=True))
+
+    async def _scored(
+        self,
+        scorers: Iterable[ScorerSpec],
+        sample: Sample | Mapping[str, Any] | None,
+        fields: Mapping[str, Any],
+        judge: JudgeSpec | None,
+        thresholds: Mapping[Any, float] | None = None,
+    ) -> tuple[Plan, tuple[Record, ...]]:
+        plan = plan_for_one(sample, fields, list(scorers), judge=self.judge if judge is None else judge)
+        if thresholds is not None:
+            if not thresholds:
+                raise ConfigError('name a scorer and its threshold: assert_scores({"faithfulness": 0.9}, …)')
+            check_thresholds(dict(zip(plan.scorers, thresholds.values(), strict=True)))
+        return plan, await self.score_plan(plan)
+
+    async def score_plan(
+        self, plan: Plan, *, ledger: str | Path | None = None, budget: float | None = None
+    ) -> tuple[Record, ...]:
+        """The records of a plan of one sample, by default with the session's ledger and budget."""
+        records = await ascore_each(
+            plan, ledger=ledger or self._settings.ledger, budget=self._settings.budget if budget is None else budget
+        )
+        for scorer, record in zip(plan.scorers, records, strict=True):
+            self._keep(scorer, record)
+            if record.value is not None:
+                self._property(scorer.name, record.value)
+        return records
+
+    def _keep(self, scorer: Scorer, record: Record) -> None:
+        self._node.stash.setdefault(SCORED, []).append(as_data(scorer_info(scorer), record))
+
+    def _property(self, name: str, value: object) -> None:
+        """Add a property for JUnit XML, which takes no control characters in names."""
+        added = safe(name), value
+        self._node.user_properties.append(added)
+        self._node.stash[PROPERTIES].append(added)
+
+    # ---- Datasets ----
+
+    async def aevaluate(
+        self,
+        samples: Samples,
+        scorers: ScorerSpec | Iterable[ScorerSpec],
+        *,
+        judge: JudgeSpec | None = None,
+        target: TargetSpec | None = None,
+        trials: int | None = None,
+        user: UserSpec | None = None,
+        mapping: ColumnMapping | None = None,
+    ) -> Run:
+        """Evaluate samples with scorers.
+
+        Args and errors: those of `evalstone.evaluate`. A target answers every sample anew, and `trials` times
+        (`--evalstone-trials` by default). A run that the session's budget ends early raises BudgetExceeded.
+        """
+        __tracebackhide__ = True
+        repeats = {} if target is None else {"trials": trials or self._settings.trials or 1}
+        if target is None and trials is not None:
+            repeats = {"trials": trials}  # which is refused for more than one
+        options: dict[str, Any] = {"target": target, "user": user, "mapping": mapping, **repeats}
+
+        async def evaluated() -> Run:
+            plan = plan_for(
+                samples,
+                scorers,
+                judge=self.judge if judge is None else judge,
+                ledger=self._settings.ledger,
+                **options,
+            )
+            run = await self.run_plan(plan)
+            if not run.complete:  # a mean over a part of the samples must not pass for that of all
+                raise BudgetExceeded(f"the run is incomplete: {run.stop_reason}")
+            return run
+
+        return await _here(evaluated())
+
+    async def run_plan(self, plan: Plan) -> Run:
+        """The run of a plan. It begins anew if it was interrupted: what answers may have changed since."""
+        settings = self._settings
+        by_signature = {scorer.signature: scorer for scorer in plan.scorers}
+        run = await execute(
+            plan,
+            ledger=settings.ledger,
+            resume=False,
+            budget=settings.budget,
+            on_record=lambda record: self._keep(by_signature[record.scorer], record),
+            name=self._node.nodeid,
+        )
+        for line in run.summary:
+            if line.mean is not None:
+                self._property(run.titles[line.info.signature], line.mean)
+        if settings.report is not None:
+            write_test_run(run, settings.report, self._node)
+        return run
+
+    def assert_gate(
+        self,
+        run: Run,
+        criteria: GateCriteria,
+        *,
+        baseline: Run | None = None,
+        alpha: float | None = 0.05,
+        look: int = 1,
+        missing: Missing = "worst",
+        allow_mismatch: bool = False,
+        labels: Mapping[str, Labels] | None = None,
+        baseline_labels: Mapping[str, Labels] | None = None,
+        inconclusive: Inconclusive = "fail",
+    ) -> Gate:
+        """Check that a run meets its criteria, by a statistical test.
+
+        Args:
+            run: The run.
+            criteria: What it must meet.
+            baseline, alpha, look, missing, allow_mismatch, labels, baseline_labels: Those of `evalstone.gate`.
+            inconclusive: What a test does whose samples don't decide it: "fail", "pass" or "skip". One in which a
+                scorer has no score, or scores failed and `missing` doesn't ignore them, fails.
+
+        Returns:
+            The gate.
+
+        Raises:
+            AssertionError: A check fails, is inconclusive, or the run is incomplete; with the table of checks and the
+                worst samples.
+            ConfigError: Those of `evalstone.gate`.
+        """
+        __tracebackhide__ = True
+        if inconclusive not in INCONCLUSIVE:
+            raise ConfigError(f"inconclusive must be one of {', '.join(INCONCLUSIVE)}, not {inconclusive!r}")
+        try:
+            found = gate(
+                run,
+                criteria,
+                baseline=baseline,
+                alpha=alpha,
+                look=look,
+                missing=missing,
+                allow_mismatch=allow_mismatch,
+                labels=labels,
+                baseline_labels=baseline_labels,
+            )
+        except EvalstoneError as error:
+            _raise(error)
+        self._property("verdict", found.verdict)
+        if not run.complete:
+            raise AssertionError(f"the run is incomplete: {safe(run.stop_reason)}\n\n{found}")
+        undecided = found.verdict == "inconclusive" and _measured(run, criteria, missing)
+        if found.verdict == "pass" or (undecided and inconclusive == "pass"):
+            return found
+        if undecided and inconclusive == "skip":
+            pytest.skip(str(found).splitlines()[0])
+        missed = [one for one in found.decisions if one.verdict != "pass"]
+        raise AssertionError(
+            "\n".join(
+                [
+                    "; ".join(_head(one, "sample" if run.trials == 1 else "answer") for one in missed),
+                    "",
+                    str(found),
+                    *_worst(run, criteria, found),
+                ]
+            )
+        )
+
+    # ---- Evaluators ----
+
+    async def aassert_passed(self, evaluator: Evaluator, request: EvaluationRequest) -> EvaluationResponse:
+        """Check that an evaluator of `evalstone.compat.spring`, or one of your own, passes a response.
+
+        An evaluator of evalstone keeps its judge, ledger and budget; without one, it has the session's.
+
+        Returns:
+            The response.
+
+        Raises:
+            AssertionError: The response failed, was not decided, or could not be judged; with the feedback.
+        """
+        __tracebackhide__ = True
+        sample = None
+        try:
+            if isinstance(evaluator, JudgeEvaluator):
+                sample = evaluator.sample(request)
+                response = await _here(self._judged(evaluator, sample))
+            else:
+                response = await evaluator.aevaluate(request)
+        except (JudgeError, OutcomeError) as error:
+            raise AssertionError(f"{_name(evaluator)} could not judge the response: {safe(str(error), 400)}") from None
+        if response.passed is True:
+            return response
+        score = "" if response.score is None else f" with a score of {response.score:g}"
+        threshold = response.metadata.get("threshold")
+        wanted = "" if threshold is None or response.score is None else f", and must be at least {threshold:g}"
+        status = {"failed": "failed the response", "undecided": "did not decide", "error": "could not judge it"}
+        lines = [f"{_name(evaluator)} {status[response.status]}{score}{wanted}: {safe(response.feedback, 400)}"]
+        for number, text in enumerate(request.documents, start=1):
+            lines.append(f"  document {number}: “{safe(text, 400)}”")
+        for name, text in (("question", request.user_text), ("answer", request.response_content)):
+            lines += [f"  {name}: “{safe(text, 400)}”"] * bool(text)
+        raise AssertionError("\n".join(lines))
+
+    async def _judged(self, evaluator: JudgeEvaluator, sample: Sample) -> EvaluationResponse:
+        evaluator = evaluator if evaluator.judge is not None else replace(evaluator, judge=self.judge)
+        scorer = evaluator.as_scorer()
+        if evaluator.on_undecided == "raise":
+            scorer = replace(scorer, on_undecided="keep")
+        plan = plan_for_one(sample, {}, scorer, judge=cast(Judge, evaluator.judge))
+        (record,) = await self.score_plan(plan, ledger=evaluator.ledger, budget=evaluator.budget)
+        return evaluator.response(scorer, record)
+
+    # ---- Synchronous forms ----
+
+    score = _blocking(ascore)
+    assert_scores = _blocking(aassert_scores)
+    evaluate = _blocking(aevaluate)
+    assert_passed = _blocking(aassert_passed)
+
+
+def check_thresholds(thresholds: Mapping[Scorer, float]) -> None:
+    """Raise ConfigError for a threshold that is no number, or outside the scorer's scale."""
+    for scorer, threshold in thresholds.items():
+        check_number(f"the threshold of {scorer.name}", threshold)
+        if not 0 <= threshold <= scorer.scale:
+            raise ConfigError(f"the threshold of {scorer.name} must be in [0, {scorer.scale:g}], not {threshold:g}")
+
+
+def _head(decision: Decision, noun: str) -> str:
+    """What is wrong with a check that didn't pass. noun: what it counts: samples, or their answers in trials."""
+    name, rule = safe(check_name(decision)), required(decision)
+    if decision.estimate is None:
+        return f"{name} has no score, and must be {rule}"
+    if decision.kind == "require":
+        return f"{name} has the best score in {check_cells(decision)[0]} {noun}s, and must have it in all"
+    found = f"{name} is {check_cells(decision)[0]}"
+    if decision.verdict == "inconclusive":
+        auxiliary = "doesn't" if decision.n == 1 else "don't"
+        return f"{found}, and {count(decision.n, noun)} {auxiliary} decide whether it is {rule}"
+    return f"{found}, and must be {rule}"
+
+
+def _name(evaluator: object) -> str:
+    return type(evaluator).__name__
+
+
+async def _here(work: Coroutine[Any, Any, T]) -> T:
+    """The result of evalstone's own code. Its errors are raised from here, without the frames they came through."""
+    __tracebackhide__ = True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        work.close()
+        raise ConfigError(
+            "this test does not run on asyncio, which the asynchronous methods need; use score, assert_scores, "
+            "evaluate or assert_passed"
+        ) from None
+    try:
+        return await work
+    except EvalstoneError as error:
+        _raise(error)
+
+
+def _raise(error: EvalstoneError) -> NoReturn:
+    __tracebackhide__ = True
+    raise error.with_traceback(None) from None
+
+
+def _measured(run: Run, criteria: GateCriteria, missing: Missing) -> bool:
+    """Whether each checked scorer has scores, and none failed: otherwise it isn't the samples that don't decide."""
+    lines = [run[name] for name in (*criteria.tested, *criteria.require)]
+    return all(line.scored and (missing == "ignore" or not line.failed) for line in lines)
+
+
+def _worst(run: Run, criteria: GateCriteria, found: Gate) -> Iterator[str]:
+    """The worst samples of the scorers whose checks don't pass, with the evidence."""
+    missed = [one.name for one in found.decisions if one.verdict != "pass"]
+    checked = dict.fromkeys((*criteria.tested, *criteria.require))
+    names = [name for name in checked if any(one == name or one.startswith(f"{name} ") for one in missed)]
+    infos = {run[name].info.signature: run[name].info for name in names}
+    scored = [(goodness(record, infos[record.scorer]), record) for record in run.records if record.scorer in infos]
+    bad = [(-1.0 if good is None else good, record) for good, record in scored if good is None or good < 1]
+    keys = list(dict.fromkeys(record.key for _, record in sorted(bad, key=itemgetter(0))))[:WORST]
+    if keys:
+        yield "\nWorst samples:"
+    for key, sample in with_texts(run.dataset, keys):
+        records = [record for _, record in bad if record.key == key]
+        checks = [Check(infos[record.scorer], record) for record in records]
+        yield f"{safe(key)}: {'; '.join(check.text(run.titles[check.info.signature]) for check in checks)}"
+        yield from (f"  {line}" for line in sample_lines(checks, sample or Sample(id=key)))

@@ -1,0 +1,264 @@
+"""Runs a marked test: as the target of an evaluation that a gate checks, or on one sample, whose scores are checked.
+
+pytest, and plugins for asynchronous tests, call the test function as they do any other, once for each sample, with the
+sample's fields beside the fixtures. It runs in the thread of the test, one sample at a time, as fixtures may belong to
+that thread. Only an `async def` that no other plugin runs is called on evalstone's own loop, several samples at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import time
+import unittest
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, NoReturn, TypeVar, cast
+
+import pytest
+
+from evalstone._core import sync
+from evalstone._core.display import joined
+from evalstone._core.terms import MARK, front_end
+from evalstone.api import plan_for
+from evalstone.errors import ConfigError, EvalstoneError
+from evalstone.judges.providers.limits import Limits
+from evalstone.results.run import Run
+from evalstone.run.plan import scorer_info
+from evalstone.targets import Answer, FunctionTarget, parse_target, parse_user
+from evalstone.targets.base import PARAMETERS, parameter_values
+from evalstone.testing.explain import Check, explained
+from evalstone.testing.fixture import Evalstone
+from evalstone.testing.marks import Case, thresholds
+from evalstone.testing.plugin import PARAMETER
+from evalstone.testing.settings import settings_of
+
+T = TypeVar("T")
+UNLIMITED = 1e9
+"""Seconds for an answer that is given in the thread of the test, where nothing can end it."""
+ENDS = (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception, unittest.SkipTest)
+"""What ends the whole test, and fails no sample: pytest.skip(), pytest.fail(), pytest.xfail(), pytest.exit(), and what
+pytest takes for a skip."""
+_FUNCTION = pytest.StashKey["TestFunction"]()
+
+
+class TestFunction:
+    """The function of a test, called as pytest and its plugins do, once for each sample."""
+
+    __test__ = False
+
+    def __init__(self, item: pytest.Function) -> None:
+        self.item = item
+        self.running = False
+        self.value: object = None
+        function = cast("Callable[..., Any]", item.obj)
+        self.function = function
+        self.keeping = self._keeping_async() if inspect.iscoroutinefunction(function) else self._keeping()
+        item.obj = self.keeping
+
+    # What a test returns is lost on the way through pytest, which doesn't expect that it returns anything.
+    def _keeping(self) -> Callable[..., None]:
+        @functools.wraps(self.function)
+        def keeping(*args: Any, **kwargs: Any) -> None:
+            self.value = self.function(*args, **kwargs)
+
+        return keeping
+
+    def _keeping_async(self) -> Callable[..., Coroutine[Any, Any, None]]:
+        @functools.wraps(self.function)
+        async def keeping(*args: Any, **kwargs: Any) -> None:
+            self.value = await self.function(*args, **kwargs)
+
+        return keeping
+
+    @property
+    def on_own_loop(self) -> bool:
+        """Whether it is asynchronous, and no plugin is there to run it."""
+        return inspect.iscoroutinefunction(self.item.obj) and "anyio_backend" not in self.item.funcargs
+
+    def values(self, **values: Any) -> dict[str, Any]:
+        """The arguments: fixtures, and these values."""
+        names = self.item._fixtureinfo.argnames  # pyright: ignore[reportPrivateUsage]
+        return {name: values[name] if name in values else self.item.funcargs[name] for name in names}
+
+    def answer(self, value: object) -> Answer:
+        """What the function returned, as an answer. Raises DataError that names the function if it is none."""
+        return Answer.of(value, by=self.function.__name__)
+
+    def __call__(self, **values: Any) -> object:
+        """What the function returns for a sample. Raises what it raises."""
+        if self.on_own_loop:
+            return sync.run(self.function(**self.values(**values)))
+        self.item.funcargs.update(values)
+        self.running = True
+        try:
+            self.item.ihook.pytest_pyfunc_call(pyfuncitem=self.item)
+            return self.value
+        finally:
+            self.running, self.value = False, None
+
+
+def prepare(item: pytest.Item) -> None:
+    """Before pytest calls a marked test: see what it returns."""
+    case = _case_of(item)
+    if case is None or not isinstance(item, pytest.Function):
+        pytest.fail(
+            "@pytest.mark.evalstone works on functions and on methods of classes that are no unittest.TestCase",
+            pytrace=False,
+        )
+    known = item.stash.get(_FUNCTION, None)
+    if known is None or item.obj is not known.keeping:  # where it is run again, it may be a method of a new instance
+        item.stash[_FUNCTION] = TestFunction(item)
+
+
+def _case_of(item: pytest.Item) -> Case | None:
+    callspec: Any = getattr(item, "callspec", None)
+    return None if callspec is None else callspec.params.get(PARAMETER)
+
+
+def call(item: pytest.Function) -> object | None:
+    """Run a marked test; None where pytest asks for its function to be called on a sample."""
+    __tracebackhide__ = True
+    function = item.stash[_FUNCTION]
+    if function.running:
+        return None
+    case = cast(Case, _case_of(item))
+    problem = ""
+    try:
+        fixture: Evalstone = item._request.getfixturevalue("evalstone")  # pyright: ignore[reportPrivateUsage]
+        if case.sample is None:
+            _test_all(fixture, function, case)
+        else:
+            _test_each(fixture, function, case)
+    except EvalstoneError as error:
+        problem = str(error)
+    if problem:
+        pytest.fail(problem, pytrace=False)
+    return True
+
+
+def _test_all(fixture: Evalstone, function: TestFunction, case: Case) -> None:
+    run = evaluated(fixture, function, case)
+    mark = case.mark
+    problem = ""
+    try:
+        with front_end(MARK):
+            fixture.assert_gate(
+                run, case.criteria, alpha=mark.alpha, missing=mark.missing, inconclusive=mark.inconclusive
+            )
+    except AssertionError as error:
+        problem = str(error)
+    if problem:
+        pytest.fail(problem, pytrace=False)
+
+
+def evaluated(fixture: Evalstone, function: TestFunction, case: Case) -> Run:
+    """The run of a marked test over its dataset."""
+    mark, settings = case.mark, settings_of(function.item.config)
+    trials = mark.trials or settings.trials or 1
+    answering = None if mark.target is None else parse_target(mark.target)
+    calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+    if case.answers:
+        answering = _target(function, case, calls)
+    elif function() is not None:
+        raise ConfigError(
+            f"the test returned a value but takes nothing of a sample; to answer samples, let it take one of "
+            f"{', '.join(PARAMETERS)}"
+        )
+    with front_end(MARK):
+        plan = plan_for(
+            case.dataset,
+            case.scorers,
+            judge=fixture.judge if mark.judge is None else mark.judge,
+            target=answering,
+            trials=trials if answering is not None else 1,
+            user=None if mark.user is None else parse_user(mark.user),
+        )
+    return _serve(fixture.run_plan(plan), calls)
+
+
+def _target(function: TestFunction, case: Case, calls: SimpleQueue[Callable[[], None] | None]) -> FunctionTarget:
+    """The test function as a target."""
+
+    async def on_own_loop(**values: Any) -> object:
+        try:
+            return function.answer(await function.function(**function.values(**values)))
+        except ENDS as outcome:
+            calls.put(functools.partial(_raise, outcome))
+            return await asyncio.Event().wait()  # until the run is canceled
+
+    async def in_thread_of_test(**values: Any) -> object:
+        answer: Future[object] = Future()
+
+        def work() -> None:
+            if not answer.set_running_or_notify_cancel():  # the run ended while the call waited for its turn
+                return
+            try:
+                answer.set_result(function.answer(function(**values)))
+            except ENDS:
+                raise
+            except StopIteration as error:  # which no future can carry
+                answer.set_exception(sync.ordinary(function.function, error))
+            except Exception as error:  # noqa: BLE001 - the user's function, whose sample has failed
+                answer.set_exception(error)
+
+        calls.put(work)
+        return await asyncio.wrap_future(answer)
+
+    answering = on_own_loop if function.on_own_loop else in_thread_of_test
+    parameters = inspect.signature(function.function).parameters.values()
+    taken = [one.replace(kind=one.KEYWORD_ONLY) for one in parameters if one.name in case.takes]
+    answering.__signature__ = inspect.Signature(taken)  # pyright: ignore[reportFunctionMemberAccess]
+    label = function.item.nodeid
+    if function.on_own_loop:
+        return FunctionTarget(function=answering, label=label)
+    return FunctionTarget(function=answering, label=label, timeout=UNLIMITED, limits=Limits(max_concurrency=1))
+
+
+def _raise(outcome: BaseException) -> NoReturn:
+    raise outcome
+
+
+def _serve(work: Coroutine[Any, Any, T], calls: SimpleQueue[Callable[[], None] | None]) -> T:
+    """The result of work on evalstone's loop, while what it calls is called in this thread."""
+    done, cancel = sync.start(work)
+    done.add_done_callback(lambda _: calls.put(None))
+    try:
+        while (work_here := calls.get()) is not None:
+            work_here()
+        return done.result()
+    except BaseException:  # Ctrl-C, pytest.skip() in the test: what is scored by then is in the ledger
+        cancel()
+        raise
+
+
+def _test_each(fixture: Evalstone, function: TestFunction, case: Case) -> None:
+    """Answer one sample, and check its scores."""
+    assert case.sample is not None  # noqa: S101 - it is one of a test per sample
+    trials = case.mark.trials or settings_of(function.item.config).trials or 1
+    if not case.answers:
+        trials = 1
+    for trial in range(1, trials + 1):
+        sample = case.sample
+        values = {**parameter_values(sample, trial=trial, thread=f"{sample.id}-{trial}"), "sample": sample}
+        if lacking := [name for name in case.takes if values[name] is None]:
+            raise ConfigError(f"the test takes {joined(lacking)}, which the sample lacks")
+        started = time.perf_counter()
+        value = function(**{name: values[name] for name in case.takes})
+        if case.answers or value is not None:
+            sample = function.answer(value).fill(sample, seconds=time.perf_counter() - started)
+        if not case.scorers:
+            continue
+        judge = fixture.judge if case.mark.judge is None else case.mark.judge
+        with front_end(MARK):
+            plan = plan_for([sample], case.scorers, judge=judge)
+        records = sync.run(fixture.score_plan(plan))
+        checks = [
+            Check(scorer_info(scorer), record, threshold)
+            for scorer, record, threshold in zip(case.scorers, records, thresholds(case), strict=True)
+        ]
+        if not all(check.passed for check in checks):
+            where = f"trial {trial} of {trials}: " if trials > 1 else ""
+            pytest.fail(where + explained(checks, sample), pytrace=False)

@@ -1,0 +1,297 @@
+"""`@pytest.mark.evalstone(…)`: what a mark may say, checked when tests are collected."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import pytest
+
+from evalstone._core import terms
+from evalstone._core.display import joined
+from evalstone._core.terms import front_end
+from evalstone.api import JudgeSpec, TargetSpec, UserSpec
+from evalstone.datasets import Dataset, load
+from evalstone.datasets.columns import ColumnMapping
+from evalstone.errors import ConfigError, EvalstoneError, unknown
+from evalstone.judges import parse_judge
+from evalstone.results.gate import GateCriteria
+from evalstone.results.missing_scores import Missing, check_missing
+from evalstone.results.summary import find_scorer
+from evalstone.run.plan import Plan, check_distinct, scorer_info
+from evalstone.scorers import Scorer, parse_scorers
+from evalstone.stats.gates import check_alpha
+from evalstone.targets import parse_target, parse_user
+from evalstone.targets.base import PARAMETERS, parameter_values
+from evalstone.testing.fixture import INCONCLUSIVE, Inconclusive, check_thresholds
+from evalstone.testing.plugin import MARK, PARAMETER
+from evalstone.types import Sample
+
+REQUIRED: Any = object()
+LONGEST_ID = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """The arguments of the mark."""
+
+    dataset: Any = REQUIRED
+    """Samples, as for `evaluate`; a relative path is relative to the test file."""
+    scorers: Any = ()
+    """What scores the answers, as for `evaluate`; by default the scorers with a threshold."""
+    fail_under: Mapping[str, float] = dataclasses.field(default_factory=dict[str, float])
+    """Scorer to the least mean; with `each`, to the least score. For scorers where higher is better."""
+    fail_over: Mapping[str, float] = dataclasses.field(default_factory=dict[str, float])
+    """Scorer to the highest mean; with `each`, to the highest score. For scorers where lower is better."""
+    pass_rate: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict[str, "tuple[float, float]"])
+    """Scorer to (score, share): at least this share of the samples must reach the score."""
+    require: Any = ()
+    """Scorers of which every sample must have the best score."""
+    each: bool = False
+    """One test per sample, in place of one statistical test of all."""
+    target: TargetSpec | None = None
+    """What answers the samples, where the test itself doesn't."""
+    trials: int | None = None
+    """How often each sample is answered."""
+    judge: JudgeSpec | None = None
+    """Who answers the scorers' questions, in place of `evalstone_judge`."""
+    user: UserSpec | None = None
+    """Who talks to the target, as for `evaluate`."""
+    mapping: ColumnMapping | None = None
+    """Sample field to column name."""
+    inconclusive: Inconclusive = "fail"
+    """What a test does whose samples don't decide it: "fail", "pass" or "skip"."""
+    alpha: float | None = 0.05
+    """The probability of a wrong pass, and of a wrong fail; None compares the means themselves."""
+    missing: Missing = "worst"
+    """How samples without a score count, as for `gate`."""
+
+
+STATISTICAL = ("pass_rate", "target", "user", "inconclusive", "alpha", "missing")
+"""What makes no sense for one sample at a time."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a marked test is to do: its mark, and the dataset or one of its samples."""
+
+    mark: Mark
+    dataset: Dataset
+    scorers: tuple[Scorer, ...]
+    criteria: GateCriteria
+    takes: tuple[str, ...]
+    """The parameters of the test that it is given of each sample."""
+    sample: Sample | None = None
+    """With `each`, the sample of this test."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether what the test returns is the answer to a sample, to be scored."""
+        return any(name in PARAMETERS for name in self.takes)
+
+
+def parametrize(metafunc: pytest.Metafunc, mark: pytest.Mark) -> None:
+    """Give a marked test its dataset, or each of its samples."""
+    __tracebackhide__ = True
+    try:
+        with front_end(terms.MARK):
+            case = _case(metafunc, mark)
+    except EvalstoneError as error:
+        _refuse(metafunc, str(error))
+    metafunc.fixturenames.append(PARAMETER)
+    names = [*case.takes, PARAMETER]
+    if not case.mark.each:
+        # The values are filled in for each sample; a test of all has no parameter in its id, where pytest can do so.
+        hidden = getattr(pytest, "HIDDEN_PARAM", case.dataset.name)
+        metafunc.parametrize(names, [(*(None for _ in case.takes), case)], ids=[hidden])
+        return
+    rows = [
+        (*map(_values(sample).__getitem__, case.takes), dataclasses.replace(case, sample=sample))
+        for sample in case.dataset
+    ]
+    metafunc.parametrize(names, rows, ids=[sample.id[:LONGEST_ID] for sample in case.dataset])
+
+
+def _values(sample: Sample) -> dict[str, Any]:
+    """What fixtures see of a sample; the test itself has its values anew for each trial."""
+    return {**parameter_values(sample, trial=1, thread=f"{sample.id}-1"), "sample": sample}
+
+
+def refuse_parameter(metafunc: pytest.Metafunc) -> NoReturn:
+    """Refuse the mark on one set of parameters, which are made after the tests of a dataset."""
+    _refuse(
+        metafunc,
+        "the mark is on a parameter (pytest.param), where it has no effect; mark the function, its class or its "
+        "module, or write a test for each dataset",
+    )
+
+
+def _refuse(metafunc: pytest.Metafunc, problem: str) -> NoReturn:
+    """End the collection of the file with an error that names the mark's place."""
+    file, line = _place(metafunc.function)
+    raise pytest.Collector.CollectError(
+        f"{file}:{line}: @pytest.mark.evalstone of {metafunc.function.__name__}: {problem}"
+    )
+
+
+def _place(function: Any) -> tuple[str, int]:
+    """The file and line of a test's mark; of the test's first decorator where the mark stands elsewhere."""
+    function = inspect.unwrap(function)
+    first: int = function.__code__.co_firstlineno
+    try:
+        lines = inspect.getsourcelines(function)[0]
+    except OSError:
+        lines = []
+    decorators = (place for place, line in enumerate(lines) if "mark.evalstone" in line)
+    return str(function.__code__.co_filename), first + next(decorators, 0)
+
+
+def _case(metafunc: pytest.Metafunc, mark: pytest.Mark) -> Case:
+    nodes = [node for node, _ in metafunc.definition.iter_markers_with_node(MARK)]
+    if nodes.count(nodes[0]) > 1:
+        raise ConfigError("two marks are on one test, class or module; write a test for each")
+    found = _mark(mark)
+    scorers, criteria = _scorers_and_criteria(found)
+    source = found.dataset
+    if isinstance(source, str | Path):
+        source = metafunc.definition.path.parent / source
+        dataset = _loaded(metafunc.config, source, found.mapping)
+    else:
+        dataset = source if isinstance(source, Dataset) else load(source, mapping=found.mapping)
+    offered = (*PARAMETERS, "sample") if found.each else PARAMETERS
+    takes = tuple(name for name in inspect.signature(metafunc.function).parameters if name in offered)
+    if not found.each:
+        for name, fixtures in metafunc.definition._fixtureinfo.name2fixturedefs.items():  # pyright: ignore[reportPrivateUsage]
+            if lacking := [taken for taken in takes if taken in fixtures[-1].argnames]:
+                raise ConfigError(f"the fixture {name} takes {joined(lacking)}, which it has with each=True alone")
+    case = Case(found, dataset, scorers, criteria, takes)
+    if case.answers and found.target is not None:
+        raise ConfigError(f"the test takes {takes[0]}, so that it is the target itself; leave out target=…")
+    if found.trials is not None and not case.answers and found.target is None:
+        raise ConfigError("trials repeat what answers: let the test take input and return an answer, or set target=…")
+    if found.each and case.answers and any(len(sample.turns) > 1 for sample in dataset):
+        raise ConfigError("with each=True a test answers one turn, and samples have several; leave out each=True")
+    with _argument("target"):
+        target = None if found.target is None else parse_target(found.target)
+    with _argument("user"):
+        user = None if found.user is None else parse_user(found.user)
+    with _argument("judge"):
+        judge = parse_judge("lexical" if found.judge is None else found.judge)
+    if not case.answers:  # otherwise the test itself is the target, and checked when it is called
+        Plan(dataset, scorers, judge, target=target, trials=found.trials or 1, user=user)
+    return case
+
+
+@contextlib.contextmanager
+def _argument(name: str) -> Generator[None]:
+    """Errors name the argument of the mark."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file as it was when it was loaded."""
+
+    state: tuple[int, ...]
+    mapping: object
+    dataset: Dataset
+
+
+_FILES = pytest.StashKey[dict[Path, _File]]()
+
+
+def _loaded(config: pytest.Config, path: Path, mapping: ColumnMapping | None) -> Dataset:
+    """The dataset of a file, which is read once in a session unless it changes, or another mapping is asked for."""
+    files = config.stash.setdefault(_FILES, {})
+    path = path.resolve()
+    try:
+        stat = path.stat()
+    except OSError:
+        return load(path, mapping=mapping)  # which says what is wrong
+    state = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+    if (known := files.get(path)) is None or (known.state, known.mapping) != (state, mapping):
+        files[path] = known = _File(state, mapping, load(path, mapping=mapping))
+    return known.dataset
+
+
+def _mark(mark: pytest.Mark) -> Mark:
+    """The arguments of a mark. Raises ConfigError for one that is unknown, missing, or of the wrong kind."""
+    known = [field.name for field in dataclasses.fields(Mark)]
+    if mark.args:
+        raise ConfigError(f'name the arguments: evalstone(dataset="cases.jsonl", …), not {mark.args[0]!r:.80}')
+    for name in mark.kwargs:
+        if name not in known:
+            raise ConfigError(unknown("argument", name, known))
+    found = Mark(**mark.kwargs)
+    if found.dataset is REQUIRED:
+        raise ConfigError('dataset is missing: evalstone(dataset="cases.jsonl", …)')
+    for name in ("fail_under", "fail_over", "pass_rate"):
+        if not isinstance(getattr(found, name), Mapping):
+            raise ConfigError(f"{name} must be a table from scorer to threshold, not {getattr(found, name)!r:.80}")
+    if not isinstance(cast(object, found.each), bool):
+        raise ConfigError(f"each must be True or False, not {found.each!r:.80}")
+    if found.inconclusive not in INCONCLUSIVE:
+        raise ConfigError(f"inconclusive must be one of {', '.join(INCONCLUSIVE)}, not {found.inconclusive!r:.80}")
+    check_missing(found.missing)
+    if found.alpha is not None:
+        check_alpha("alpha", found.alpha)
+    trials = cast(object, found.trials)
+    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
+        raise ConfigError(f"trials must be a whole number, 1 or more, not {trials!r:.80}")
+    if found.each and (names := [name for name in STATISTICAL if name in mark.kwargs]):
+        raise ConfigError(f"{names[0]} is about all samples, and each=True makes a test of every sample; leave one out")
+    return found
+
+
+def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]:
+    """The scorers, and what they must reach. Raises ConfigError for an unknown one, or a threshold that doesn't fit."""
+    criteria = GateCriteria(
+        minimum=dict(mark.fail_under),
+        maximum=dict(mark.fail_over),
+        pass_rate=dict(mark.pass_rate),
+        require=mark.require,
+    )
+    named = dict.fromkeys((*criteria.tested, *criteria.require))
+    if mark.scorers == ():
+        scorers = parse_scorers(list(named))
+    else:
+        with _argument("scorers"):
+            scorers = parse_scorers(mark.scorers)
+    check_distinct(scorers)
+    infos = {scorer_info(scorer): scorer for scorer in scorers}
+    for name in named:
+        find_scorer(name, list(infos))
+    for setting, opposite, lower in (("fail_under", "fail_over", False), ("fail_over", "fail_under", True)):
+        for name, threshold in getattr(mark, setting).items():
+            info = find_scorer(name, list(infos))
+            check_thresholds({infos[info]: threshold})
+            if info.lower_is_better is not lower:
+                better = "lower" if info.lower_is_better else "higher"
+                raise ConfigError(f"{setting}: {better} is better for {info.name}; use {opposite}")
+    if not named and not (mark.each and scorers == ()):
+        raise ConfigError(
+            'a threshold is missing: fail_under={"faithfulness": 0.8}, fail_over=…, pass_rate=… or require=[…]'
+        )
+    for name, (threshold, share) in mark.pass_rate.items():
+        check_thresholds({infos[find_scorer(name, list(infos))]: threshold})
+        if not 0 <= share <= 1:
+            raise ConfigError(f"pass_rate of {name}: the share must be in [0, 1], not {share:g}")
+    return scorers, criteria
+
+
+def thresholds(case: Case) -> Iterator[float | None]:
+    """What each scorer's score of a sample must reach, in the order of the scorers; None if only that there is one."""
+    infos = [scorer_info(scorer) for scorer in case.scorers]
+    bounds = {**case.criteria.minimum, **case.criteria.maximum}
+    by_scorer = {find_scorer(name, infos): bound for name, bound in bounds.items()}
+    best = {find_scorer(name, infos) for name in case.criteria.require}
+    for info in infos:
+        yield (0.0 if info.lower_is_better else info.scale) if info in best else by_scorer.get(info)

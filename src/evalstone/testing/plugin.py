@@ -1,0 +1,183 @@
+"""What pytest loads in every session: options, a mark, and fixtures. The rest is imported when a test uses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from evalstone.judges import Judge
+    from evalstone.testing.fixture import Evalstone
+
+OPTIONS: Mapping[str, tuple[str, type[int | float | str], str]] = {
+    "judge": ("JUDGE", str, "Who answers the scorers' questions: lexical (the default), openai/…, scripted:FILE."),
+    "ledger": ("LEDGER", str, "Where answers and runs are kept: a path or URL. Default: .evalstone/ledger.db"),
+    "trials": ("N", int, "How often each sample is answered, where the mark doesn't say."),
+    "budget": ("USD", float, "The most that all judge calls of this session may cost, in US dollars."),
+    "report": ("DIR", str, "Write the runs and scores of this session into a folder."),
+}
+MARK = "evalstone"
+PARAMETER = "_evalstone"
+"""The parameter that a marked test is given its part of the dataset by."""
+SCORED = pytest.StashKey[list[dict[str, Any]]]()
+"""The scores of a test that have not been reported yet, as plain data."""
+SPENT = pytest.StashKey[Callable[[], float]]()
+"""Returns the US dollars that this process has spent of its budget, if it has one."""
+SPENT_OF_WORKER = "evalstone_spent"
+RUNS = pytest.StashKey[int]()
+"""How many runs of a test have been written."""
+PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
+"""The properties of a test for JUnit XML that its scores added."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("evalstone", "scores of what language models produce")
+    for name, (metavar, kind, text) in OPTIONS.items():
+        group.addoption(f"--evalstone-{name}", metavar=metavar, type=kind, help=text)
+        parser.addini(f"evalstone_{name}", text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "evalstone(dataset, scorers, fail_under, …): score what the test answers for each sample of a dataset "
+        "(docs/pytest.md of evalstone)",
+    )
+    # Later than the plugins of entry points, so that marked tests are not called by those for asynchronous tests first.
+    config.pluginmanager.register(Session(config), "evalstone-session")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if (mark := metafunc.definition.get_closest_marker(MARK)) is not None:
+        from evalstone.testing.marks import parametrize  # noqa: PLC0415 - only marked tests need it
+
+        parametrize(metafunc, mark)
+
+
+@pytest.fixture(scope="session")
+def evalstone_judge(pytestconfig: pytest.Config) -> Judge:
+    """The judge of all tests: that of --evalstone-judge. Override it in conftest.py to use one of your own."""
+    from evalstone.testing.settings import settings_of  # noqa: PLC0415 - only tests that score need it
+
+    return settings_of(pytestconfig).judge()
+
+
+@pytest.fixture
+def evalstone(request: pytest.FixtureRequest, evalstone_judge: Judge) -> Evalstone:
+    """Scores outputs and checks scores in a test: score, assert_scores, evaluate, assert_gate, assert_passed."""
+    from evalstone.testing.fixture import Evalstone  # noqa: PLC0415 - only tests that score need it
+
+    return Evalstone(cast("pytest.Item", request.node), evalstone_judge)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if scored := item.stash.get(SCORED, None):
+        # Workers of xdist send the attributes of a report to the session's process, but can't send texts with half of
+        # an emoji.
+        setattr(report, MARK, json.dumps(scored))
+        scored.clear()
+    return report
+
+
+def _is_marked(item: pytest.Item) -> bool:
+    """Whether a test has the mark, or had it when tests were collected."""
+    callspec: Any = getattr(item, "callspec", None)
+    return item.get_closest_marker(MARK) is not None or (callspec is not None and PARAMETER in callspec.params)
+
+
+class Session:
+    """The hooks of one session, and the scores of its tests."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.scored: dict[str, list[dict[str, Any]]] = {}
+        """By the id of a test, scorers with their records as data; of a test that is run again, those of the last
+        attempt."""
+        self.earlier: list[dict[str, Any]] = []
+        """Those of the attempts before, whose calls were paid for, too."""
+        self.spent = 0.0
+        """US dollars of the budget that workers of xdist have spent."""
+        self.problem = ""
+        """Why the report could not be written."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:
+        yield
+        if any(mark.name == MARK for call in metafunc._calls for mark in call.marks):  # pyright: ignore[reportPrivateUsage]
+            from evalstone.testing.marks import refuse_parameter  # noqa: PLC0415 - only marked tests need it
+
+            refuse_parameter(metafunc)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        if _is_marked(item):
+            from evalstone.testing.marked import prepare  # noqa: PLC0415 - only marked tests need it
+
+            prepare(item)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object | None:
+        if not _is_marked(pyfuncitem):
+            return None
+        from evalstone.testing.marked import call  # noqa: PLC0415 - only marked tests need it
+
+        return call(pyfuncitem)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        # Of an attempt before, after which the test is run again.
+        item.stash[RUNS] = 0
+        added = item.stash.setdefault(PROPERTIES, [])
+        item.user_properties[:] = [one for one in item.user_properties if one not in added]
+        added.clear()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "setup":
+            self.earlier += self.scored.pop(report.nodeid, [])
+        if scored := json.loads(getattr(report, MARK, "[]")):
+            self.scored.setdefault(report.nodeid, []).extend(scored)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        spent = self._spent()
+        if self.scored or spent:
+            from evalstone.testing.summary import budget_line, summary_lines  # noqa: PLC0415 - only sessions with scores
+
+            terminalreporter.section("evalstone", "-")
+            if self.scored:
+                width = terminalreporter._tw.fullwidth  # pyright: ignore[reportPrivateUsage]
+                for line in summary_lines(self.scored, width, self.earlier):
+                    terminalreporter.write_line(line)
+            if spent:
+                terminalreporter.write_line(budget_line(self.config, spent))
+            if self.problem:
+                terminalreporter.write_line(self.problem, red=True)
+
+    def _spent(self) -> float:
+        """US dollars of --evalstone-budget that are spent, those of samples that got no score included."""
+        if self.config.stash.get(SPENT, None) is not None:
+            return self.spent + self.config.stash[SPENT]()
+        return self.spent
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Called by xdist when a worker is done, or has crashed."""
+        self.spent += getattr(node, "workeroutput", {}).get(SPENT_OF_WORKER, 0.0)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        output: dict[str, Any] | None = getattr(self.config, "workeroutput", None)
+        if output is not None:
+            output[SPENT_OF_WORKER] = self._spent()
+        if self.scored and not hasattr(self.config, "workerinput"):
+            from evalstone.testing.summary import write_scores  # noqa: PLC0415 - only sessions with scores need it
+
+            try:
+                write_scores(self.config, self.scored)
+            except OSError as error:  # raised, it would take the summary of all tests
+                self.problem = f"The scores could not be written: {error}"
+                session.exitstatus = session.exitstatus or pytest.ExitCode.INTERNAL_ERROR

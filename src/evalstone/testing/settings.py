@@ -1,0 +1,122 @@
+"""What a session of pytest scores with: its options, in place of which the ini file may have settings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from evalstone._core.files import file_text
+from evalstone.errors import ConfigError
+from evalstone.judges import Judge, ScriptedJudge, parse_judge
+from evalstone.ledger.base import DEFAULT_LEDGER
+from evalstone.run.budget import Budget
+from evalstone.testing.plugin import OPTIONS, SPENT
+
+SCRIPTED = "scripted"
+SQLITE = "sqlite:///"
+NO_FILES = ("none", ":memory:")
+"""What a ledger refuses to be, unless it is told a path."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a session."""
+
+    judge_name: str
+    """A name, or scripted:FILE with the file's path."""
+    ledger: str | Path
+    """Where answers and runs are kept."""
+    trials: int | None
+    """How often a target answers each sample, unless a test says so."""
+    budget: Budget | None
+    """What the judge calls of this process may cost: under xdist, each worker's share."""
+    report: Path | None
+    """Where runs and scores are written."""
+
+    def judge(self) -> Judge:
+        """The judge. Raises ConfigError for an unknown one, or a script that can't be read."""
+        kind, _, file = self.judge_name.partition(":")
+        if kind != SCRIPTED:
+            return parse_judge(self.judge_name)
+        if not file:
+            raise ConfigError(
+                "scripted needs a file with the replies: scripted:replies.json; or override the fixture "
+                "evalstone_judge with a ScriptedJudge"
+            )
+        try:
+            script: object = json.loads(file_text(Path(file)))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{file} can't be read as a judge's replies: {error}") from None
+        if not isinstance(script, list | dict):
+            raise ConfigError(
+                f"{file} must hold a list of replies, or an object from kinds of questions to replies, "
+                f"not {type(script).__name__}"
+            )
+        return ScriptedJudge(cast("list[Any] | dict[str, Any]", script))
+
+
+_SETTINGS = pytest.StashKey[Settings]()
+
+
+def settings_of(config: pytest.Config) -> Settings:
+    """The settings of a session, read once. Raises ConfigError for one that is wrong."""
+    if _SETTINGS not in config.stash:
+        settings = config.stash[_SETTINGS] = _read(config)
+        if (budget := settings.budget) is not None:
+            config.stash[SPENT] = lambda: budget.spent
+    return config.stash[_SETTINGS]
+
+
+def _read(config: pytest.Config) -> Settings:
+    judge = _text(config, "judge") or "lexical"
+    if judge.startswith(f"{SCRIPTED}:"):
+        judge = f"{SCRIPTED}:{_path(config, 'judge', judge.removeprefix(f'{SCRIPTED}:'))}"
+    ledger, report = _text(config, "ledger"), _text(config, "report")
+    trials, budget = _number(config, "trials"), _number(config, "budget")
+    if trials is not None and trials < 1:
+        raise ConfigError(f"{_name(config, 'trials')} must be 1 or more, not {trials:g}")
+    if budget is not None and not budget >= 0:
+        raise ConfigError(f"{_name(config, 'budget')} must be 0 or more US dollars, not {budget:g}")
+    # Workers can't see what the others have spent; shares hold in any case.
+    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    whose = "the session's" if workers == 1 else "this worker's share of"
+    return Settings(
+        judge_name=judge,
+        ledger=_path(config, "ledger", ledger) if ledger else config.rootpath / DEFAULT_LEDGER.removeprefix(SQLITE),
+        trials=None if trials is None else int(trials),
+        budget=None if budget is None else Budget(budget / workers, name=f"{whose} {_name(config, 'budget')}"),
+        report=None if not report else Path(_path(config, "report", report)),
+    )
+
+
+def _given(config: pytest.Config, name: str) -> object:
+    return config.getoption(f"evalstone_{name}")
+
+
+def _text(config: pytest.Config, name: str) -> str:
+    given = _given(config, name)
+    return str(config.getini(f"evalstone_{name}") if given is None else given).strip()
+
+
+def _number(config: pytest.Config, name: str) -> float | None:
+    text, kind = _text(config, name), OPTIONS[name][1]
+    try:
+        return kind(text) if text else None  # pyright: ignore[reportReturnType]
+    except ValueError:
+        noun = "a whole number" if kind is int else "a number"
+        raise ConfigError(f"{_name(config, name)} must be {noun}, not {text!r}") from None
+
+
+def _path(config: pytest.Config, name: str, text: str) -> str:
+    """A path, from the folder where pytest was called, or in an ini file, from the file's; a URL as it is."""
+    if "://" in text or text in NO_FILES:
+        return text
+    return str((config.rootpath if _given(config, name) is None else config.invocation_params.dir) / text)
+
+
+def _name(config: pytest.Config, name: str) -> str:
+    return f"evalstone_{name}" if _given(config, name) is None else f"--evalstone-{name}"

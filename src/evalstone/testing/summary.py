@@ -1,0 +1,164 @@
+"""The scores of a session: what workers send of them, the table at the end, and the files of --evalstone-report."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone._core.display import aligned, count, digits_for, limits, money, number
+from evalstone._core.files import make_folder
+from evalstone._core.json import content_hash
+from evalstone.datasets.writing import write_jsonl
+from evalstone.results.files import write_run
+from evalstone.results.run import Run
+from evalstone.results.summary import ScorerInfo, ScorerSummary, scorer_titles, summarize
+from evalstone.testing.plugin import RUNS
+from evalstone.testing.settings import settings_of
+from evalstone.types import Record, total_cost
+
+HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "calls", "cached", "cost")
+SUMMED_UP = ("calls", "cached", "cost")
+"""Columns whose sums are below the table."""
+NARROWEST = 20
+SCORES = "scores.jsonl"
+
+
+def as_data(info: ScorerInfo, record: Record) -> dict[str, Any]:
+    """A scorer and its record as plain data, without evidence, answers and replies, which the table doesn't need."""
+    data = record.to_dict()
+    calls = [call for step in record.steps for call in step.leaves()]
+    steps = [
+        {
+            "question": call.question,
+            "fingerprint": call.fingerprint,
+            "judge": call.judge,
+            "answer": call.answer is not None or None,
+            "usage": asdict(call.usage),
+            "cost": call.cost,
+            "cached": call.cached,
+        }
+        for call in calls
+    ]
+    return {"scorer": asdict(info), "record": {**data, "evidence": None, "steps": steps}}
+
+
+def summary_lines(
+    scored: Mapping[str, Sequence[dict[str, Any]]], width: int, earlier: Sequence[dict[str, Any]] = ()
+) -> Iterator[str]:
+    """The table of a session: a row for each scorer, over all tests, and the sum of their calls.
+
+    Args:
+        scored: By test, its scorers and records as data.
+        width: The characters of a line.
+        earlier: Those of earlier attempts of tests that were run again, which count in the sum alone.
+    """
+    infos, summary = _summed_up(data for of in scored.values() for data in of)
+    titles = scorer_titles(infos)
+    rows = [
+        (
+            titles[line.info.signature],
+            number(line.mean, digits := digits_for(line.info.scale)),
+            limits(*((line.interval.low, line.interval.high) if line.interval else (None, None)), digits),
+            f"{line.scored:,}",
+            f"{line.skipped:,}",
+            f"{line.failed:,}",
+            f"{line.questions:,}",
+            f"{line.cached:,}",
+            money(line.cost),
+        )
+        for line in summary
+    ]
+    yield from _fitting(rows, width)
+    every = [*summary, *_summed_up(earlier)[1]]
+    calls, cached = sum(line.questions for line in every), sum(line.cached for line in every)
+    yield f"{count(calls, 'judge call')}, {cached:,} cached · cost {money(total_cost(line.cost for line in every))}"
+
+
+def _summed_up(scored: Iterable[dict[str, Any]]) -> tuple[list[ScorerInfo], tuple[ScorerSummary, ...]]:
+    """The scorers, and what their records come to."""
+    infos: dict[str, ScorerInfo] = {}
+    records: dict[str, list[Record]] = {}
+    for data in scored:
+        info = ScorerInfo(**data["scorer"])
+        infos.setdefault(info.signature, info)
+        records.setdefault(info.signature, []).append(Record.from_dict(data["record"]))
+    known = list(infos.values())
+    return known, summarize(known, (one for name in infos for one in _clustered(records[name])))
+
+
+def budget_line(config: pytest.Config, spent: float) -> str:
+    """What is spent of the budget: also for samples whose scores were not complete, which are not in the table."""
+    budget = settings_of(config).budget
+    limit = "" if budget is None else f" of ${budget.limit:g}"
+    return f"{money(spent)} of the budget{limit} is spent"
+
+
+def _fitting(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """The table, without the columns that its last line sums up where it is too wide; else each row as sentences."""
+    for left_out in ((), ("cost",), SUMMED_UP):
+        columns = [place for place, title in enumerate(HEADER) if title not in left_out]
+        lines = aligned([[row[place] for place in columns] for row in (HEADER, *rows)], words=("scorer",))
+        if max(map(len, lines)) <= width:
+            yield from lines
+            return
+    for row in rows:
+        scorer, mean, between, scored, skipped, failed, calls, cached, cost = row
+        yield scorer
+        text = f"mean {mean} ({between}), {scored} scored, {skipped} skipped, {failed} failed, {calls} judge calls, "
+        indent = "  "
+        yield from textwrap.wrap(
+            f"{text}{cached} cached, {cost}", max(width, NARROWEST), initial_indent=indent, subsequent_indent=indent
+        )
+
+
+def _clustered(records: Sequence[Record]) -> Iterator[Record]:
+    """The records; where samples were scored more than once, each of these is a cluster."""
+    times = Counter(record.sample for record in records if record.group is None)
+    repeated = any(number > 1 for number in times.values())
+    for record in records:
+        yield replace(record, group=record.sample) if repeated and record.group is None else record
+
+
+def write_scores(config: pytest.Config, scored: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+    """Write a line for each score of the session."""
+    if (report := settings_of(config).report) is None:
+        return
+    make_folder(report)
+    rows = (
+        {
+            "test": test,
+            "scorer": data["scorer"]["name"],
+            **{
+                name: data["record"][name]
+                for name in ("sample", "trial", "outcome", "value", "scale", "reason", "cost")
+                if name in data["record"]
+            },
+        }
+        for test, data in ((test, data) for test, of in scored.items() for data in of)
+    )
+    write_jsonl(report / SCORES, rows)
+
+
+_NOT_PLAIN = re.compile(r"[^\w.=,\[\] -]+")
+LONGEST_NAME = 100
+
+
+def write_test_run(run: Run, report: Path, item: pytest.Item) -> None:
+    """Write a run into a folder that is named by its test: tests/test_support.py/test_answers."""
+    file, *names = item.nodeid.split("::")
+    folder = report.joinpath(*(_plain(name) for name in (*file.split("/"), *names)))
+    number = item.stash[RUNS] = item.stash[RUNS] + 1
+    write_run(run, folder if number == 1 else folder.with_name(f"{folder.name}-{number}"))
+
+
+def _plain(name: str) -> str:
+    """A name as that of a folder; with a hash where it had to be changed, so that no two become one."""
+    plain = _NOT_PLAIN.sub("_", name).strip(". ")[:LONGEST_NAME]
+    return plain if plain == name else f"{plain}-{content_hash(name)[:6]}"

@@ -1,0 +1,484 @@
+"""The fixture `evalstone`: scores in tests, and failures that explain themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.testing.test_marks import ALONE
+
+pytest_plugins = ["pytester"]
+
+PARIS = 'input="Where is Paris?", output="Paris is in Italy.", context=["Paris is in France."]'
+
+
+def run(pytester: pytest.Pytester, code: str, *options: str) -> pytest.RunResult:
+    pytester.makepyfile(test_it=code)
+    return pytester.runpytest_inprocess(*ALONE, "--tb=short", *options)
+
+
+def test_scores_that_miss_their_thresholds_say_which_claim_and_which_passage(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        f"""
+from evalstone.testing import Evalstone
+
+def test_paris(evalstone: Evalstone) -> None:
+    evalstone.assert_scores({{"faithfulness": 0.9, "hallucination": 0.1, "contains(expected=Italy)": 1}}, {PARIS})
+""",
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "test_it.py:4: in test_paris",
+            "*evalstone.assert_scores(*",
+            "E   AssertionError: 2 scores of 3 missed: faithfulness is 0, and must be at least 0.9; "
+            "hallucination is 1, and must be at most 0.1",
+            "E     faithfulness: 0 of 1 claims are supported",
+            "E     ? not mentioned: “Paris is in Italy.”",
+            "E       no passage has Italy*",
+            "E     passage 1: “Paris is in France.”",
+            "E     question: “Where is Paris?”",
+            "E     answer: “Paris is in Italy.”",
+            "E     contains is 1",
+            "*FAILED test_it.py::test_paris - AssertionError: *",
+        ]
+    )
+    frames = [line for line in result.outlines if re.match(r"\S+\.py:\d+: in ", line)]
+    assert frames == ["test_it.py:4: in test_paris"]
+
+
+def test_only_the_passages_that_decide_a_claim_are_quoted(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("""
+import pytest
+from evalstone import ScriptedJudge
+
+def reply(question):
+    if question.kind == "list_claims":
+        return {"claims": ["Oslo is in Peru."]}
+    verdict = {"claim": 1, "reason": "It is in Norway.", "passages": [2], "verdict": "contradicted"}
+    return {"verdicts": [verdict]}
+
+@pytest.fixture(scope="session")
+def evalstone_judge():
+    return ScriptedJudge(reply)
+""")
+    result = run(
+        pytester,
+        """
+def test_oslo(evalstone):
+    passages = ["Lima is in Peru.", "Oslo is in Norway.", "Rome is in Italy."]
+    evalstone.assert_scores({"faithfulness": 1}, output="Oslo is in Peru.", context=passages)
+""",
+    )
+    result.stdout.fnmatch_lines(
+        ["E*✕ contradicted: “Oslo is in Peru.”", "E*It is in Norway. · passage 2", "E*passage 2: “Oslo is in Norway.”"]
+    )
+    result.stdout.no_fnmatch_line("E*passage 1: *")
+
+
+def test_skipped_and_failed_scores_never_pass(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from evalstone import ScriptedJudge
+
+def test_skipped(evalstone):
+    evalstone.assert_scores({"faithfulness": 0}, output="Oslo.")
+
+def test_failed(evalstone):
+    evalstone.assert_scores({"faithfulness": 0}, output="Oslo.", context=["Oslo."], judge=ScriptedJudge(["no JSON"]))
+
+def test_broken(evalstone):
+    def broken(output):
+        raise KeyError("oops")
+    evalstone.assert_scores({broken: 0}, output="Oslo.")
+""",
+    )
+    result.assert_outcomes(failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "E*AssertionError: faithfulness was skipped: faithfulness needs context",
+            "E*AssertionError: faithfulness failed: *",
+            "E*the judge's reply: “no JSON”",
+            "E*AssertionError: broken failed: KeyError: 'oops' (test_it.py, line 11)",
+            "faithfulness  *-*-*0        1       1 *",
+        ]
+    )
+
+
+def test_what_scores_returns_and_refuses(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        f"""
+import pytest
+from evalstone import ConfigError, Sample
+from evalstone.scorers.checks import Contains
+
+def test_it(evalstone):
+    assert evalstone.score("faithfulness", {PARIS}).value == 0
+    assert evalstone.score("exact_match", Sample(output="a", reference="a")).value == 1
+    records = evalstone.assert_scores({{"contains(expected=Italy)": 1, Contains(expected="Paris"): 1}}, {PARIS})
+    assert {{name: record.value for name, record in records.items()}} == {{
+        "contains(expected=Italy)": 1, "contains": 1
+    }}
+    for thresholds, problem in (
+        ({{}}, "name a scorer"), ({{"contains": 2}}, r"must be in \\[0, 1\\]"), ({{"contains": "1"}}, "number"),
+        ({{"contians": 1}}, "did you mean contains"),
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            evalstone.assert_scores(thresholds, {PARIS})
+    with pytest.raises(ConfigError, match="unknown sample field 'answer'"):
+        evalstone.score("contains", answer="x")
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_the_asynchronous_forms_work_on_another_loop(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        f"""
+import asyncio
+import pytest
+from evalstone import GateCriteria
+
+async def scores(evalstone):
+    assert (await evalstone.ascore("faithfulness", {PARIS})).value == 0
+    assert evalstone.score("faithfulness", {PARIS}).value == 0
+    with pytest.raises(AssertionError, match="must be at least 0.5"):
+        await evalstone.aassert_scores({{"faithfulness": 0.5}}, {PARIS})
+    run = await evalstone.aevaluate([{{"output": "a", "reference": "a"}}], "exact_match")
+    evalstone.assert_gate(run, GateCriteria(require=["exact_match"]))
+
+def test_it(evalstone):
+    asyncio.run(scores(evalstone))
+""",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_another_loop_than_that_of_asyncio_is_named(pytester: pytest.Pytester) -> None:
+    code = """
+def test_it(evalstone):
+    evalstone.ascore("contains(expected=a)", output="a").send(None)  # as trio does
+"""
+    result = run(pytester, code)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E   *ConfigError: this test does not run on asyncio*use score, assert_scores, *"])
+
+
+def test_evaluate_and_assert_gate(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from evalstone import GateCriteria
+
+ROWS = [{"id": str(n), "output": "yes", "reference": "yes" if n else "no"} for n in range(4)]
+
+def test_gate(evalstone):
+    run = evalstone.evaluate(ROWS, ["exact_match"])
+    assert evalstone.assert_gate(run, GateCriteria(minimum={"exact_match": 0.7}), alpha=None).verdict == "pass"
+    evalstone.assert_gate(run, GateCriteria(require=["exact_match"]))
+
+def test_undecided(evalstone):
+    evalstone.assert_gate(evalstone.evaluate(ROWS, "exact_match"), GateCriteria(minimum={"exact_match": 0.7}))
+
+def test_target(evalstone):
+    run = evalstone.evaluate(ROWS, "exact_match", target=lambda *, trial: "yes", trials=3)
+    assert run.trials == 3 and len(run) == 12
+""",
+    )
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "E   AssertionError: exact_match has the best score in 3 of 4 samples, and must have it in all",
+            "E   0: exact_match is 0",
+            "E   AssertionError: exact_match is 0.750, and 4 samples don't decide whether it is at least 0.7",
+            "E*? inconclusive; about*",
+        ]
+    )
+
+
+def test_evaluators_of_spring_work_as_they_are(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from evalstone import ScriptedJudge
+from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, FactCheckingEvaluator, RelevancyEvaluator
+
+REQUEST = EvaluationRequest("When?", ["In 1815."], "In 1912.")
+
+def judge(verdict):
+    return ScriptedJudge([{"reason": "So it says.", "verdict": verdict}])
+
+def test_passed(evalstone):
+    assert evalstone.assert_passed(RelevancyEvaluator(judge("yes")), REQUEST).score == 1
+
+def test_failed(evalstone):
+    evalstone.assert_passed(RelevancyEvaluator(judge("no")), REQUEST)
+
+def test_undecided(evalstone):
+    evalstone.assert_passed(RelevancyEvaluator(judge("undecided")), REQUEST)
+
+def test_error(evalstone):
+    evalstone.assert_passed(RelevancyEvaluator(ScriptedJudge([])), REQUEST)
+
+def test_judge_of_the_session(evalstone):
+    evalstone.assert_passed(FactCheckingEvaluator(), EvaluationRequest("When?", ["In 1815."], "In 1815."))
+
+class Own:
+    async def aevaluate(self, request):
+        return EvaluationResponse(passed=False, feedback="It is too short.")
+    def evaluate(self, request): ...
+
+def test_own(evalstone):
+    evalstone.assert_passed(Own(), REQUEST)
+""",
+    )
+    result.assert_outcomes(passed=2, failed=4)
+    result.stdout.fnmatch_lines(
+        [
+            "E*RelevancyEvaluator failed the response with a score of 0, and must be at least 0.5: So it says.",
+            "E*document 1: “In 1815.”",
+            "E*answer: “In 1912.”",
+            "E*RelevancyEvaluator did not decide: *",
+            "E*RelevancyEvaluator could not judge the response: *",
+            "E*Own failed the response: It is too short.",
+            "relevancy_check  0.500*2        1       1*",
+        ]
+    )
+
+
+COUNTING = """
+import pytest
+from pathlib import Path
+from evalstone import Judge
+from evalstone.questions.base import JudgeAnswer
+
+class Counting(Judge):
+    identity = "counting"
+
+    async def answer(self, question, repeat=0):
+        with Path("asked.txt").open("a") as file:
+            print(question.kind, file=file)
+        reply = {"list_claims": '{"claims": ["Paris is in Italy."]}'}.get(
+            question.kind, '{"verdicts": [{"claim": 1, "reason": "No.", "passages": [], "verdict": "not_mentioned"}]}'
+        )
+        return JudgeAnswer(value=question.parse(reply), judge=self.identity, reply=reply, cost=0.4)
+
+    def price(self, usage):
+        return 0.4
+
+@pytest.fixture(scope="session")
+def evalstone_judge():
+    return Counting()
+"""
+
+
+def test_a_second_session_and_a_run_ask_nothing_again(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(COUNTING)
+    code = f"""
+def test_paris(evalstone):
+    assert evalstone.score("faithfulness", {PARIS}).value == 0
+
+def test_run(evalstone):
+    assert evalstone.evaluate([dict({PARIS})], "faithfulness")["faithfulness"].mean == 0
+"""
+    first = run(pytester, code)
+    first.stdout.fnmatch_lines(["faithfulness*2        0       0      4       2", "4 judge calls, 2 cached*"])
+    second = run(pytester, code)
+    second.stdout.fnmatch_lines(["faithfulness*2        0       0      4       4"])
+    assert (pytester.path / "asked.txt").read_text().split() == ["list_claims", "verify_claims"]
+    assert (pytester.path / ".evalstone" / "ledger.db").is_file()
+
+
+def test_the_budget_is_that_of_the_whole_session(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(COUNTING)
+    code = """
+import pytest
+
+def row(n):
+    return {"output": f"Paris is in Italy.", "context": [f"Passage {n}."]}
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_score(evalstone, n):
+    assert evalstone.score("faithfulness", row(n)).value == 0
+
+def test_run(evalstone):
+    evalstone.evaluate([row(3)], "faithfulness")
+
+@pytest.mark.evalstone(dataset=[row(4), row(1)], fail_over={"hallucination": 1}, alpha=None)
+def test_all(): ...
+"""
+    result = run(pytester, code, "--evalstone-budget", "1.3")
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*BudgetExceeded: *does not fit*the session's --evalstone-budget of $1.3 ($1.2000 spent)",
+            "the run is incomplete: *budget*",
+        ]
+    )
+    asked = (pytester.path / "asked.txt").read_text().split()
+    assert asked == ["list_claims", "verify_claims", "verify_claims"]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_what_was_paid_for_samples_without_a_score_is_in_the_line_of_the_budget(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makeconftest(COUNTING)
+    code = f"""
+def test_score(evalstone):
+    evalstone.score("faithfulness", {PARIS})
+"""
+    pytester.makepyfile(code)
+    limit = 0.5 * max(1, len(workers))  # each worker has a share
+    options = ("-p", "no:hypothesispytest", "-p", "no:cov", "--evalstone-budget", str(limit))
+    result = pytester.runpytest_inprocess(*options, *workers)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"$0.4000 of the budget of ${limit:g} is spent"])
+
+
+def test_a_budget_needs_the_price_of_each_judge(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(COUNTING.replace("return 0.4", "return None"))
+    code = """
+ROW = {"output": "Paris is in Italy.", "context": ["Paris is in France."]}
+
+def test_score(evalstone):
+    evalstone.score("faithfulness", ROW)
+
+def test_run(evalstone):
+    evalstone.evaluate([ROW], "faithfulness")
+"""
+    result = run(pytester, code, "--evalstone-budget", "1")
+    result.assert_outcomes(failed=2)
+    assert len([line for line in result.outlines if "the price of counting is unknown" in line]) >= 2
+    assert not (pytester.path / "asked.txt").exists()
+
+
+def test_replies_of_a_file_are_a_judge(pytester: pytest.Pytester) -> None:
+    verdict = {"claim": 1, "reason": "Yes.", "passages": [1], "verdict": "supported"}
+    replies = {"list_claims": {"claims": ["Paris is in Italy."]}, "verify_claims": {"verdicts": [verdict]}}
+    (pytester.path / "replies.json").write_text(json.dumps(replies), "utf-8")
+    code = f"def test_it(evalstone): assert evalstone.score('faithfulness', {PARIS}).value == 1"
+    run(pytester, code, "--evalstone-judge", "scripted:replies.json").assert_outcomes(passed=1)
+    pytester.makeini("[pytest]\nevalstone_judge = scripted:replies.json")
+    run(pytester, code).assert_outcomes(passed=1)
+    run(pytester, code, "--evalstone-judge", "lexical").assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        ("--evalstone-judge=scripted", "scripted needs a file*"),
+        ("--evalstone-judge=scripted:none.json", "*none.json*"),
+        ("--evalstone-judge=scripted:text.json", "*text.json can't be read as a judge's replies*"),
+        ("--evalstone-judge=scripted:word.json", "*word.json must hold a list of replies*not str"),
+        ("--evalstone-judge=opnai/gpt-5.1", "*opnai*"),
+        ("--evalstone-trials=0", "--evalstone-trials must be 1 or more, not 0"),
+        ("--evalstone-budget=-1", "--evalstone-budget must be 0 or more US dollars, not -1"),
+        ("-oevalstone_budget=much", "evalstone_budget must be a number, not 'much'"),
+        ("-oevalstone_trials=2.5", "evalstone_trials must be a whole number, not '2.5'"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_that_names_it(pytester: pytest.Pytester, option: str, problem: str) -> None:
+    (pytester.path / "text.json").write_text("no JSON", "utf-8")
+    (pytester.path / "word.json").write_text('"yes"', "utf-8")
+    result = run(pytester, "def test_it(evalstone): ...", option)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"E*ConfigError: {problem}" if "none" not in option else f"E*{problem}"])
+
+
+def test_no_ledger_is_refused_as_everywhere_and_makes_no_file(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester, f"def test_it(evalstone): evalstone.score('faithfulness', {PARIS})", "--evalstone-ledger=none"
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E*ConfigError: *none*"])
+    assert not (pytester.path / "none").exists()
+
+
+def test_a_report_has_the_runs_and_a_line_for_each_score(pytester: pytest.Pytester) -> None:
+    code = f"""
+import pytest
+
+ROWS = [{{"id": "a", "output": "yes", "reference": "yes"}}]
+
+class TestAll:
+    @pytest.mark.parametrize("word", ["x/y", "x y"])
+    @pytest.mark.evalstone(dataset=ROWS, require=["exact_match"])
+    def test_rows(self, word): ...
+
+def test_score(evalstone):
+    evalstone.score("faithfulness", {PARIS})
+    evalstone.evaluate(ROWS, "exact_match")
+    evalstone.evaluate(ROWS, "contains")
+"""
+    run(pytester, code, "--evalstone-report", "out", "--junitxml=junit.xml").assert_outcomes(passed=3)
+    folders = sorted(
+        str(file.parent.relative_to(pytester.path / "out")) for file in pytester.path.glob("**/summary.json")
+    )
+    assert len(folders) == 4
+    hidden = "" if hasattr(pytest, "HIDDEN_PARAM") else "in memory-"  # older versions of pytest show the dataset
+    folders = [folder.replace(hidden, "") for folder in folders]
+    assert folders[:2] == ["test_it.py/TestAll/test_rows[x y]", folders[1]]
+    assert re.fullmatch(r"test_it\.py/TestAll/test_rows\[x_y\]-\w{6}", folders[1])
+    assert folders[2:] == ["test_it.py/test_score", "test_it.py/test_score-2"]
+    lines = [json.loads(line) for line in (pytester.path / "out" / "scores.jsonl").read_text().splitlines()]
+    assert [(line["test"], line["scorer"], line["value"]) for line in lines][2:] == [
+        ("test_it.py::test_score", "faithfulness", 0.0),
+        ("test_it.py::test_score", "exact_match", 1.0),
+        ("test_it.py::test_score", "contains", 1.0),
+    ]
+    cases = ElementTree.parse(pytester.path / "junit.xml").iter("testcase")
+    properties = {case.get("name"): [(p.get("name"), p.get("value")) for p in case.iter("property")] for case in cases}
+    assert properties[f"test_rows[{hidden}x y]"] == [("exact_match", "1.0"), ("verdict", "pass")]
+    assert properties["test_score"] == [("faithfulness", "0.0"), ("exact_match", "1.0"), ("contains", "1.0")]
+
+
+def test_judged_text_cannot_write_to_the_terminal(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        r"""
+def test_it(evalstone):
+    evalstone.assert_scores({"faithfulness": 1}, output="Oslo \x1b[31mis\u202e in\nPeru.", context=["\x1b]0;title\x07"])
+""",
+    )
+    result.assert_outcomes(failed=1)
+    evidence = "\n".join(line for line in result.outlines if line.startswith("E"))
+    assert "\\u001b[31mis\\u202e in Peru." in evidence
+    assert not re.search("[\x1b\x07\u202e]", evidence)
+
+
+def test_a_sample_that_several_tests_score_is_one_cluster_of_the_summary(pytester: pytest.Pytester) -> None:
+    code = """
+import pytest
+
+@pytest.mark.parametrize("n", range(3))
+@pytest.mark.parametrize("output", ["a", "b"])
+def test_it(evalstone, n, output):
+    evalstone.score("exact_match", id=output, output=output, reference="a")
+"""
+    independent = run(pytester, code.replace("id=output", 'id=f"{output}{n}"'))
+    clustered = run(pytester, code)
+    independent.stdout.fnmatch_lines(["exact_match  0.500*6        0       0*"])
+    clustered.stdout.fnmatch_lines(["exact_match  0.500*6        0       0*"])
+    assert width(clustered) > width(independent) + 0.05
+
+
+def width(result: pytest.RunResult) -> float:
+    low, high = re.findall(r"([\d.]+) to ([\d.]+)", "\n".join(result.outlines))[-1]
+    return float(high) - float(low)
+
+
+def test_a_session_without_scores_says_nothing(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "def test_it(evalstone): ...", "--evalstone-report", "out")
+    result.assert_outcomes(passed=1)
+    assert "evalstone" not in "\n".join(result.outlines[4:])
+    assert not Path(pytester.path, "out").exists()
+    assert not Path(pytester.path, ".evalstone").exists()
