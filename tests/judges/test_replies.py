@@ -218,6 +218,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.no_cover
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from Linux")
 @pytest.mark.parametrize("kind", ["endless", "bomb"])
 def test_a_run_stays_small_whatever_an_endpoint_sends(kind: str, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_a_gate_tells_how_missing_scores_and_more_samples_would_decide_it() -> N
     more = found.decisions[0].more_samples
     view = gate_view(found)
     verdict = view.sections[0].tables[0].rows[0][-1]
-    assert f"1 sample without a score may decide it, or about {more:,} more samples at the next look (--look 2)" in str(
+    assert f"1 sample without a score may decide it, or about {more:,} more samples at the next look (look=2)" in str(
         verdict
     )
     assert view.sections[0].notes[0].startswith("given: 1 sample without a score counts")

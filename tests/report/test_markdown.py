@@ -38,8 +38,25 @@ def test_a_bar_in_judged_text_is_escaped_in_a_table() -> None:
 
 def test_names_in_our_own_sentences_are_escaped() -> None:
     assert prose("[x](javascript:1) <b> @team #1 a_b*c|d") == (
-        "\\[x\\]\\(javascript\\:1\\) \\<b\\> @<!-- -->team \\#1 a\\_b\\*c\\|d"
+        "\\[x\\]\\(javascript\\:1\\) \\<b\\> @<!-- -->team #<!-- -->1 a\\_b\\*c\\|d"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("write to me@evil.com", "write to me@<!-- -->evil.com"),
+        ("a_b@c-d.co.uk", "a\\_b@<!-- -->c\\-d.co.uk"),
+        (
+            "www.evil.com (WWW.evil.com _www.evil.com",
+            "www<!-- -->.evil.com \\(WWW<!-- -->.evil.com \\_www<!-- -->.evil.com",
+        ),
+        ("other/project#12 GH-3", "other/project#<!-- -->12 GH<!-- -->\\-3"),
+        ("lexical@4 # 1 awww.x", "lexical\\@4 \\# 1 awww.x"),
+    ],
+)
+def test_what_becomes_a_link_by_itself_is_broken_up(text: str, broken: str) -> None:
+    assert prose(text) == broken
 
 
 def test_a_run_shows_mean_interval_counts_and_what_is_missing() -> None:

@@ -22,6 +22,7 @@ ANSWERS = ["1.0", "0.8", "0.4", "skip"] * 10
 KINDS = [{"kind": "a longer kind" if number % 4 < 2 else "other"} for number in range(40)]
 
 
+@pytest.fixture(scope="module")
 def views() -> dict[str, View]:
     one, other = (run_of(answers, [Given(), Harm()], metadata=KINDS) for answers in (ANSWERS, [*ANSWERS[1:], "1.0"]))
     rows = [
@@ -39,13 +40,10 @@ def views() -> dict[str, View]:
     }
 
 
-VIEWS = views()
-
-
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", VIEWS)
-def test_every_word_of_every_cell_is_shown_whole_at_every_width(name: str, width: int) -> None:
-    view, out = VIEWS[name], io.StringIO()
+@pytest.mark.parametrize("name", ["run", "compare", "gate", "power", "audit", "calibrate"])
+def test_every_word_of_every_cell_is_shown_whole_at_every_width(views: dict[str, View], name: str, width: int) -> None:
+    view, out = views[name], io.StringIO()
     show(view, Console(file=out, width=width))
     tables = [table for section in (*view.sections, *view.details) for table in section.tables]
     assert tables

@@ -84,6 +84,6 @@ def test_without_labels_a_comparison_says_that_it_compares_the_judges_means() ->
     def notes(one: Run) -> str:
         return " ".join(note for section in comparison_view(compare(one, one)).sections for note in section.notes)
 
-    assert "This compares the judge's means, not what people would say; --labels corrects them." in notes(run)
+    assert "This compares the judge's means, not what people would say; labels=… corrects them." in notes(run)
     assert "This compares the judge's means, not what people would say." in notes(heavy)
-    assert "--labels" not in notes(by_code)
+    assert "labels=" not in notes(by_code)

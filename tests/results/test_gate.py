@@ -77,7 +77,7 @@ def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
 def test_outcomes_without_a_score_are_told_with_what_they_could_change() -> None:
     held = gate(run_of([*MIXED, "skip", "fail"]), GateCriteria(minimum={"given": 0.5}))
     told = "given: 2 samples without a score count as the worst in tests for a pass and as the best in tests for a fail"
-    assert held.notes == (f"{told}; --missing failed leaves out those for which it is undefined",)
+    assert held.notes == (f'{told}; missing="failed" leaves out those for which it is undefined',)
     assert (held.decisions[0].n, held.decisions[0].missing) == (40, 2)
 
 
@@ -89,12 +89,15 @@ def test_a_run_that_ended_early_is_told() -> None:
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
-        (GateCriteria(), r"needs a check: .* \(--min, --max, --max-regression, --pass-rate, --require\)"),
-        (GateCriteria(max_regression={"given": 0.1}), r"set a baseline \(--baseline\)"),
-        (GateCriteria(minimum={"harm": 0.1}), r"lower is better for harm; set a maximum of 0\.1 \(--max harm=0\.1\)"),
+        (GateCriteria(), r"needs a check: .* \(minimum, maximum, max_regression, pass_rate, require\)"),
+        (GateCriteria(max_regression={"given": 0.1}), "set baseline=…"),
+        (
+            GateCriteria(minimum={"harm": 0.1}),
+            r'minimum of harm: lower is better for harm; use maximum=\{"harm": 0\.1\}$',
+        ),
         (
             GateCriteria(maximum={"given": 0.1}),
-            r"higher is better for given; set a minimum of 0\.1 \(--min given=0\.1\)",
+            r'maximum of given: higher is better for given; use minimum=\{"given": 0\.1\}$',
         ),
         (GateCriteria(minimum={"givne": 0.1}), "did you mean given"),
         (GateCriteria(minimum={"given": 0.9, GIVEN: 0.1}), r"minimum names given twice: as given and as given\("),
@@ -108,7 +111,7 @@ def test_a_run_that_ended_early_is_told() -> None:
 )
 def test_what_cannot_be_asked_for_is_refused(criteria: GateCriteria, told: str) -> None:
     run = run_of(MIXED, [Given(), Harm()])
-    baseline = None if "--baseline" in told else run
+    baseline = None if "baseline" in told else run
     with pytest.raises(ConfigError, match=told):
         gate(run, criteria, baseline=baseline)
 
@@ -125,7 +128,7 @@ def test_runs_of_calibrations_and_audits_are_no_evaluations(kind: RunKind) -> No
 
 def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
     held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
-    assert held.notes == ("the baseline is not used: no largest regression (--max-regression) was set",)
+    assert held.notes == ("the baseline is not used: no largest regression (max_regression) was set",)
 
 
 @pytest.mark.parametrize(
@@ -225,12 +228,12 @@ def test_the_notes_say_how_many_scores_are_missing_and_what_changes_that() -> No
     run, criteria = run_of([*MIXED, "skip", "fail", "fail"]), GateCriteria(minimum={"given": 0.5})
     assert gate(run, criteria, missing="failed").notes == (
         "given: of 3 samples without a score, 2 count as the worst in tests for a pass and as the best in tests for a "
-        "fail, and 1 for which it is undefined left out; --missing worst counts them as well",
+        'fail, and 1 for which it is undefined left out; missing="worst" counts them as well',
     )
     assert gate(run, criteria, missing="ignore").notes == (
-        "given: 3 samples without a score left out, as if the others stood for them; --missing worst counts them",
+        'given: 3 samples without a score left out, as if the others stood for them; missing="worst" counts them',
     )
-    with pytest.raises(ConfigError, match=r"missing must be worst, failed or ignore, not 'no' \(--missing\)"):
+    with pytest.raises(ConfigError, match=r"missing must be worst, failed or ignore, not 'no'$"):
         gate(run, criteria, missing="no")  # type: ignore[arg-type]
 
 
@@ -332,9 +335,9 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     run = evaluate(samples, "faithfulness", judge="lexical", ledger=None)
     criteria = GateCriteria(minimum={"faithfulness": 0.5}, max_regression={"faithfulness": 0.1})
     labels = {"faithfulness": {f"s{n}": 1.0 for n in range(5)}}
-    mean = "faithfulness: the test is of the judge's mean, not of what people would say; --labels corrects that"
+    mean = "faithfulness: the test is of the judge's mean, not of what people would say; labels=… corrects that"
     regression = (
-        "faithfulness: the regression is the judge's, not what people would say; --labels and --baseline-labels "
+        "faithfulness: the regression is the judge's, not what people would say; labels=… and baseline_labels=… "
         "correct it"
     )
     notes = gate(run, criteria, baseline=run).notes
@@ -347,7 +350,7 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     assert regression not in gate(run, criteria, baseline=run, labels=labels, baseline_labels=labels).notes
     weights = [{**one, "weight": 1.0 + place} for place, one in enumerate(samples)]
     heavy = evaluate(weights, "faithfulness", judge="lexical", ledger=None)
-    assert not any("--labels" in note for note in gate(heavy, criteria, baseline=heavy).notes)
+    assert not any("labels=" in note for note in gate(heavy, criteria, baseline=heavy).notes)
     assert any("the test is of the judge's mean" in note for note in gate(heavy, criteria, baseline=heavy).notes)
     assert not any("judge's mean" in note for note in gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5})).notes)
 
@@ -390,3 +393,9 @@ def test_means_and_pass_rates_are_corrected_within_strata_of_the_scores() -> Non
         assert without is not None
         assert decision.estimate == pytest.approx(expected.mean)
         assert abs(expected.mean - without.mean) > 0.001
+
+
+def test_a_check_without_a_single_score_promises_nothing_of_more_samples() -> None:
+    found = gate(run_of(["fail", "fail"]), GateCriteria(minimum={"given": 0.5}))
+    assert "? inconclusive; no sample has a score" in str(found)
+    assert "no realistic number" not in str(found)

@@ -225,7 +225,7 @@ def test_the_reason_of_a_miss_is_short_and_can_not_steer_a_terminal() -> None:
 
 def test_no_number_of_samples_is_promised_where_the_next_look_has_no_number() -> None:
     (found,) = gate(run_of(["1", "0.5"]), GateCriteria(minimum={"given": 0.7})).decisions
-    assert verdict_text(found, 2).endswith("at the next look (--look 2)")
+    assert verdict_text(found, 2).endswith("at the next look (look=2)")
     assert verdict_text(found, None) == "? inconclusive"
 
 

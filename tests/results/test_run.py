@@ -12,7 +12,7 @@ import pytest
 from evalstone import ConfigError, Limits, ModelJudge, Panel, Run, Score, Scorer, ScriptedJudge, evaluate
 from evalstone.errors import WriteError
 from evalstone.report.run_view import run_view
-from evalstone.results.run import SpillingRecords
+from evalstone.results.spilling import SpillingRecords
 from evalstone.types import Record, Skipped
 from tests.fakes import claims
 from tests.runs import Given, Harm, run_of
@@ -172,12 +172,15 @@ def test_a_run_with_missing_records_is_unfinished() -> None:
         Run.from_dict({**run.to_dict(), "format": 9}, [])
 
 
-def test_the_cost_of_a_run_that_ended_before_its_calls_were_recorded_is_unknown() -> None:
+def test_the_recorded_cost_of_a_run_that_ended_before_its_calls_were_recorded_is_unknown() -> None:
     samples = [{"id": str(number), "output": "a", "context": ["p"]} for number in range(3)]
     members = [ScriptedJudge(lambda _: claims("a"), name=name) for name in "ab"]
     run = evaluate(samples, "faithfulness", judge=Panel(*members, limits=Limits(max_requests=1)), ledger=None)
-    assert (run.stop_reason[:14], len(run), run.cost) == ("max_requests=1", 0, None)
-    assert "cost unknown" in [fact.line for fact in run_view(run).facts]
+    assert (run.stop_reason[:14], len(run), run.recorded_cost, run.cost) == ("max_requests=1", 0, None, 0.0)
+    assert "cost $0.00" in [fact.line for fact in run_view(run).facts]
+    killed = replace(run, paid=None)
+    assert killed.cost is None
+    assert "cost unknown" in [fact.line for fact in run_view(killed).facts]
     assert replace(run_of(["0.5"]), stop_reason="budget").cost == 0
 
 

@@ -37,7 +37,7 @@ from evalstone.judges import Judge
 from evalstone.ledger.base import Applied, Operations
 from evalstone.ledger.store import Ledger
 from evalstone.questions.base import JudgeAnswer, Question
-from evalstone.results.run import SpillingRecords
+from evalstone.results.spilling import SpillingRecords
 from evalstone.scorers import Completeness, Faithfulness, Pipeline, Summarization
 from evalstone.types import Record, Usage
 from tests.fakes import longest_wait

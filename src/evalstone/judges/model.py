@@ -393,6 +393,7 @@ async def converse(
                     alternatives=completion.alternatives,
                     refused_settings=completion.refused_settings,
                     detail=detail,
+                    response_model=completion.model,
                 )
                 if not (doubt := question.doubt(reply)):
                     return answer

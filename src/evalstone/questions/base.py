@@ -501,13 +501,17 @@ def _check_placeholders(kind: type[Question[Any]], prompt: Prompt) -> None:
     prompt.check(_input_names(kind), kind.optional)
 
 
+MOST_COUNTED = 2**31 - 1
+"""Tokens or requests of an answer at most: what the ledger's columns hold."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class JudgeAnswer(Generic[A]):
     """A judge's answer and what it took.
 
     Raises:
-        OutcomeError: A cost, a count, a time or a probability is NaN or infinite, the cost is below 0, or the value or
-            the detail has no form as JSON.
+        OutcomeError: A cost, a count, a time or a probability is NaN, infinite, or no `int` or `float`; a count is no
+            whole number up to 2,147,483,647; the cost is below 0; or the value or the detail has no form as JSON.
     """
 
     value: A
@@ -534,12 +538,19 @@ class JudgeAnswer(Generic[A]):
     detail: Mapping[str, Any] | None = None
     """Of a composite judge: how the members' answers became one. Of a model: with which `temperature` and `seed` a
     correction was drawn afresh, and the `doubt` that remained about its form."""
+    response_model: str = ""
+    """The model that replied, as its provider names it; "" where it doesn't, or the answer is from the ledger."""
 
     def __post_init__(self) -> None:
         counts = (self.usage.input, self.usage.output, self.usage.cached, self.usage.requests)
         for number in (self.cost, self.seconds, self.confidence, *counts, *(self.alternatives or {}).values()):
-            if number is not None and not math.isfinite(number):
+            if number is not None and not (isinstance(cast(object, number), int | float) and math.isfinite(number)):
                 raise OutcomeError(f"{self.judge}: a cost, a count, a time or a probability of its answer is {number}")
+        if wrong := [
+            count for count in counts if not isinstance(cast(object, count), int) or abs(count) > MOST_COUNTED
+        ]:
+            expected = f"expected a whole number up to {MOST_COUNTED:,}"
+            raise OutcomeError(f"{self.judge}: a count of its answer is {wrong[0]!r:.60}; {expected}")
         if self.cost is not None and self.cost < 0:
             raise OutcomeError(f"{self.judge}: the cost of its answer is {self.cost}, below 0")
         if self.reply is None or self.detail is not None:  # what was read from a reply has one

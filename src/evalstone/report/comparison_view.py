@@ -18,6 +18,7 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
+from evalstone._core.terms import term
 from evalstone.report.run_view import more_labels, sample_notes
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
@@ -224,7 +225,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     have = {(line.title, line.b) for line in comparison.corrected}
     if judged and not all((line.title, line.b) in have for line in judged):
         weighted = any(line.result.difference.effective is not None for line in judged)
-        correct = "; --labels corrects them" if paired and not weighted else ""
+        correct = f"; {term('labels', ...)} corrects them" if paired and not weighted else ""
         yield f"This compares the judge's means, not what people would say{correct}."
     by_pair: dict[str, list[str]] = {}
     for line, result in changed:
@@ -431,7 +432,7 @@ def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
     else:
         yield (
             "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
-            "many samples; add --baseline with a second pilot run."
+            f"many samples; add {term('baseline', ...)} with a second pilot run."
         )
     yield "80% range: it holds the number that is truly needed in 80% of pilots or more."
     tests: dict[str, list[str]] = {}

@@ -13,7 +13,12 @@ from evalstone.report.view import Cell, Examples, SampleView, Section, Table, Vi
 
 LONG = 2000
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$@:&-])")
-_MENTION = re.compile(r"(?<!\w)\\@(?=\w)")
+_LINKED = (
+    (re.compile(r"(?<!\w)\\@(?=\w)|\\@(?=[\w\\-]+\.\w)"), "@<!-- -->"),  # a mention, an address
+    (re.compile(r"\\#(?=\d)"), "#<!-- -->"),  # an issue, also owner/project#1
+    (re.compile(r"(?i)(?<![^\W_])(?:www(?=\.)|gh(?=\\-\d))"), r"\g<0><!-- -->"),
+)
+"""What GitHub makes a link of in spite of a backslash, or without any character that takes one."""
 
 
 def literal(text: str, width: int = 160) -> str:
@@ -27,9 +32,12 @@ def literal(text: str, width: int = 160) -> str:
 def prose(text: str) -> str:
     """Text of ours that may hold a name of someone else's: every character that Markdown reads is escaped.
 
-    A comment breaks up mentions, which GitHub finds in spite of a backslash.
+    A comment breaks up mentions, addresses and numbers of issues, which GitHub finds in spite of a backslash.
     """
-    return _MENTION.sub("@<!-- -->", _SPECIAL.sub(r"\\\1", safe(text, LONG)))
+    text = _SPECIAL.sub(r"\\\1", safe(text, LONG))
+    for pattern, broken in _LINKED:
+        text = pattern.sub(broken, text)
+    return text
 
 
 def lines(view: View) -> Iterator[str]:

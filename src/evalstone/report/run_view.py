@@ -13,7 +13,6 @@ from evalstone._core.display import (
     digits_for,
     limits,
     listed,
-    money,
     number,
     p_value,
     percent,
@@ -178,7 +177,7 @@ def _warnings(run: Run) -> Iterator[str]:
 def _facts(run: Run) -> Iterator[Fact]:
     if run.calls:
         yield Fact("Judge calls", run.calls, run.calls)
-    yield Fact("Cost", money(run.cost), run.cost_text)
+    yield Fact("Cost", run.cost_text.removeprefix("cost "), run.cost_text)
     yield Fact("Duration", f"{run.seconds:.1f} s", f"{run.seconds:.1f} s")
     if text := retries(run.warnings):
         yield Fact("Retries", text, text)

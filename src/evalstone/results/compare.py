@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evalstone._core.display import count
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.terms import term
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
 from evalstone.results.run import OfScorer, Run, result_for
@@ -196,7 +197,7 @@ def compare(
         raise ConfigError("labels are of single answers: differences of runs with trials can't be corrected by them")
     if unpaired and labels:
         raise ConfigError(
-            "labels correct differences by sample: leave out --labels (labels=) or --unpaired (unpaired=)"
+            f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
         )
     runs = letters_of((a, b, *others))
     human = _by_signature(runs, labels or {})
@@ -418,8 +419,8 @@ def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[Pai
     if not pairs:
         raise ConfigError(
             "no sample was scored in both runs. Samples are matched by id; a sample without an id gets one from its "
-            "content, so give ids to compare different outputs. To compare the means of different samples, use "
-            "evalstone compare --unpaired (unpaired=True)"
+            "content, so give ids to compare different outputs. The means of different samples can be compared, too: "
+            f"compare, with {term('unpaired', True)}"
         )
     mismatches, notes = _differences(a, b, scorers)
     if a.version != b.version:
@@ -440,7 +441,8 @@ def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, notes = _differences(a, b, scorers)
     if common := len({name for of in pairs for name in of.scores[0].values.keys() & of.scores[1].values.keys()}):
-        notes.append(f"{count(common, 'sample')} in both runs: a comparison by sample, without --unpaired, finds more")
+        paired = f"a comparison by sample, without {term('unpaired', True)}, finds more"
+        notes.append(f"{count(common, 'sample')} in both runs: {paired}")
     return pairs, _allowed(mismatches, notes, allow_mismatch)
 
 
@@ -448,8 +450,8 @@ def _allowed(mismatches: Sequence[str], notes: Sequence[str], allow_mismatch: bo
     """All differences, as notes. Raises ConfigError for mismatches that are not allowed."""
     if mismatches and not allow_mismatch:
         raise ConfigError(
-            f"these runs are not comparable: {'; '.join(mismatches)}. To compare them anyway, use --allow-mismatch "
-            "(allow_mismatch=True)"
+            f"these runs are not comparable: {'; '.join(mismatches)}"
+            + (f". To compare them anyway, use {anyway}" if (anyway := term("allow_mismatch", True)) else "")
         )
     return (*mismatches, *notes)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.display import count, listed
 from evalstone._core.json import to_jsonable
+from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs, same_outputs
 from evalstone.results.drawn import in_order
@@ -69,21 +70,25 @@ class GateCriteria:
         required: object = self.require
         names = (required,) if isinstance(required, str) else required
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
-            raise ConfigError(f'require must be a list of scorers, such as ["contains"], not {required!r}')
+            raise ConfigError(f'{term("require")} must be a list of scorers, such as ["contains"], not {required!r}')
         object.__setattr__(self, "require", tuple(cast("list[str]", names)))
         for check in CHECKS:
             table: object = getattr(self, check)
             if not isinstance(table, Mapping):
-                raise ConfigError(f"{check} must be a table from scorer to threshold, not {table!r}")
-            for name, value in cast("Mapping[str, object]", table).items():
+                raise ConfigError(f"{term(check)} must be a table from scorer to threshold, not {table!r}")
+            for name, value in cast("Mapping[object, object]", table).items():
+                if not isinstance(name, str):
+                    raise ConfigError(f'{term(check)}: scorers are named by text, such as "contains", not {name!r}')
                 if check != "pass_rate":
-                    check_number(f"{check} of {name}", value)
+                    check_number(f"{term(check)} of {name}", value)
                     continue
                 pair = cast("Sequence[object]", value if isinstance(value, list | tuple) else ())
                 if len(pair) != 2:
-                    raise ConfigError(f"pass_rate of {name} must be a score and a share: (0.8, 0.9), not {value!r}")
+                    raise ConfigError(
+                        f"{term('pass_rate')} of {name} must be a score and a share: (0.8, 0.9), not {value!r}"
+                    )
                 for number in pair:
-                    check_number(f"pass_rate of {name}", number)
+                    check_number(f"{term('pass_rate')} of {name}", number)
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -192,9 +197,9 @@ def gate(
     from evalstone.stats.gates import alpha_at_look, check_alpha, decide  # noqa: PLC0415 - numpy
 
     if alpha is not None:
-        check_alpha("alpha", alpha)
+        check_alpha(term("alpha"), alpha)
     if not isinstance(cast(object, look), int) or isinstance(look, bool) or not 1 <= look <= MOST_LOOKS:
-        raise ConfigError(f"look must be a whole number from 1 to {MOST_LOOKS}, not {look!r} (--look)")
+        raise ConfigError(f"{term('look')} must be a whole number from 1 to {MOST_LOOKS}, not {look!r}")
     check_missing(missing)
 
     for one in filter(None, (run, baseline)):
@@ -208,10 +213,10 @@ def gate(
     if not (criteria.tested or criteria.require):
         raise ConfigError(
             "a gate needs a check: a minimum, a maximum, a largest regression, a pass rate or a required scorer "
-            "(--min, --max, --max-regression, --pass-rate, --require)"
+            f"({', '.join(filter(None, map(term, (*CHECKS, 'require'))))})"
         )
     for check in CHECKS:
-        values_by_scorer(getattr(criteria, check), lambda name: run[name].info, check)
+        values_by_scorer(getattr(criteria, check), lambda name: run[name].info, term(check))
     notes = dict.fromkeys(_missing_scores(run, criteria, missing))
     ours = _by_signature(run, labels)
     theirs = _by_signature(baseline or run, baseline_labels)
@@ -223,10 +228,10 @@ def gate(
     checks = [*_mean_checks(run, criteria, missing, ours), *_pass_rate_checks(run, criteria, missing, ours)]
     if criteria.max_regression:
         if baseline is None:
-            raise ConfigError("a largest regression needs the run it is measured against: set a baseline (--baseline)")
+            raise ConfigError(f"a largest regression needs the run it is measured against: set {term('baseline', ...)}")
         checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours))
     elif baseline is not None:
-        notes["the baseline is not used: no largest regression (--max-regression) was set"] = None
+        notes[f"the baseline is not used: no largest regression ({term('max_regression')}) was set"] = None
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
     decisions = [_in_samples(one, run.trials) for one in decide(checks, alpha=now, next_alpha=later)]
     decisions += _requirements(run, criteria.require, notes)
@@ -258,10 +263,9 @@ def _mean_checks(
         for name, threshold in thresholds.items():
             info = run[name].info
             if info.lower_is_better != lower:
-                better, wrong, right = ("higher", "maximum", "min") if lower else ("lower", "minimum", "max")
+                better, wrong, right = ("higher", "maximum", "minimum") if lower else ("lower", "minimum", "maximum")
                 raise ConfigError(
-                    f"{wrong} of {name}: {better} is better for {info.name}; set a {right}imum of {threshold:g} "
-                    f"(--{right} {name}={threshold:g})"
+                    f"{term(wrong)} of {name}: {better} is better for {info.name}; use {term(right, {name: threshold})}"
                 )
             values, groups, weights, human, strata = _values(run, info, missing, labels.get(info.signature))
             stopped = run.drawn is not None
@@ -444,11 +448,18 @@ def _uncorrected(
     ]:
         what = "test" if is_test else "comparison"
         tests = f"the {what} is of the judge's mean" if len(plain) == 1 else f"the {what}s are of the judge's means"
-        yield f"{listed(plain)}: {tests}, not of what people would say{'' if weighted else '; --labels corrects that'}"
+        correct = "" if weighted else _hint(term("labels", ...), "corrects that")
+        yield f"{listed(plain)}: {tests}, not of what people would say{correct}"
     pairs = [name for name in criteria.max_regression if name in judged]
     if plain := [name for name in pairs if not {judged[name].signature} <= ours.keys() & theirs.keys()]:
-        correct = "" if weighted else "; --labels and --baseline-labels correct it"
+        both = " and ".join(filter(None, (term("labels", ...), term("baseline_labels", ...))))
+        correct = "" if weighted else _hint(both, "correct it")
         yield f"{listed(plain)}: the regression is the judge's, not what people would say{correct}"
+
+
+def _hint(settings: str, what: str) -> str:
+    """What settings that the reader has would do; "" if there are none."""
+    return f"; {settings} {what}" if settings else ""
 
 
 def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[str]:
@@ -466,13 +477,18 @@ def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Itera
             continue
         counted = sum(counts(record, missing) for record in records)
         without = sum(map(undefined, records))
-        samples, verb = count(len(records), "sample") + " without a score", "counts" if counted == 1 else "count"
+        samples, verb = (
+            count(len(records), "sample" if run.trials == 1 else "answer") + " without a score",
+            "counts" if counted == 1 else "count",
+        )
         worst = f"{verb} as the worst in tests for a pass and as the best in tests for a fail"
         if missing == "ignore":
-            yield f"{name}: {samples} left out, as if the others stood for them; --missing worst counts them"
+            yield f"{name}: {samples} left out, as if the others stood for them; {term('missing', 'worst')} counts them"
         elif missing == "failed" and without:
-            left_out = f"{without:,} for which it is undefined left out; --missing worst counts them as well"
+            counting = f"{term('missing', 'worst')} counts them as well"
+            left_out = f"{without:,} for which it is undefined left out; {counting}"
             yield f"{name}: of {samples}, {f'{counted:,} {worst}, and ' if counted else ''}{left_out}"
         else:
-            option = "failed leaves out those for which it is undefined" if without else "ignore leaves them out"
-            yield f"{name}: {samples} {worst}; --missing {option}"
+            option, which = ("failed", "those for which it is undefined") if without else ("ignore", "them")
+            leaving = f"{term('missing', option)} leaves {f'out {which}' if without else f'{which} out'}"
+            yield f"{name}: {samples} {worst}; {leaving}"

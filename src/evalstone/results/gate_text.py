@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import aligned, count, effective_count, number, percent, safe, sentence, signed, visible
+from evalstone._core.terms import term
 from evalstone.types import case_key
 
 if TYPE_CHECKING:
@@ -96,23 +97,27 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
     if decision.p_pass is None:
         missing = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
         return missing if decision.missing else f"{mark}; no sample has a score"
+    if decision.caution == "no values":
+        return f"{mark}; no sample has a score"
     if next_look is None:
         return mark
+    look = term("look", next_look)
+    later = f" at the next look ({look})" if look else ""
     if decision.labeled is not None and not decision.missing:
         if decision.more_labels is None:
             return f"{mark}; labels of all these samples may not decide it"
         more = count(decision.more_labels, "more label")
-        return f"{mark}; about {more} would decide it at the next look (--look {next_look})"
+        return f"{mark}; about {more} would decide it{later}"
     found = None if decision.labeled is not None else decision.more_samples
     more = None if found is None else f"about {count(found, 'more sample')}"
     if decision.missing:
         without = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
-        return without if more is None else f"{without}, or {more} at the next look (--look {next_look})"
+        return without if more is None else f"{without}, or {more}{later}"
     if more is None and decision.effective is not None:
-        return f"{mark}; more samples may decide it at the next look (--look {next_look})"
+        return f"{mark}; more samples may decide it{later}"
     if more is None:
         return f"{mark}; no realistic number of samples would decide it"
-    return f"{mark}; {more} would decide it at the next look (--look {next_look})"
+    return f"{mark}; {more} would decide it{later}"
 
 
 def miss_cells(miss: Miss) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
+from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
@@ -299,7 +300,9 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         raise ConfigError(f"{info.name} has no score to correct")
     notes: list[str] = []
     if shared := sum(pair.sample in values for pair in calibration.pairs):
-        notes.append(f"this run contains {count(shared, 'labeled sample')}: --labels needs fewer assumptions")
+        notes.append(
+            f"this run contains {count(shared, 'labeled sample')}: {term('labels', ...)} needs fewer assumptions"
+        )
     if scores.group_of:
         notes.append("the samples are clustered, which these intervals do not account for")
     return RoganGladenResult(run.titles[info.signature], info, threshold, result, tuple(notes))

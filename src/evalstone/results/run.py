@@ -6,14 +6,8 @@ import dataclasses
 import functools
 import html
 import importlib
-import json
-import os
-import tempfile
-import weakref
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import FileIO
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -30,8 +24,7 @@ from evalstone._core.display import (
     visible,
 )
 from evalstone._core.json import to_jsonable
-from evalstone._core.redaction import redacted
-from evalstone.errors import ConfigError, MissingDependency, WriteError
+from evalstone.errors import ConfigError, MissingDependency
 from evalstone.results.drawn import CAUTION, with_sequences
 from evalstone.results.summary import (
     CORRECTION_COUNTS,
@@ -44,6 +37,7 @@ from evalstone.results.summary import (
 from evalstone.types import (
     SUMMARY_FORMAT,
     Drawn,
+    Paid,
     Record,
     RunKind,
     RunMetadata,
@@ -58,11 +52,8 @@ if TYPE_CHECKING:
     from evalstone.results.trials import Reliability
 
 TEXTS = ("input", "output", "reference", "context")
-MAX_IN_MEMORY = 20_000
-_T = TypeVar("_T")
-_MISSING, _IN_MEMORY = -1, -2
-_LENGTH = 8
-"""The bytes before a record in the temporary file that say how long it is."""
+TINY = 1e-9
+"""US dollars that are the rounding of a sum."""
 HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction")
 
 
@@ -119,6 +110,8 @@ class Run:
     """The order in which the samples were drawn, if the run's gate stopped it."""
     target: StoredTarget | None = None
     """What answered the samples, if they were not scored as they were."""
+    paid: Paid | None = None
+    """What the run has paid; None if that was not added up, because the run was killed."""
 
     @property
     def trials(self) -> int:
@@ -160,35 +153,69 @@ class Run:
 
     @property
     def cost(self) -> float | None:
-        """US dollars paid in this run, for judge calls, a simulated user and, as far as it reports its cost, the
+        """US dollars that this run has paid, for judge calls, a simulated user and, as far as it reports its cost, the
         target; None when a price is unknown.
 
-        Calls that belong to no record, because the run ended first, are not counted. Where a run ended early and no
-        record holds a call of its own, the cost is unknown.
+            cost = recorded_cost + interrupted_cost
+
+        Calls count whether or not their sample has a record, and those of every call of a run that was interrupted.
+        Cached answers cost nothing. Of a run that was killed and did not go on, this is `recorded_cost`.
         """
+        return self.recorded_cost if self.paid is None else self.paid.total
+
+    @property
+    def interrupted_cost(self) -> float | None:
+        """US dollars of the cost that are in no record and in no answer of a target, because the run ended before their
+        sample was finished; when it goes on, records have these calls as cached. None when the cost is unknown."""
+        if self.paid is None or self.paid.total is None or (recorded := self._recorded()) is None:
+            return None
+        return max(0.0, self.paid.total - recorded)
+
+    @property
+    def recorded_cost(self) -> float | None:
+        """US dollars of the cost that are in records, and in answers of the target; None when a price is unknown, and
+        where the run ended early and no record holds a call of its own."""
         if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
             return None
+        if self.target is not None and self.records and not (self.target.answers or self.target.failed):
+            return None  # it was killed, and nobody has added up the costs of the target
+        return self._recorded()
+
+    def _recorded(self) -> float | None:
         if self.target is None:
             return self.judge_cost
-        if self.records and not (self.target.answers or self.target.failed):
-            return None  # it was killed, and nobody has added up the costs of the target
         return total_cost((self.target.cost or 0.0, self.target.user_cost, self.judge_cost))
 
     @property
     def judge_cost(self) -> float | None:
-        """US dollars paid for judge calls; None when a price is unknown."""
+        """US dollars of the judge calls in records; None when a price is unknown."""
         return total_cost(map(attrgetter("cost"), self.summary))
 
     @property
     def cost_text(self) -> str:
-        """What the run cost, in words; that of a target is told apart."""
-        if self.target is None or self.cost is None:
-            return f"cost {money(self.cost)}"
-        parts = {"target": self.target.cost, "user": self.target.user_cost or None, "judge": self.judge_cost}
+        """What the run cost, in words: what is in results and what is not, that of a target, and, where the run was
+        interrupted, what this call of it cost."""
+        if self.cost is None:
+            return f"cost {money(None)}"
+        parts: dict[str, float | None] = {"results": self._recorded()}
+        if self.target is not None:
+            parts = {"target": self.target.cost, "user": self.target.user_cost or None, "judge": self.judge_cost}
+        if (interrupted := self.interrupted_cost or 0.0) > TINY:
+            parts["interrupted samples"] = interrupted
         known = [f"{name} {money(cost)}" for name, cost in parts.items() if cost is not None]
-        if len(known) == 1:
-            return f"judge cost {money(self.judge_cost)}"
-        return f"cost {money(self.cost)} ({', '.join(known)})"
+        if list(parts) == ["results"]:
+            known.clear()
+        elif len(known) == 1:
+            return f"judge cost {money(self.judge_cost)}{self._this_call}"
+        split = f" ({', '.join(known)})" if known else ""
+        return f"cost {money(self.cost)}{split}{self._this_call}"
+
+    @property
+    def _this_call(self) -> str:
+        """What this call of a run that was interrupted has cost, in words; "" if that is all."""
+        if self.paid is None or self.cost is None or self.paid.this_call is None:
+            return ""
+        return "" if self.cost - self.paid.this_call < TINY else f", {money(self.paid.this_call)} of it in this call"
 
     @property
     def failed(self) -> int:
@@ -244,7 +271,13 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """The run as stored in `summary.json`."""
-        return {**self.metadata(), "cost": self.cost, "scorers": list(map(ScorerSummary.to_dict, self.summary))}
+        paid = None if self.paid is None else {**to_jsonable(self.paid), "interrupted": self.interrupted_cost}
+        return {
+            **self.metadata(),
+            "cost": self.recorded_cost,
+            **({} if paid is None else {"paid": paid}),
+            "scorers": list(map(ScorerSummary.to_dict, self.summary)),
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], records: Sequence[Record]) -> Run:
@@ -280,6 +313,7 @@ class Run:
             kind=stored.kind,
             drawn=drawn,
             target=stored.target,
+            paid=_with_later(stored.paid, total_cost(line.cost for line in summary)),
         )
 
     def to_dicts(self, *, wide: bool = False) -> list[dict[str, Any]]:
@@ -400,6 +434,16 @@ class Run:
         return f"<Run {self.id}: {len(self.records)} records of {len(self.scorers)} scorers>"
 
 
+def _with_later(paid: Paid | None, records: float | None) -> Paid | None:
+    """The sum with what is in records that were written later, by a call of the run that was killed."""
+    if paid is None or paid.total is None or paid.records is None or records is None:
+        return paid
+    later = records - paid.records
+    if later < TINY or paid.this_call is None:
+        return paid
+    return dataclasses.replace(paid, total=paid.total + later, this_call=later, records=records)
+
+
 def weighted_note(effective: float, n: int) -> str:
     """That a mean is weighted, and how much its samples say. effective: Kish's number of them."""
     return (
@@ -448,112 +492,3 @@ def result_for(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
         if item.info.signature == signature:
             return item
     raise ConfigError(f"there is no result for {scorer}: too few samples have a score")
-
-
-class SpillingList(Sequence[_T]):
-    """Values by cell number, of which there are `size`; cells without a value are left out when read.
-
-    The first `in_memory` values are kept in memory. Later ones are written to a temporary file that is deleted with
-    this object.
-
-    Args:
-        size: How many cells there are.
-        write: A value as text.
-        read: A value from its text.
-        in_memory: How many values are kept in memory.
-    """
-
-    def __init__(
-        self,
-        size: int,
-        write: Callable[[_T], str],
-        read: Callable[[bytes], _T],
-        *,
-        in_memory: int = MAX_IN_MEMORY,
-    ) -> None:
-        self.size = size
-        self._write, self._parse = write, read
-        self._limit = in_memory
-        self._values: dict[int, _T] = {}
-        self._offsets = array("q", [_MISSING]) * size
-        self._count = 0
-        self._file: FileIO | None = None
-
-    def put(self, cell: int, value: _T) -> None:
-        """Store the value of a cell, once. Raises WriteError when the disk is full; the value is then in memory."""
-        self._count += not self.has(cell)
-        self._values[cell], self._offsets[cell] = value, _IN_MEMORY
-        if len(self._values) <= self._limit:
-            return
-        try:
-            self._offsets[cell] = self._append(self._write(value).encode())
-        except OSError as error:
-            told = f"results can't be kept in a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
-            raise WriteError(f"{told}. To use another folder, set TMPDIR") from None
-        del self._values[cell]
-
-    def _append(self, text: bytes) -> int:
-        """Write a value to the file, its length first, and return where it is. Nothing is buffered: a disk that is
-        full is one for the value that doesn't fit, and not for those that are read later."""
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
-            weakref.finalize(self, self._file.close)
-        offset = self._file.seek(0, os.SEEK_END)
-        data = len(text).to_bytes(_LENGTH) + text
-        while data:
-            data = data[self._file.write(data) or 0 :]
-        return offset
-
-    def at(self, cell: int) -> _T:
-        """The value of a cell, which has one."""
-        offset = self._offsets[cell]
-        if offset == _IN_MEMORY or self._file is None:
-            return self._values[cell]
-        self._file.seek(offset)
-        size = int.from_bytes(self._file.read(_LENGTH) or b"")
-        return self._parse(self._file.read(size) or b"")
-
-    def has(self, cell: int) -> bool:
-        """Whether a cell has a value."""
-        return self._offsets[cell] != _MISSING
-
-    @property
-    def complete(self) -> bool:
-        """Whether every cell has a value."""
-        return self._count == self.size
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> _T: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
-    def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
-        cells = self._cells()
-        return tuple(map(self.at, cells[index])) if isinstance(index, slice) else self.at(cells[index])
-
-    def __iter__(self) -> Iterator[_T]:
-        return map(self.at, self._cells())
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (tuple, (list(self),))
-
-    def _cells(self) -> Sequence[int]:
-        every = range(self.size)
-        return every if self.complete else [cell for cell in every if self.has(cell)]
-
-
-class SpillingRecords(SpillingList[Record]):
-    """The records of a run by cell number."""
-
-    def __init__(self, size: int, *, in_memory: int = MAX_IN_MEMORY) -> None:
-        super().__init__(size, _record_text, _record_of, in_memory=in_memory)
-
-
-def _record_text(record: Record) -> str:
-    return redacted(json.dumps(record.to_dict()))
-
-
-def _record_of(text: bytes) -> Record:
-    return Record.from_dict(json.loads(text))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core.json import to_jsonable
 from evalstone._core.sync import is_async
+from evalstone._core.terms import term
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.run import OfScorer, Run
 from evalstone.results.scores import scores_by_sample
@@ -127,7 +128,8 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
     """
     if run.dataset is None:
         raise ConfigError(
-            f"the samples of run {run.id} are not available, and slices need their metadata: name the dataset (--data)"
+            f"the samples of run {run.id} are not available, and slices need their metadata: name the dataset "
+            f"({term('dataset', ...)})"
         )
     if is_async(field):
         raise ConfigError(f"slices need a plain function of a sample, and {field_name(field)} is async")

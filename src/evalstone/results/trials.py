@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import comb
 from typing import TYPE_CHECKING, Any, cast
 
+from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.run import OfScorer, Run
 from evalstone.results.scores import group_labels, weight_column
@@ -87,7 +88,7 @@ def reliability(
     """
     check_confidence(confidence)
     if run.trials < 2:
-        raise ConfigError("the run has one trial of each sample; repeat the target with trials=…, --trials …")
+        raise ConfigError(f"the run has one trial of each sample; repeat the target with {term('trials', ...)}")
     infos = run.scorers if scorer is None else (run[scorer].info,)
     records = _by_sample(run)
     return tuple(_reliability(run, info, records[info.signature], threshold, confidence) for info in infos)

@@ -8,12 +8,13 @@ import math
 import secrets
 import time
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from evalstone._core.display import count
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.observe import observer
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import (
     ConfigError,
@@ -28,10 +29,17 @@ from evalstone.errors import (
 )
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.base import TARGET, chunks, target_scope
-from evalstone.results.run import SpillingList
+from evalstone.results.spilling import SpillingList
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
-from evalstone.run.conversations import Conversation, UserEndsRun, UserProblem, is_conversation, unanswerable
+from evalstone.run.conversations import (
+    Conversation,
+    UserEndsRun,
+    UserProblem,
+    counted_before,
+    is_conversation,
+    unanswerable,
+)
 from evalstone.run.session import Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target
@@ -73,11 +81,15 @@ class Spent(NamedTuple):
 
     cost: float | None
     usage: Usage
+    counted: float
 
     def with_(self, stored: StoredAnswer) -> StoredAnswer:
         """An answer that is kept with this in its cost, so that it is not lost."""
         known = [cost for cost in (self.cost, stored.cost) if cost is not None]
-        return replace(stored, cost=sum(known) if known else None, usage=self.usage + stored.usage)
+        reply = stored.reply
+        if self.counted:
+            reply = json.dumps({**json.loads(reply), "counted": self.counted})
+        return replace(stored, reply=reply, cost=sum(known) if known else None, usage=self.usage + stored.usage)
 
 
 class _BeginAgain(Exception):
@@ -104,6 +116,7 @@ def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
     is asked again."""
     try:
         line = json.loads(stored.reply)
+        sample = _answered_in(sample, line.get("trace"))
         # What a conversation cost stands beside its answer, for its calls are in the ledger by themselves.
         paid: dict[str, Any] = {"cost": line.get("cost"), "user_cost": line.get("user_cost")}
         if "user_cost" in line:
@@ -282,10 +295,10 @@ class Answers:
         return Found(answered, stored, restored=True)
 
     def _count_paid(self, stored: StoredAnswer, answered: Answered | None) -> None:
-        """Count what a stored answer cost against the budget, if this run paid for it."""
-        if self._budget is not None:
-            costs = (stored.cost,) if answered is None else (answered.cost, answered.user_cost)
-            self._budget.restore_answer(replace(stored, cost=sum(cost or 0.0 for cost in costs)))
+        """Count what a stored answer cost, if this run paid for it."""
+        costs = (stored.cost,) if answered is None else (answered.cost, answered.user_cost)
+        cost = sum(cost or 0.0 for cost in costs) - (0.0 if answered is None else counted_before(stored))
+        self._session.spending.restore_answer(replace(stored, cost=cost))
 
     async def _answer(
         self,
@@ -344,8 +357,12 @@ class Answers:
     async def _hold(self, key: Key, talk: Conversation, *, fresh: bool = False) -> Found:
         """Hold a conversation, and keep what was said. fresh: ask for each turn anew, whatever is in the ledger."""
         line: dict[str, Any] = {}
+        observed = observer().target_call(self.target, talk.sample, conversation=True)
         try:
-            line |= await self._held(talk, fresh)
+            with observed:
+                line |= await self._held(talk, fresh)
+                if "answer" in line:
+                    observed.result(Answer())  # what was said is in the calls for the turns
             if "answer" in line and (left := await talk.problem()) is not None:
                 line["skipped"] = left.reason
         except UserProblem as error:
@@ -356,6 +373,10 @@ class Answers:
         finally:
             await talk.close()
         line |= {"cost": talk.paid, "usage": to_jsonable(talk.usage), "user_cost": talk.count_user()}
+        if talk.counted:
+            line["counted"] = talk.counted
+        if observed.trace is not None:
+            line["trace"] = dict(observed.trace)
         stored = _row(key, line, usage=NO_USAGE, cost=0.0, seconds=talk.seconds)
         if self._ledger is not None and "unreachable" not in line:
             await self._ledger.keep_answer(stored)
@@ -404,7 +425,7 @@ class Answers:
             key = talk.key(talk.asked(talk.sample, turn), target.inputs, self._scope)
             given = talk.asked(prepared.sample, turn)
             # Beginning again overwrites the answers to the turns, and with them what they cost.
-            spent = Spent(talk.paid, talk.usage) if fresh and not talk.turns else None
+            spent = Spent(talk.paid, talk.usage, talk.counted) if fresh and not talk.turns else None
             found = await self._answer(key, given, prepared.call, thread, fresh=fresh, begun=talk.restored, spent=spent)
             talk.restored, fresh = found.restored, fresh or (target.keeps_threads and not found.restored)
             talk.count(found.stored, paid=self._paid(found))
@@ -446,9 +467,12 @@ class Answers:
             reserved = 0.0 if self._budget is None else self._budget.reserve_amount(self._dearest or 0.0)
             paid: float | None = 0.0
             usage, started, clock = NO_USAGE, time.perf_counter(), asyncio.timeout(target.timeout)
+            observed = observer().target_call(target, sample)
             try:
-                async with clock:
-                    answer = Answer.of(await call(sample, trial=sample.trial or 1, thread=thread))
+                with observed:
+                    async with clock:
+                        answer = Answer.of(await call(sample, trial=sample.trial or 1, thread=thread))
+                    observed.result(answer)
                 paid, usage = answer.cost, answer.usage
                 line: dict[str, Any] = {"answer": answer.to_dict()}
                 self._breaker.answered()
@@ -466,9 +490,12 @@ class Answers:
                     raise
                 line = self._failure(error)  # of something that the target's own code waited for
             finally:
+                self._session.spending.pay(paid or 0.0)
                 if self._budget is not None:
                     self._budget.settle(reserved, paid or 0.0)
             self._learn_price(paid, "failed" in line)
+            if observed.trace is not None:
+                line["trace"] = dict(observed.trace)
             stored = _row(key, line, usage=usage, cost=paid, seconds=time.perf_counter() - started)
             if ledger is not None and "unreachable" not in line:
                 await ledger.keep_answer(stored if spent is None else spent.with_(stored))
@@ -528,6 +555,17 @@ def _row(key: Key, line: dict[str, Any], *, usage: Usage, cost: float | None, se
         seconds=seconds,
         confidence=None,
     )
+
+
+def _answered_in(sample: Sample, trace: Mapping[str, str] | None) -> Sample:
+    """The sample with the trace of the call that answered it, in place of that of the answer that it came with."""
+    kept = {name: value for name, value in sample.metadata.items() if name != "trace" or not _names_trace(value)}
+    metadata = kept if trace is None else {**kept, "trace": trace}
+    return sample if metadata == sample.metadata else replace(sample, metadata=metadata)
+
+
+def _names_trace(value: object) -> bool:
+    return isinstance(value, Mapping) and "trace_id" in value
 
 
 def _written(sample: Sample) -> str:

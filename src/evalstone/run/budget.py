@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import threading
 from typing import Any
 
 from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
-from evalstone.ledger.base import Key, StoredAnswer
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
-from evalstone.types import Record, Usage
+from evalstone.types import Usage
 
 DECIDED = "the gate is decided"
 """The reason of a run that its gate stopped."""
@@ -53,25 +51,37 @@ class Budget:
     Args:
         limit: US dollars, 0 or more.
         judges: The judges of the run; the price of every model in them must be known.
+        name: What the budget is called where it is spent.
 
     Raises:
         ConfigError: For a limit below 0, and for a judge without a known price.
     """
 
-    def __init__(self, limit: float, *judges: Judge) -> None:
+    def __init__(self, limit: float, *judges: Judge, name: str = "the budget") -> None:
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"the budget must be 0 or more US dollars, not {limit!r}")
+        self.limit = limit
+        self._name = name
+        self.spent = 0.0
+        self.reserved = 0.0
+        self.check(*judges)
+
+    @classmethod
+    def of(cls, budget: float | Budget | None, *judges: Judge) -> Budget | None:
+        """A limit as a budget; or a budget that several runs share, as it is. Raises ConfigError as the class does."""
+        if isinstance(budget, Budget):
+            budget.check(*judges)
+            return budget
+        return None if budget is None else cls(budget, *judges)
+
+    def check(self, *judges: Judge) -> None:
+        """Raise ConfigError for a judge without a known price."""
         for leaf in leaves(*judges):
             if leaf.price(Usage(1, 1)) is None:
                 raise ConfigError(
                     f"a budget needs a price, and the price of {leaf.identity} is unknown; "
                     "set it on the judge as prices = [input, output]"
                 )
-        self.limit = limit
-        self.spent = 0.0
-        self.reserved = 0.0
-        self._started = math.inf
-        self._counted: set[Key] = set()
 
     def reserve(self, question: Question[Any], judge: Judge) -> float:
         """Reserve the cost of a call. Raises BudgetExceeded when it does not fit into what is left."""
@@ -82,8 +92,8 @@ class Budget:
         if self.spent + self.reserved + amount > self.limit:
             reserved = f", ${self.reserved:.4f} reserved for calls in flight" if self.reserved > TINY else ""
             raise BudgetExceeded(
-                f"the next call (about ${amount:.4f}) does not fit into what is left of the budget of ${self.limit:g} "
-                f"(${self.spent:.4f} spent{reserved})"
+                f"the next call (about ${amount:.4f}) does not fit into what is left of {self._name} of "
+                f"${self.limit:g} (${self.spent:.4f} spent{reserved})"
             )
         self.reserved += amount
         return amount
@@ -92,28 +102,6 @@ class Budget:
         """Replace a reservation by what was paid; the reservation stands where the price is unknown."""
         self.reserved -= reserved
         self.spent += reserved if paid is None else paid
-
-    def resume(self, started: float) -> None:
-        """Continue the budget of a run that began at this time, in seconds since 1970.
-
-        What it had paid by then is restored from its records and from the answers that belong to none of them.
-        """
-        self._started = started
-
-    def restore_record(self, record: Record) -> None:
-        """Count the cost of a record written before the run was interrupted."""
-        self.settle(0.0, record.cost)
-        calls = (leaf for call in record.steps for leaf in call.leaves())
-        self._counted.update(Key(call.fingerprint, call.judge, call.repeat_index) for call in calls if not call.cached)
-
-    def restore_answer(self, answer: StoredAnswer) -> None:
-        """Count the cost of a stored answer that was paid for since the run began and belongs to none of its records.
-
-        At worst this counts an answer that another run paid for in the meantime.
-        """
-        if answer.written >= self._started and answer.key not in self._counted:
-            self._counted.add(answer.key)
-            self.settle(0.0, answer.cost)
 
 
 def call_price(question: Question[Any], judge: Judge) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -89,6 +90,8 @@ class Conversation:
     """Why it ended: script, user or max_turns."""
     paid: float | None = None
     """US dollars that this run paid for the turns so far, as far as the target reports them."""
+    counted: float = 0.0
+    """US dollars of it, and of the user's cost, that are in the sum of a call of the run that ended by itself."""
     usage: Usage = NO_USAGE
     """Their tokens."""
     seconds: float = 0.0
@@ -112,7 +115,8 @@ class Conversation:
 
     def anew(self) -> Conversation:
         """The same conversation, from the beginning. What was paid for it stays paid."""
-        again = Conversation(self.sample, self.user, self.session, paid=self.paid, usage=self.usage)
+        spent: dict[str, Any] = {"paid": self.paid, "counted": self.counted, "usage": self.usage}
+        again = Conversation(self.sample, self.user, self.session, **spent)
         again._recording.calls.extend(self._recording.calls)
         return again
 
@@ -180,6 +184,10 @@ class Conversation:
         self.usage += stored.usage if paid else NO_USAGE
         if stored.cost is not None:
             self.paid = (self.paid or 0.0) + (stored.cost if paid else 0.0)
+        if paid and self.session.spending.has_counted(stored.written):
+            self.counted += stored.cost or 0.0
+        elif paid:
+            self.counted += counted_before(stored)
 
     def add(self, turn: Sample, answered: Sample) -> None:
         """Take over the answer to a turn.
@@ -231,8 +239,16 @@ class Conversation:
         """US dollars that the simulated user has cost in this run, also before it was interrupted; None if the price of
         a call is unknown. What is counted here is not counted again."""
         calls, before = self._recording.calls, self.session.paid_before
-        keys = (Key(leaf.fingerprint, leaf.judge, leaf.repeat_index) for call in calls for leaf in call.leaves())
-        return total_cost((*(call.cost for call in calls), *(before.pop(key, 0.0) for key in keys)))
+        keys = [Key(leaf.fingerprint, leaf.judge, leaf.repeat_index) for call in calls for leaf in call.leaves()]
+        stored = [before.pop(key) for key in dict.fromkeys(keys) if key in before]
+        spending = self.session.spending
+        self.counted += sum(one.cost or 0.0 for one in stored if spending.has_counted(one.written))
+        return total_cost(one.cost for one in (*calls, *stored))
+
+
+def counted_before(stored: StoredAnswer) -> float:
+    """US dollars of what a target's answer cost that a call of the run which ended before it had counted."""
+    return json.loads(stored.reply).get("counted", 0.0)
 
 
 def _outcome(error: Exception) -> Failed | Skipped:

@@ -10,6 +10,7 @@ from typing import cast
 
 from evalstone._core.display import excerpt, joined
 from evalstone._core.json import content_hash
+from evalstone._core.terms import term
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import claims
 from evalstone.datasets.loading import IN_MEMORY
@@ -63,9 +64,9 @@ class Plan:
         if isinstance(self.trials, bool) or not isinstance(cast(object, self.trials), int) or self.trials < 1:
             raise ConfigError(f"trials must be a whole number, 1 or more, not {self.trials!r}")
         if self.trials > 1 and self.target is None:
-            raise ConfigError("trials repeat a target; name one: target=…, --target …")
+            raise ConfigError(f"{term('trials')} repeat a target; name one: {term('target', ...)}")
         if self.user is not None and self.target is None:
-            raise ConfigError("a user talks to a target; name one: target=…, --target …")
+            raise ConfigError(f"a user talks to a target; name one: {term('target', ...)}")
 
     @functools.cached_property
     def judges(self) -> tuple[Judge, ...]:
@@ -126,9 +127,7 @@ class Plan:
             raise ConfigError(f"{self.dataset.name} holds no samples")
         if not self.scorers:
             raise ConfigError(f"no scorer was named; known: {', '.join(SCORERS)}")
-        counts = Counter(scorer.signature for scorer in self.scorers)
-        if twice := [signature for signature, count in counts.items() if count > 1]:
-            raise ConfigError(f"the scorer {twice[0]} is named twice")
+        check_distinct(self.scorers)
         for judge in self.priced_judges if asking else ():
             judge.check()
         self.check_repeats()
@@ -150,7 +149,7 @@ class Plan:
         if all(absent_fields):
             wanted = any({"output", "messages"} & set(scorer.required_fields) for scorer in self.scorers)
             unanswered = self.target is None and not any(sample.output or sample.messages for sample in self.dataset)
-            hint = ". To have the samples answered, name a target: target=…, --target …" * (wanted and unanswered)
+            hint = f". To have the samples answered, name a target: {term('target', ...)}" * (wanted and unanswered)
             problem = ". ".join(filter(None, absent_fields))
             raise ConfigError(f"no sample{self._of()} can be scored: {problem}{hint}{self._columns()}")
 
@@ -208,7 +207,14 @@ class Plan:
         if not ignored:
             return ""
         shown = ", ".join(ignored[:8])
-        return f". Columns that were not understood: {shown}; map one with --map FIELD=COLUMN"
+        return f". Columns that were not understood: {shown}; map one with {term('mapping', {'FIELD': 'COLUMN'})}"
+
+
+def check_distinct(scorers: Iterable[Scorer]) -> None:
+    """Raise ConfigError for the same scorer twice."""
+    counts = Counter(scorer.signature for scorer in scorers)
+    if twice := [signature for signature, count in counts.items() if count > 1]:
+        raise ConfigError(f"the scorer {twice[0]} is named twice")
 
 
 def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:

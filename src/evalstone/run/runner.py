@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import strict_jsonable
+from evalstone._core.observe import observer
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -31,7 +32,8 @@ from evalstone.errors import (
 from evalstone.judges.providers.limits import counting_warnings, shared_limiter, stopping
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
-from evalstone.results.run import Run, SpillingRecords
+from evalstone.results.run import Run
+from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
 from evalstone.run.answers import Answers
 from evalstone.run.budget import DECIDED, Budget, StopSignal
@@ -40,7 +42,7 @@ from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import ENDING_THE_RUN, Recording, Session
 from evalstone.run.user_code import failed, frames_of, is_ours
 from evalstone.scorers import Scorer
-from evalstone.types import Drawn, Failed, Outcome, Record, Sample, Score, Skipped
+from evalstone.types import Drawn, Failed, JudgeCall, Outcome, Record, RunMetadata, Sample, Score, Skipped, total_cost
 
 if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
@@ -54,7 +56,8 @@ async def execute(
     ledger: str | Path | None = None,
     concurrency: int = 32,
     use_cache: bool = True,
-    budget: float | None = None,
+    resume: bool = True,
+    budget: float | Budget | None = None,
     batch: bool | BatchOptions = False,
     stop: StopSignal | None = None,
     on_record: OnRecord | None = None,
@@ -66,8 +69,9 @@ async def execute(
     """Run a plan and return its results. Arguments and errors are those of `evalstone.aevaluate`.
 
     An interrupted run of the same plan is resumed: its scores and skips stand, its failures are tried again, and what
-    it paid counts against the budget. With a budget samples are processed in random order, so that those that it
-    covers are a fair part of the dataset. `progress` is called with each record on the event loop.
+    it paid counts against the budget. With `resume=False` a new run begins, whose target answers anew. With a budget
+    samples are processed in random order, so that those that it covers are a fair part of the dataset. A `Budget` is
+    shared with other runs. `progress` is called with each record on the event loop.
     """
     _check(concurrency, ledger, batch)
     if plan.target is not None and batch:
@@ -80,7 +84,7 @@ async def execute(
         store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
         for judge in (*plan.judges, *(() if plan.user is None else plan.user.judges)):
             await stack.enter_async_context(judge.opened())
-        limit = None if budget is None else Budget(budget, *plan.priced_judges)
+        limit = Budget.of(budget, *plan.priced_judges)
         if batches is not None and store is not None:
             await batches.open(stack, store)
             session: Session = batches.session
@@ -98,7 +102,7 @@ async def execute(
             stack.push_async_callback(runner.close_answers)
         shuffled = budget is not None or stop.shuffled
         runner.warnings = stack.enter_context(counting_warnings())
-        return await runner.run(workers=2 * concurrency, resume=use_cache, shuffled=shuffled)
+        return await runner.run(workers=2 * concurrency, resume=use_cache and resume, shuffled=shuffled)
 
 
 def _check(concurrency: object, ledger: object, batch: object) -> None:
@@ -112,10 +116,12 @@ def _check(concurrency: object, ledger: object, batch: object) -> None:
 
 
 def _batches(
-    plan: Plan, *, ledger: str | Path | None, use_cache: bool, budget: float | None, batch: bool | BatchOptions
+    plan: Plan, *, ledger: str | Path | None, use_cache: bool, budget: float | Budget | None, batch: bool | BatchOptions
 ) -> BatchRunner:
     from evalstone.run.batch.runner import BatchRunner  # noqa: PLC0415 - SQLAlchemy and aiohttp, for batches alone
 
+    if isinstance(budget, Budget):
+        raise ConfigError("a batch can't share its budget with other runs; give it as a number")
     if ledger is None:
         raise ConfigError("batch needs a ledger: it is where a batch is remembered until its answers come")
     if not use_cache:
@@ -160,7 +166,9 @@ class _Runner:
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
         try:
-            return await self._score(workers, began, resumed, shuffled=shuffled)
+            with observer().run(self.id, self.plan) as observed:
+                observed.result(run := await self._score(workers, began, resumed, shuffled=shuffled))
+            return run
         except StorageError as error:
             self.stop.request(str(error))
             error.run = self._result(time.perf_counter() - began, resumed)
@@ -206,8 +214,7 @@ class _Runner:
             return await self._start()
         self.id, self.started = row.id, row.started
         since = self.session.since = datetime.fromisoformat(row.started).timestamp()
-        if self.budget is not None:
-            self.budget.resume(since)
+        self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
         self.answers = self._answers(since)
         # A hash for each cell: ids may be long, and there may be a million of them.
         places = {hash((sample.id, sample.trial, scorer.signature)): index for index, sample, scorer in self._cells()}
@@ -342,17 +349,12 @@ class _Runner:
         if self.answers is None:
             return await score_sample(scorer, sample, self.session)
         place = index // len(self.scorers)
-        answered = await self.answers.get(place, sample, self._open_in(place))
-        if (problem := answered.problem) is None:
-            return await score_sample(scorer, answered.sample, self.session)
-        return Record(
-            sample=sample.id,
-            scorer=scorer.signature,
-            outcome=problem,
-            group=sample.group,
-            trial=sample.trial,
-            weight=sample.weight,
-        )
+        sample, problem, *_ = await self.answers.get(place, sample, self._open_in(place))
+        if problem is None:
+            return await score_sample(scorer, sample, self.session)
+        with observer().score(scorer, sample) as observed:
+            observed.result(record := _record_of(scorer, sample, problem))
+        return record
 
     async def _all(self, workers: list[asyncio.Task[None]]) -> None:
         """Wait for all workers; the first error, or being canceled, ends them all and is raised as it is."""
@@ -402,6 +404,7 @@ class _Runner:
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples if self.answers is None else self.answers.samples,
             target=None if self.answers is None else self.answers.summary(),
+            paid=self.session.spending.paid(total_cost(line.cost for line in summary)),
             batches=() if self.batches is None else self.batches.open_names,
             name=self.name,
             tags=self.tags,
@@ -428,6 +431,12 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
         ConfigError, StorageError, RunAborted: They concern the run and not the sample, as what a judge or evalstone's
             own code raises does. What the user's code raises by itself concerns the sample.
     """
+    with observer().score(scorer, sample) as observed:
+        observed.result(record := await _scored(scorer, sample, session))
+    return record
+
+
+async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
     recording = Recording(session, scorer.judge)
     started = time.perf_counter()
     result: Outcome | Exception | asyncio.CancelledError
@@ -448,12 +457,18 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
     if recording.aborted is not None:  # also where the scorer's own code caught it
         raise recording.aborted
     outcome = _outcome(result) if isinstance(result, BaseException) else result
+    return _record_of(scorer, sample, outcome, tuple(recording.calls), time.perf_counter() - started)
+
+
+def _record_of(
+    scorer: Scorer, sample: Sample, outcome: Outcome, steps: tuple[JudgeCall, ...] = (), seconds: float = 0.0
+) -> Record:
     return Record(
         sample=sample.id,
         scorer=scorer.signature,
         outcome=outcome,
-        steps=tuple(recording.calls),
-        seconds=time.perf_counter() - started,
+        steps=steps,
+        seconds=seconds,
         group=sample.group,
         trial=sample.trial,
         weight=sample.weight,

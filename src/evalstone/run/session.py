@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
+from evalstone._core.observe import observer
 from evalstone.errors import (
     ConfigError,
     EvalstoneError,
@@ -31,6 +32,7 @@ from evalstone.questions.base import JudgeAnswer, Question, as_cached, failed_ca
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
+from evalstone.run.spending import Spending
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
 A = TypeVar("A")
@@ -79,6 +81,7 @@ class Session:
         self.identity = judge.identity
         self.ledger = ledger
         self._budget = budget
+        self.spending = Spending(budget)
         self._use_cache = use_cache
         self._slots = asyncio.Semaphore(concurrency)
         self._identities: dict[int, tuple[Judge, str]] = {}
@@ -86,8 +89,8 @@ class Session:
         self._learned: dict[str, ContextLimits] = {}
         self._breakers: dict[str, CircuitBreaker] = {}
         self._known_working: set[str] = set()
-        self.paid_before: dict[Key, float | None] = {}
-        """What answers had cost that the run got before it was interrupted, until somebody counts it."""
+        self.paid_before: dict[Key, StoredAnswer] = {}
+        """Answers that the run got before it was interrupted, until somebody counts what they had cost."""
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
@@ -109,10 +112,9 @@ class Session:
         return await Recording(self, judge).ask(question, repeat=repeat)
 
     def restore(self, record: Record) -> None:
-        """Take over a record written before the run was interrupted: its cost counts against the budget, and the
-        judges that answered are known to work."""
-        if self._budget is not None:
-            self._budget.restore_record(record)
+        """Take over a record written before the run was interrupted: the run has paid for it, and the judges that
+        answered are known to work."""
+        self.spending.restore_record(record)
         self._known_working.update(
             leaf.judge for call in record.steps for leaf in call.leaves() if leaf.answer is not None
         )
@@ -220,11 +222,14 @@ class Session:
     async def _combine(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         """The answer of a composite judge, whose members are asked in this session."""
         call.sent = True
-        recording = Recording(self)
-        try:
-            return await judge.combine(call.question, AskJudge(recording.ask_member, call.key.repeat_index))
-        finally:
-            await recording.close()
+        recording, repeat = Recording(self), call.key.repeat_index
+        with observer().judge_call(judge, call.question, repeat) as observed:
+            try:
+                answer = await judge.combine(call.question, AskJudge(recording.ask_member, repeat))
+            finally:
+                await recording.close()
+            observed.result(answer)
+        return answer
 
     async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         """The answer of a judge that answers by itself: from the ledger, or by calling it."""
@@ -236,10 +241,9 @@ class Session:
         found = await ledger.answer_or_claim(*call.key)
         if isinstance(found, StoredAnswer) and (answer := read_stored(call.question, found)) is not None:
             self._known_working.add(call.key.judge)
-            if self._budget is not None:
-                self._budget.restore_answer(found)
+            self.spending.restore_answer(found)
             if found.written >= self.since:
-                self.paid_before[call.key] = found.cost
+                self.paid_before[call.key] = found
             return answer
         try:
             return await self._call(call, judge, ledger)
@@ -259,18 +263,22 @@ class Session:
             paid: float | None = None
             call.sent = True
             try:
-                reply = judge.answer(call.question, call.key.repeat_index)
-                is_async = inspect.isawaitable(cast(object, reply))
-                answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
-                if not is_async or not isinstance(cast(object, answer), JudgeAnswer):
-                    expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
-                    raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
+                with observer().judge_call(judge, call.question, call.key.repeat_index) as observed:
+                    reply = judge.answer(call.question, call.key.repeat_index)
+                    is_async = inspect.isawaitable(cast(object, reply))
+                    answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
+                    if not is_async or not isinstance(cast(object, answer), JudgeAnswer):
+                        expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
+                        raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
+                    observed.result(answer)
                 paid = answer.cost
+                self.spending.pay(paid)
             except ENDING_THE_RUN:
                 raise
             except Exception as error:
                 if isinstance(error, JudgeError):
                     paid = error.cost
+                    self.spending.pay(paid)
                 breaker.failed(error)
                 raise
             finally:
@@ -413,9 +421,13 @@ class Recording:
         if isinstance(outcome, JudgeError):
             error = unpaid_error(outcome) if cached else outcome
             self.calls.append(failed_call(question, error, key.judge, key.repeat_index))
+            if cached:
+                observer().cached_call(self.calls[-1])
             raise error
         answer = as_cached(outcome) if cached else outcome
         self.calls.append(judge_call(question, answer, key.repeat_index))
+        if answer.cached:
+            observer().cached_call(self.calls[-1])
         return answer
 
     async def close(self) -> None:

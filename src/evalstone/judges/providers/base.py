@@ -130,7 +130,7 @@ class Completion:
 
     complete: False if the model was stopped before its end. tokens: the reply's tokens with their probabilities, where
     the provider returns them; confidence and alternatives are read from them, unless they are given. refused_settings:
-    those that were to be sent and were not.
+    those that were to be sent and were not. model: the one that replied, as the provider names it.
     """
 
     text: str
@@ -141,6 +141,7 @@ class Completion:
     alternatives: Mapping[str, float] | None = None
     tokens: Sequence[Mapping[str, Any]] = ()
     refused_settings: tuple[str, ...] = ()
+    model: str = ""
 
 
 class AccessRefused(ConfigError):

@@ -368,6 +368,7 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
         cost=cost,
         complete=finish != "length",
         tokens=readable_tokens(as_object(choice.get("logprobs")).get("content")),
+        model=as_text(data.get("model")),
     )
 
 

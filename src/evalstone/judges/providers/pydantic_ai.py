@@ -230,7 +230,13 @@ class PydanticAI(Provider):
         if response.finish_reason == "content_filter":
             message = "the model declined: a content filter stopped the reply"
             raise JudgeDeclined(message, reply=response.text, usage=usage, cost=cost)
-        return Completion(received(response.text or ""), usage, cost, complete=response.finish_reason != "length")
+        return Completion(
+            received(response.text or ""),
+            usage,
+            cost,
+            complete=response.finish_reason != "length",
+            model=response.model_name or "",
+        )
 
 
 _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_headers"}

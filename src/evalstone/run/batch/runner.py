@@ -76,8 +76,10 @@ class BatchRunner:
         records: those of the run that stand."""
         self._run = run
         self.session.count(records)
-        for row in await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity):
+        rows = await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity)
+        for row in rows:
             self.api.capabilities.update(row.metadata)
+        self.session.begin(rows, run)
         with suppress(RunStopped):
             await self._look()
         await self._know()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evalstone._core.observe import observer
 from evalstone._core.parsing import MAX_REPLY
 from evalstone.errors import AnswerPending, EvalstoneError, JudgeError, ReplyError
 from evalstone.judges.base import Judge
@@ -63,19 +64,30 @@ class BatchSession(Session):
         self._full = False
         self._places: dict[str, tuple[str, bool]] = {}
         self._sent: dict[str, ModelCapabilities] = {}
-        self._promised = 0.0
+        self._promised = self._direct = 0.0
+        self._collected: float | None = 0.0
         self._taken: dict[str, tuple[Usage, float | None]] = {}
         self._owed: set[str] = set()
         self._charged: set[str] = set()
         self._wanted: set[str] = set()
         self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
+    def begin(self, batches: Iterable[BatchRow], run: str) -> None:
+        """Take over what the run's batches have cost that were collected before this call of it."""
+        paid = self._collected = _paid(batches, run)
+        before = self.spending.before
+        # The rest was paid for calls, before the run went on through batches.
+        self._direct = 0.0 if before is None or paid is None else max(0.0, before - paid)
+        self.spending.before = None if before is None or paid is None else max(before, paid)
+
     def update(self, places: dict[str, tuple[str, bool]], batches: Iterable[BatchRow], run: str) -> None:
         """Take over where the questions are, and all batches of the judge, before the scorers ask again."""
         rows = list(batches)
         self._places, self.short, self._full = places, "", False
         self._sent = {row.id: _capabilities(row) for row in rows}
-        self._promised = sum(row.cost or 0.0 for row in rows if row.run == run)
+        self._promised = self._direct + sum(row.cost or 0.0 for row in rows if row.run == run)
+        now, before = _paid(rows, run), self._collected
+        self.spending.this_call = None if now is None or before is None else now - before
         own = {row.id for row in rows if row.run == run}
         self._owed = {name for name, (batch, _) in places.items() if batch in own} - self._charged
 
@@ -178,6 +190,7 @@ class BatchSession(Session):
             refused_settings=sent.refused_of(self.api.judge, question),
         )
         await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer))
+        observer().batched_call(self.api.judge, answer.usage, answer.cost)
         self._taken[call.key.question] = answer.usage, answer.cost
         return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
 
@@ -199,6 +212,8 @@ class BatchSession(Session):
             return self._collect(question, tried)
         # Its cost stands in one record; another scorer with the same question has the same error and paid nothing.
         first = question.fingerprint not in self._charged
+        if first:
+            observer().batched_call(self.api.judge, tried.usage, tried.cost)
         self._charged.add(question.fingerprint)
         error.usage, error.cost = (tried.usage, tried.cost) if first else (NO_USAGE, 0.0)
         return error
@@ -258,6 +273,11 @@ class EstimateSession(Session):
             self._left -= amount
         value = await stand_in(call.question) if answer is None else answer
         return JudgeAnswer(value=value, judge=self.identity)
+
+
+def _paid(rows: Iterable[BatchRow], run: str) -> float | None:
+    """US dollars that a run's collected batches have cost."""
+    return total_cost(row.cost for row in rows if row.run == run and row.collected is not None)
 
 
 def _capabilities(row: BatchRow) -> ModelCapabilities:

@@ -1,0 +1,350 @@
+"""What a run says it has paid is what it paid: however often it is called, whatever stops it, and whether or not a
+sample has a record in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Message, Run, Score, Scorer, StopSignal, evaluate, read_run, write_run
+from evalstone.errors import ReplyError
+from evalstone.judges import Judge
+from evalstone.judges.model import ModelJudge
+from evalstone.ledger import Key, StoredAnswer
+from evalstone.questions.base import Ask, JudgeAnswer, Question
+from evalstone.questions.claims import ListClaims
+from evalstone.report.run_view import run_view
+from evalstone.run.spending import Spending
+from evalstone.targets import Answer, FunctionTarget
+from evalstone.types import Failed, JudgeCall, Record
+from tests.batch_serving import BatchServer
+from tests.run.batch_runs import A_QUESTION, Call
+
+PRICE, COST = 0.01, 0.25
+SAMPLES = [{"id": f"q{n}", "output": f"answer {n}"} for n in range(6)]
+CASES = [{"id": f"q{n}", "input": f"question {n}"} for n in range(6)]
+
+
+def agent(*, input: str) -> Answer:
+    return Answer(output=f"answer to {input}", cost=COST)
+
+
+@dataclass(frozen=True, eq=False)
+class Priced(Judge):
+    """Takes a cent for every question, and fails those about a bad text after it was paid."""
+
+    before: Callable[[int], None] = lambda number: None
+    calls: list[str] = field(default_factory=list[str])
+
+    @property
+    def identity(self) -> str:
+        return "priced"
+
+    def price(self, usage: object) -> float | None:
+        return PRICE
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+        text = str(question.inputs()["text"])
+        self.before(len(self.calls) + 1)
+        self.calls.append(text)
+        if "bad" in text:
+            raise ReplyError("no claims", reply="{", cost=PRICE)
+        reply = json.dumps({"claims": []})
+        return JudgeAnswer(value=question.parse(reply), judge="priced", reply=reply, cost=PRICE)
+
+    @property
+    def paid(self) -> float:
+        return len(self.calls) * PRICE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thrice(Scorer):
+    """Asks three questions, one after the other, and goes on where one fails."""
+
+    name = "thrice"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        for number in range(3):
+            with contextlib.suppress(ReplyError):
+                await ask(ListClaims(text=f"{output} {number}"))
+        return Score(1.0)
+
+
+def scored(judge: Priced, ledger: Path | None, samples: Any = SAMPLES, **options: Any) -> Run:
+    return evaluate(samples, Thrice(), judge=judge, ledger=ledger, concurrency=1, **options)
+
+
+def killed_before_call(number: int, ledger: Path, *, answering: bool = False) -> None:
+    """Run in a process that is killed when it is about to make its judge call of this number."""
+    options = "samples=CASES, target=FunctionTarget(function=agent, label='agent')" if answering else "budget=1.0"
+    code = f"""
+import os, signal
+from pathlib import Path
+from tests.run.test_spending import CASES, FunctionTarget, Priced, agent, scored
+
+judge = Priced(lambda number: os.kill(os.getpid(), signal.SIGKILL) if number == {number} else None)
+scored(judge, Path({str(ledger)!r}), {options})
+"""
+    in_killed_process(code)
+
+
+def in_killed_process(code: str) -> None:
+    root = Path(__file__).parents[2]
+    ended = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+
+def talked(
+    ledger: Path,
+    version: str,
+    *,
+    stop: StopSignal | None = None,
+    before: Callable[[int], None] = lambda number: None,
+    judge: Callable[[int], None] = lambda number: None,
+) -> Run:
+    """Run a conversation of three turns."""
+    asked = list[str]()
+
+    def answer(*, messages: list[Message]) -> Answer:
+        asked.append(messages[-1].content)
+        before(len(asked))
+        return Answer(output=f"answer to {messages[-1].content}", cost=COST)
+
+    target = FunctionTarget(function=answer, label="agent", version=version)
+    cases = [{"id": "c", "turns": [{"input": f"question {n}"} for n in range(3)]}]
+    return scored(Priced(judge), ledger, cases, target=target, stop=stop)
+
+
+def told(run: Run) -> tuple[float, float, float]:
+    """What was paid in all, in this call, and for samples that were interrupted, as summary.json has it."""
+    paid = run.to_dict()["paid"]
+    assert paid["total"] == run.cost
+    assert paid["interrupted"] == run.interrupted_cost
+    return paid["total"], paid["this_call"], paid["interrupted"]
+
+
+def about(*values: float) -> Any:
+    return pytest.approx(values, abs=1e-9)
+
+
+def test_a_run_that_its_budget_stops_says_what_was_paid_for_the_sample_that_has_no_record(tmp_path: Path) -> None:
+    ledger, judge = tmp_path / "l.db", Priced()
+    run = scored(judge, ledger, budget=8.5 * PRICE)
+    assert (len(run), len(judge.calls)) == (2, 8)
+    assert told(run) == about(8 * PRICE, 8 * PRICE, 2 * PRICE)
+    assert "($0.0800 spent)" in run.stop_reason
+    line = "cost $0.0800 (results $0.0600, interrupted samples $0.0200)"
+    stored, folder = read_run(run.id, ledger=ledger), read_run(write_run(run, tmp_path / "out"))
+    for one in (run, stored, folder):
+        assert line in str(one)
+        assert line in [fact.line for fact in run_view(one).facts]
+        assert told(one) == told(run)
+        assert one.to_dict()["cost"] == one.recorded_cost == pytest.approx(6 * PRICE)
+
+
+def test_a_run_that_goes_on_says_what_it_paid_in_all_and_in_this_call(tmp_path: Path) -> None:
+    ledger, judge = tmp_path / "l.db", Priced()
+    first = scored(judge, ledger, budget=8.5 * PRICE)
+    second = scored(judge, ledger, budget=13.5 * PRICE)
+    assert (second.id, second.complete, len(judge.calls)) == (first.id, False, 13)
+    assert told(second) == about(13 * PRICE, 5 * PRICE, 3 * PRICE)
+    done = scored(judge, ledger)
+    assert (done.id, done.complete, len(judge.calls)) == (first.id, True, 18)
+    assert told(done) == about(judge.paid, 5 * PRICE, 3 * PRICE)
+    expected = "cost $0.1800 (results $0.1500, interrupted samples $0.0300), $0.0500 of it in this call"
+    assert expected in str(done)
+    again = scored(judge, ledger)
+    assert (again.cost, again.cost_text, len(judge.calls)) == (0.0, "cost $0.00", 18)
+
+
+def test_a_run_that_is_told_to_stop_says_what_it_paid(tmp_path: Path) -> None:
+    ledger, stop = tmp_path / "l.db", StopSignal()
+    judge = Priced(lambda number: stop.request("Ctrl-C") if number == 5 else None)
+    run = scored(judge, ledger, stop=stop)
+    assert (run.stop_reason, len(run), len(judge.calls)) == ("Ctrl-C", 1, 5)
+    assert told(run) == about(5 * PRICE, 5 * PRICE, 2 * PRICE)
+    done = scored(judge, ledger)
+    assert (done.complete, len(judge.calls)) == (True, 18)
+    assert told(done) == about(judge.paid, 13 * PRICE, 2 * PRICE)
+
+
+@pytest.mark.parametrize("stopped_before", [False, True])
+def test_a_run_that_was_killed_counts_what_it_had_paid_when_it_goes_on(tmp_path: Path, stopped_before: bool) -> None:
+    ledger, first, last = tmp_path / "l.db", Priced(), Priced()
+    if stopped_before:
+        scored(first, ledger, budget=8.5 * PRICE)
+    killed_before_call(6, ledger)
+    done = scored(last, ledger, budget=1.0)
+    assert (done.complete, len(first.calls) + 5 + len(last.calls)) == (True, 18)
+    assert told(done)[:2] == about(18 * PRICE, last.paid)
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_an_answer_counts_whose_question_had_failed_in_a_record(failed: bool) -> None:
+    call = JudgeCall(
+        question="list_claims", fingerprint="f1", judge="priced", answer=None if failed else {}, cost=PRICE
+    )
+    answer = StoredAnswer.of(Key("f1", "priced", 0), "list_claims", call)
+    spending = Spending()
+    spending.resume(0.0, None)
+    spending.restore_record(Record(sample="q0", scorer="s", outcome=Failed("no claims"), steps=(call,)))
+    spending.restore_answer(answer)
+    assert spending.before == pytest.approx(2 * PRICE if failed else PRICE)
+
+
+def test_a_run_that_was_stopped_and_then_killed_shows_what_is_known(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    run = scored(Priced(), ledger, budget=8.5 * PRICE)
+    killed_before_call(6, ledger)
+    found = read_run(run.id, ledger=ledger)
+    # Of the five calls since, four are in the records of two samples: the one of the sample that was interrupted, and
+    # three of the next.
+    assert (len(found), found.cost) == (4, pytest.approx(12 * PRICE))
+
+
+def test_calls_that_fail_after_they_were_paid_count_without_a_record(tmp_path: Path) -> None:
+    ledger, judge = tmp_path / "l.db", Priced()
+    samples = [{"id": f"bad {n}", "output": f"bad {n}"} for n in range(2)]
+    run = scored(judge, ledger, samples, budget=4.5 * PRICE)
+    assert (len(run), len(judge.calls)) == (0, 4)
+    assert told(run) == about(4 * PRICE, 4 * PRICE, 4 * PRICE)
+    done = scored(judge, ledger, samples, budget=1.0)
+    assert done.complete
+    # The ledger has no answers to these calls, so that they were made again.
+    assert len(judge.calls) == 10
+    assert told(done) == about(10 * PRICE, 6 * PRICE, 4 * PRICE)
+
+
+def test_what_failed_without_a_record_stays_in_the_budget_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    ledger, judge = tmp_path / "l.db", Priced()
+    samples = [{"id": f"bad {n}", "output": f"bad {n}"} for n in range(4)]
+    for _ in range(3):
+        scored(judge, ledger, samples, budget=4.5 * PRICE)
+    assert judge.paid <= 4.5 * PRICE
+
+
+def test_cached_answers_cost_nothing(tmp_path: Path) -> None:
+    ledger, judge = tmp_path / "l.db", Priced()
+    scored(judge, ledger, SAMPLES[:3])
+    run = scored(judge, ledger, SAMPLES[:4])
+    assert len(judge.calls) == 12
+    assert told(run) == about(3 * PRICE, 3 * PRICE, 0.0)
+    assert run.cost_text == "cost $0.0300"
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+@pytest.mark.parametrize("version", ["", "1"])
+def test_costs_of_a_target_and_of_its_trials_are_in_the_sum_and_told_apart(
+    tmp_path: Path, trials: int, version: str
+) -> None:
+    ledger, judge, answers = tmp_path / "l.db", Priced(), list[str]()
+
+    def answer(*, input: str) -> Answer:
+        answers.append(input)
+        return agent(input=f"{input} {len(answers)}")
+
+    target = FunctionTarget(function=answer, label="agent", version=version)
+    options: dict[str, Any] = {"target": target, "trials": trials}
+    budget = 2 * (COST + 3 * PRICE) + COST + 2.5 * PRICE
+    stopped = scored(judge, ledger, CASES, budget=budget, **options)
+    assert not stopped.complete
+    paid = len(answers) * COST + judge.paid
+    assert (stopped.cost, stopped.interrupted_cost) == about(paid, 2 * PRICE)
+    before = paid
+    done = scored(judge, ledger, CASES, **options)
+    assert done.complete
+    paid = len(answers) * COST + judge.paid
+    assert paid == pytest.approx(6 * trials * (COST + 3 * PRICE))
+    assert told(done) == about(paid, paid - before, 2 * PRICE)
+    target_cost, judge_cost = f"${len(answers) * COST:.2f}", f"${judge.paid - 2 * PRICE:.4f}"
+    assert f"(target {target_cost}, judge {judge_cost}, interrupted samples $0.0200), $" in done.cost_text
+
+
+@pytest.mark.parametrize("version", ["", "1"])
+def test_turns_that_a_stopped_run_has_paid_count_once_in_a_conversation_that_ends_before_a_kill(
+    tmp_path: Path, version: str
+) -> None:
+    ledger, stop = tmp_path / "l.db", StopSignal()
+    stopped = talked(ledger, version, stop=stop, before=lambda number: stop.request("Ctrl-C") if number == 2 else None)
+    assert stopped.cost == pytest.approx(2 * COST)
+    in_killed_process(f"""
+import os, signal
+from pathlib import Path
+from tests.run.test_spending import talked
+
+def kill(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+talked(Path({str(ledger)!r}), {version!r}, judge=kill)
+""")
+    done = talked(ledger, version)
+    assert done.complete
+    # The turn that came after the stop, and one question to the judge that was asked after the kill.
+    assert told(done) == about(3 * COST + 3 * PRICE, 3 * PRICE, 0.0)
+
+
+def test_answers_of_a_target_whose_run_was_killed_count_once(tmp_path: Path) -> None:
+    ledger, judge = tmp_path / "l.db", Priced()
+    killed_before_call(8, ledger, answering=True)
+    done = scored(judge, ledger, CASES, target=FunctionTarget(function=agent, label="agent"))
+    assert (done.complete, len(judge.calls)) == (True, 11)
+    assert done.cost == pytest.approx(6 * COST + 18 * PRICE)
+
+
+def test_a_run_through_batches_says_what_its_batches_cost(server: BatchServer, run: Call, tmp_path: Path) -> None:
+    submitted = run("faithfulness")
+    assert told(submitted) == (0.0, 0.0, 0.0)
+    half = run("faithfulness")
+    assert len(half) == 0
+    assert told(half) == about(4 * A_QUESTION, 4 * A_QUESTION, 4 * A_QUESTION)
+    done = run("faithfulness")
+    assert done.complete
+    assert told(done) == about(8 * A_QUESTION, 4 * A_QUESTION, 0.0)
+    assert told(read_run(done.id, ledger=tmp_path / "l.db")) == told(done)
+    assert told(run("faithfulness")) == (0.0, 0.0, 0.0)
+
+
+def test_a_run_that_goes_on_through_batches_keeps_what_it_had_paid(
+    server: BatchServer, run: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(self: ModelJudge, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+        reply = json.dumps(question.example())
+        return JudgeAnswer(value=question.parse(reply), judge=self.identity, reply=reply, cost=PRICE)
+
+    stop = StopSignal()
+
+    def stop_it(record: Record) -> None:
+        stop.request("Ctrl-C")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ModelJudge, "answer", answer)
+        options: dict[str, Any] = {"batch": False, "concurrency": 1, "stop": stop}
+        stopped = run("faithfulness", **options, on_record=stop_it)
+    assert stopped.cost == pytest.approx(4 * PRICE)
+    over = run("faithfulness", budget=4 * PRICE)
+    assert (len(over), server.batches) == (2, [])
+    for collected in (0, 2, 4):
+        done = run("faithfulness")
+        assert done.id == stopped.id
+        assert told(done)[:2] == about(4 * PRICE + collected * A_QUESTION, min(collected, 2) * A_QUESTION)
+    assert done.complete
+
+
+def test_a_price_that_is_unknown_makes_the_sum_unknown() -> None:
+    class Unknown(Priced):
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+            answer = await super().answer(question, repeat)
+            return JudgeAnswer(value=answer.value, judge=answer.judge, reply=answer.reply, cost=None)
+
+    run = scored(Unknown(), None)
+    assert (run.cost, run.interrupted_cost, run.cost_text) == (None, None, "cost unknown")
+    assert run.to_dict()["paid"]["total"] is None
