@@ -7,10 +7,18 @@ RUN := $(UV) run --quiet --frozen --no-sync
 # Without bytecode files, each process that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-EXTRAS := metrics,pandas,parquet,polars,postgres,providers
+EXTRAS := metrics,otel,pandas,parquet,polars,postgres,providers
 NEWER := $(or $(shell command -v python3.13 >/dev/null 2>&1 && python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null),$(wildcard $(shell pyenv root 2>/dev/null)/versions/3.13*/bin/python3.13))
-# The tests that a change of Python or of a dependency can break; the rest needs running once.
-QUICK := tests --ignore tests/test_docs.py --ignore tests/parity --ignore tests/cli --ignore tests/_core/test_prompts.py \
+# Tests wait for a third of their time, most of them for processes that they start: one worker more than there are cores.
+WORKERS := $(shell python3 -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
+# What an older dependency can break, and what another Python can; most of the other tests compute with our own code alone.
+WITH_DEPENDENCIES := $(addprefix tests/,_core/test_json.py _core/test_parsing.py cli/test_first_steps.py collect compat datasets \
+	judges ledger otel questions/test_reply.py report results scorers/checks scorers/test_content_similarity.py \
+	scorers/test_levenshtein.py stats targets testing test_types.py)
+WITH_PYTHON := $(addprefix tests/,_core agents environments judge_quality live questions run targets test_types.py)
+# Long texts, examples, and processes take long, and need running once.
+QUICK := --ignore tests/_core/test_prompts.py --ignore-glob 'tests/*/test_example.py' --ignore tests/live/test_worker.py \
+	--ignore tests/testing/test_process.py --ignore tests/scorers/test_contract.py \
 	--ignore tests/judges/test_lexical.py --ignore tests/judges/test_lexical_numbers.py \
 	--ignore tests/report/test_pages_in_a_browser.py -k "not seconds_at_most and not linear_time and not megabyte"
 
@@ -21,11 +29,11 @@ demo: .venv/ready
 	$(RUN) evalstone demo
 
 test: .venv/all
-	$(RUN) pytest -n auto --maxprocesses 4
+	$(RUN) pytest -n $(WORKERS)
 
 # The line and branch coverage that CI requires is in pyproject.toml, under tool.coverage.
 coverage: .venv/all
-	$(RUN) pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
+	$(RUN) pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
 
 # Faults put into a copy of the code, which the tests have to notice: docs/mutants.md.
 # FILES=src/evalstone/run/budget.py TESTS=tests/run mutates one file; SAMPLE=50 takes so many of its mutants.
@@ -40,11 +48,11 @@ attack: .venv/all
 # The oldest dependencies that pyproject.toml allows, and a newer Python where there is one.
 test-lowest: .tools/lowest/ready
 	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) \
-		--ignore tests/environments
+		$(WITH_DEPENDENCIES)
 
 test-newer: $(if $(NEWER),.tools/newer/ready)
 ifdef NEWER
-	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) --ignore tests/stats
+	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) $(WITH_PYTHON)
 else
 	@echo "there is no Python 3.13 here; the tests were not run on it"
 endif

@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+from evalstone._core import sync
+
+settings.register_profile("shared", parent=settings.default, deadline=None)
+settings.load_profile("shared")  # on a busy machine, a single case may take long
+
+_untraced: set[str] = set()
+"""Tests that ran untraced, until they have ended."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def plain_terminal() -> Generator[None]:
+    """What is printed doesn't depend on where the tests run: colors, widths, and pytest's longer summary in CI."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("BUILD_NUMBER", "CI", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PY_COLORS"):
+            patch.delenv(variable, raising=False)
+        yield
+
+
+@contextlib.contextmanager
+def _no_trace() -> Generator[None]:
+    """Within the block, coverage traces nothing."""
+    traced, traced_threads = sys.gettrace(), threading.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)  # pyright: ignore[reportArgumentType]
+    try:
+        yield
+    finally:
+        sys.settrace(traced)
+        threading.settrace(traced_threads)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, object, object]:
+    """Make tests of a function untraced: it is pytest's own work, which would take twice as long."""
+    with _no_trace():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -15,11 +54,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     pause of the one resumes the other."""
     if item.get_closest_marker("no_cover") is None:
         return (yield)
-    traced, traced_threads = sys.gettrace(), threading.gettrace()
-    sys.settrace(None)
-    threading.settrace(None)  # pyright: ignore[reportArgumentType]
-    try:
+    _untraced.add(item.nodeid)
+    with _no_trace():
         return (yield)
-    finally:
-        sys.settrace(traced)
-        threading.settrace(traced_threads)  # pyright: ignore[reportArgumentType]
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    """After a test that ran untraced, trace evalstone's loop again: a pause that a thread notices ends its tracing."""
+    if nodeid in _untraced:
+        _untraced.discard(nodeid)
+        sync.run(_trace())
+
+
+async def _trace() -> None:
+    if sys.gettrace() is None:
+        sys.settrace(threading.gettrace())

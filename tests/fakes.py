@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -162,3 +163,13 @@ async def longest_wait(work: Awaitable[object]) -> float:
     await work
     watching.cancel()
     return longest
+
+
+def awaited(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that is a coroutine, run in a loop of its own."""
+
+    @functools.wraps(test)
+    def run(**fixtures: Any) -> None:
+        asyncio.run(test(**fixtures))
+
+    return run

@@ -109,3 +109,24 @@ def test_the_outputs_in_the_readme_and_in_getting_started_are_what_their_command
     printed = {changing.sub("", " ".join(line.split())) for line in done.stdout.splitlines()}
     assert shown
     assert [line for line in shown if changing.sub("", " ".join(line.split())) not in printed] == []
+
+
+def test_the_pytest_page_does_what_it_shows(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "pytest.md"
+    app, *tests = blocks(page, "py")
+    (tmp_path / "my_app.py").write_text(app, "utf-8")
+    (tmp_path / "cases.jsonl").write_text(blocks(page, "json")[0], "utf-8")
+    for number, test in enumerate(("\n".join(tests[:2]), tests[2])):
+        (tmp_path / f"test_{number}.py").write_text(test, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "3 failed, 3 passed, 1 skipped" in done.stdout, done.stdout
+    failures, summary = blocks(page, "text")[:-1], blocks(page, "text")[-1]
+    assert [block for block in failures if block not in done.stdout] == []
+    assert summary.splitlines()[0].split() in [line.split() for line in done.stdout.splitlines()]

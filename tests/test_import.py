@@ -11,7 +11,7 @@ import pytest
 
 import evalstone
 
-OPTIONAL = ("pydantic_ai", "pyarrow", "pandas", "polars", "numpy")
+OPTIONAL = ("opentelemetry", "pydantic_ai", "pyarrow", "pandas", "polars", "numpy")
 HEAVY = ("aiohttp", "alembic", "psycopg", "sqlalchemy", "genai_prices", "rich", "typer", "pydantic")
 BUDGET = 0.3
 

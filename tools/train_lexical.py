@@ -107,6 +107,19 @@ def written(path: Path, data: Mapping[str, Any]) -> None:
     path.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
 
 
+def fitted_to(rows: Sequence[Row], columns: Table) -> tuple[Fit, dict[str, Any], Claims]:
+    """The weights that rows give, the curves of responses and claims as the model file has them, and the claims."""
+    every = np.ones(len(rows), dtype=bool)
+    claims = claims_of(rows, columns)
+    curves = {
+        "response": curve_data(*response_curve(columns, every, out_of_fold(columns, every))),
+        "overlap": curve_data(*overlap_curve(columns, every)),
+        "claim": curve_data(*claim_curve(claims, fields=False)[:2]),
+        "field_claim": curve_data(*claim_curve(claims, fields=True)[:2]),
+    }
+    return fit(columns, every), curves, claims
+
+
 def train(folder: Path) -> None:
     """Fit, measure and write everything."""
     data = {name: read(folder, name) for name in DATA_SETS}
@@ -114,26 +127,15 @@ def train(folder: Path) -> None:
     words = words_of(documents, counts)
     rows = [row for name in DATA_SETS for row in measured(name, data[name], words)]
     columns = table(rows)
-    every = np.ones(len(rows), dtype=bool)
-    fitted = fit(columns, every)
-    claims = claims_of(rows, columns)
-    prose, fields = claim_curve(claims, fields=False), claim_curve(claims, fields=True)
+    fitted, curves, claims = fitted_to(rows, columns)
     passages, statements = list(passage_pairs(data, words)), list(statement_pairs(data, words))
     passage, statement = curve(passages), curve(statements)
-    curves = {
-        "response": curve_data(*response_curve(columns, every, out_of_fold(columns, every))),
-        "overlap": curve_data(*overlap_curve(columns, every)),
-        "claim": curve_data(*prose[:2]),
-        "field_claim": curve_data(*fields[:2]),
-        "passage": curve_data(*passage[:2]),
-        "statement": curve_data(*statement[:2]),
-    }
-    weights = [rounded(weight) for weight in fitted.weights]
+    curves |= {"passage": curve_data(*passage[:2]), "statement": curve_data(*statement[:2])}
     model = {
         "format": FORMAT,
         "measures": list(NAMES),
         "stemmer": STEMMER,
-        "weights": weights,
+        "weights": [rounded(weight) for weight in fitted.weights],
         "intercept": rounded(fitted.intercept),
         "curves": curves,
         "documents": documents,
@@ -144,7 +146,8 @@ def train(folder: Path) -> None:
     found = report(columns, {name: table(list(measured(name, one, words))) for name, one in talks.items()})
     without = [row for name in DATA_SETS for row in measured(name, data[name], words, false_fields=False)]
     found["ablation"] = ablation(rows, found, table(without))
-    found["claims"] = claim_report(claims, np.where(claims.fields, fields[2], prose[2]))
+    by_form = (claim_curve(claims, fields=True)[2], claim_curve(claims, fields=False)[2])
+    found["claims"] = claim_report(claims, np.where(claims.fields, *by_form))
     found["passages"] = pair_report(passages, passage[2])
     found["statements"] = pair_report(statements, statement[2])
     found["model"] = hashlib.sha256((PACKAGE / "model.json.gz").read_bytes()).hexdigest()[:16]

@@ -5,6 +5,8 @@ from evalstone import compat as compat
 from evalstone import datasets as datasets
 from evalstone import errors as errors
 from evalstone import judges as judges
+from evalstone import live as live
+from evalstone import otel as otel
 from evalstone import questions as questions
 from evalstone import results as results
 from evalstone import scorers as scorers
@@ -89,6 +91,8 @@ from evalstone.judges import (
 from evalstone.judges import (
     parse_judge as parse_judge,
 )
+from evalstone.live.client import Live as Live
+from evalstone.live.guard import guard as guard
 from evalstone.questions.base import Ask as Ask
 from evalstone.questions.base import JudgeAnswer as JudgeAnswer
 from evalstone.questions.base import Question as Question

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import sys
@@ -182,21 +183,54 @@ async def ascore(
     Raises:
         ConfigError: For an unknown scorer, judge or field.
     """
+    (record,) = await ascore_each(plan_for_one(sample, fields, scorer, judge=judge), ledger=ledger)
+    return record
+
+
+def plan_for_one(
+    sample: Sample | Mapping[str, Any] | None,
+    fields: Mapping[str, Any],
+    scorers: ScorerSpec | Iterable[ScorerSpec],
+    *,
+    judge: JudgeSpec = "lexical",
+) -> Plan:
+    """The checked plan to score one sample, which is given whole or by its fields. Raises ConfigError as `ascore`."""
+    plan = plan_for([one_sample(sample, fields)], scorers, judge=judge)
+    for each in plan.asked_judges:
+        each.check()
+    plan.check_repeats()
+    return plan
+
+
+async def ascore_each(
+    plan: Plan, *, ledger: str | Path | None = None, budget: float | Budget | None = None
+) -> tuple[Record, ...]:
+    """The record of each scorer of a plan on its only sample; scorers share their calls."""
+    # A scorer of evalstone in code asks nothing, and opening a ledger takes longer than it does.
+    may_ask = any(scorer.may_ask for scorer in plan.scorers)
+    (sample,) = plan.dataset
+    own = [judge for scorer in plan.scorers for judge in scorer.judges]
+    ledger, budget = (ledger, budget) if may_ask else (None, None)
+    async with open_session(plan.judge, *own, ledger=ledger, budget=budget) as session:
+        scored = [asyncio.ensure_future(score_sample(scorer, sample, session)) for scorer in plan.scorers]
+        try:
+            return tuple(await asyncio.gather(*scored))
+        finally:
+            for task in scored:
+                task.cancel()
+            await asyncio.gather(*scored, return_exceptions=True)
+
+
+def one_sample(sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Sample | Mapping[str, Any]:
+    """The sample that a call gives, whole or by its fields. Raises ConfigError for both, and for an unknown field."""
     for name in fields:
         if name not in ("id", *SAMPLE_FIELDS):
             raise ConfigError(unknown("sample field", name, ("id", *SAMPLE_FIELDS)))
     if sample is None:
-        sample = fields
-    elif fields:
+        return fields
+    if fields:
         raise ConfigError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
-    plan = plan_for([sample], [scorer], judge=judge)
-    for each in plan.asked_judges:
-        each.check()
-    plan.check_repeats()
-    (used,) = plan.scorers
-    # A scorer of evalstone in code asks nothing, and opening a ledger takes longer than it does.
-    async with open_session(plan.judge, *used.judges, ledger=ledger if used.may_ask else None) as session:
-        return await score_sample(used, next(iter(plan.dataset)), session)
+    return sample
 
 
 async def afit_cascade(
@@ -230,10 +264,10 @@ async def open_session(
     *others: Judge,
     ledger: str | Path | None = None,
     concurrency: int = 32,
-    budget: float | None = None,
+    budget: float | Budget | None = None,
 ) -> AsyncGenerator[Session]:
     """A session with a judge, its ledger opened and closed. others: further judges whose connections stay open."""
-    limit = None if budget is None else Budget(budget, judge)
+    limit = Budget.of(budget, judge, *others)
     async with contextlib.AsyncExitStack() as stack:
         store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
         for each in (judge, *others):

@@ -9,7 +9,8 @@
     ├── StorageError           what is to be kept cannot be written or read: a full disk, a lost server
     │   ├── LedgerError        the ledger broke, or was lost
     │   │   ├── LedgerBusyError        another process holds the lock and did not release it in time
-    │   │   └── LedgerConnectionError  the connection to the ledger's server was lost
+    │   │   ├── LedgerConnectionError  the connection to the ledger's server was lost
+    │   │   └── LedgerValueError       its database refuses a value: too long, or out of range
     │   └── WriteError         a file or standard output cannot be written to the end
     ├── RunAborted             the run cannot continue; what it has is kept
     │   ├── BudgetExceeded     the next call does not fit into the budget
@@ -100,6 +101,11 @@ class LedgerBusyError(LedgerError):
 
 class LedgerConnectionError(LedgerError):
     """The ledger's server has ended the connection, or does not accept one."""
+
+
+class LedgerValueError(LedgerError):
+    """The ledger's database refuses a value, such as a text that is too long or a number that is out of range. It will
+    refuse it again."""
 
 
 class WriteError(StorageError):

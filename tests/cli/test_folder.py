@@ -12,6 +12,7 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.scorers.registry import import_from
+from tests.cli.conftest import Evalstone
 from tests.serving import serving
 
 OPTIONAL = """
@@ -201,8 +202,8 @@ def test_a_function_beside_the_data_is_applied_per_turn(tmp_path: Path, form: st
 
 
 @pytest.mark.parametrize("name", ["per_turn", "per_step", "repeated"])
-def test_a_scorer_that_applies_another_has_the_range_of_that(tmp_path: Path, name: str) -> None:
-    told = command(tmp_path, "scorers", name).stdout
+def test_a_scorer_that_applies_another_has_the_range_of_that(name: str, evalstone: Evalstone) -> None:
+    told = evalstone("scorers", name).stdout
     assert "Range            that of the scorer" in told
     assert "Judge calls" not in told
     assert f"Signature        {name}(scorer=…)@1" in told

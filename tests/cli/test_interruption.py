@@ -25,7 +25,8 @@ SAMPLES = 30
 CONCURRENCY = 4
 MOMENTS = 10
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+# Other tests run the same commands, and tracing doubles the time of these.
+pytestmark = [pytest.mark.no_cover, pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")]
 
 
 @pytest.fixture(autouse=True)
@@ -93,10 +94,6 @@ def interrupted(folder: Path, server: Server, after: int, *signs: signal.Signals
     return process.returncode, told
 
 
-def finished(folder: Path, server: Server) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(server), cwd=folder, capture_output=True, text=True, check=False, timeout=60)
-
-
 def outcomes(folder: Path) -> list[tuple[str, float]]:
     lines = (folder / "res" / "records.jsonl").read_text().splitlines()
     return [(row["sample"], row["value"]) for row in map(json.loads, lines)]
@@ -106,7 +103,9 @@ WHOLE = [(str(n), 1.0) for n in range(SAMPLES)]
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_what_is_under_way_and_nothing_of_it_is_lost(tmp_path: Path, sign: signal.Signals) -> None:
+def test_a_signal_ends_what_is_under_way_and_nothing_of_it_is_lost(
+    tmp_path: Path, sign: signal.Signals, evalstone: Evalstone
+) -> None:
     write_data(tmp_path)
     with serving(slow) as server:
         code, told = interrupted(tmp_path, server, 25, sign)
@@ -115,7 +114,7 @@ def test_a_signal_ends_what_is_under_way_and_nothing_of_it_is_lost(tmp_path: Pat
         assert "rerun the same command to resume" in told
         assert "Traceback" not in told
         assert not (tmp_path / "res" / "records.jsonl").exists()
-        done = finished(tmp_path, server)
+        done = evalstone(*command(server)[3:])
         assert done.returncode == 0, done.stderr
         assert json.loads((tmp_path / "res" / "summary.json").read_text())["resumed"] > 0
         assert len(server.requests) == 2 * SAMPLES
@@ -123,7 +122,7 @@ def test_a_signal_ends_what_is_under_way_and_nothing_of_it_is_lost(tmp_path: Pat
 
 
 @pytest.mark.parametrize("signs", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT)])
-def test_a_second_signal_stops_at_once(tmp_path: Path, signs: tuple[signal.Signals, ...]) -> None:
+def test_a_second_signal_stops_at_once(tmp_path: Path, signs: tuple[signal.Signals, ...], evalstone: Evalstone) -> None:
     write_data(tmp_path)
     with serving(lambda request, number: Response(body=obliging(request, number), delay=0.5)) as server:
         code, told = interrupted(tmp_path, server, 5, *signs)
@@ -131,12 +130,14 @@ def test_a_second_signal_stops_at_once(tmp_path: Path, signs: tuple[signal.Signa
         assert "Stopped." in told
         assert "Traceback" not in told
         server.behaviour = obliging
-        assert finished(tmp_path, server).returncode == 0
+        assert evalstone(*command(server)[3:]).returncode == 0
         assert len(server.requests) <= 2 * SAMPLES + 2 * CONCURRENCY
     assert outcomes(tmp_path) == WHOLE
 
 
-def test_a_run_killed_at_ten_random_moments_gives_the_numbers_of_an_undisturbed_one(tmp_path: Path) -> None:
+def test_a_run_killed_at_ten_random_moments_gives_the_numbers_of_an_undisturbed_one(
+    tmp_path: Path, evalstone: Evalstone
+) -> None:
     samples = 150
     write_data(tmp_path, samples)
     rng = random.Random(7)
@@ -145,7 +146,7 @@ def test_a_run_killed_at_ten_random_moments_gives_the_numbers_of_an_undisturbed_
         for _ in range(MOMENTS):
             code, _ = interrupted(tmp_path, server, rng.randint(1, 20), signal.SIGKILL)
             kills += code == -signal.SIGKILL
-        done = finished(tmp_path, server)
+        done = evalstone(*command(server)[3:])
         assert done.returncode == 0, done.stderr
         assert kills >= MOMENTS // 2
         assert 2 * samples <= len(server.requests) <= 2 * samples + kills * CONCURRENCY
@@ -179,10 +180,10 @@ def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path:
         assert asked < 2 * SAMPLES
 
 
-def test_a_judge_that_fails_every_time_ends_the_run_with_one_message(tmp_path: Path) -> None:
+def test_a_judge_that_fails_every_time_ends_the_run_with_one_message(tmp_path: Path, evalstone: Evalstone) -> None:
     write_data(tmp_path, 200)
     with serving(lambda _request, _number: completion("I would rather not")) as server:
-        done = finished(tmp_path, server)
+        done = evalstone(*command(server)[3:])
         assert len(server.requests) < 100
     assert done.returncode == 3
     assert "failed on each of the first 10 questions" in done.stderr
@@ -206,12 +207,12 @@ def test_ctrl_c_before_the_first_score_of_a_judges_test_is_an_interruption(
     assert (done.returncode, done.stderr) == (130, "Interrupted; rerun the same command to resume.\n")
 
 
-def test_a_signal_that_is_sent_twice_at_once_is_one(tmp_path: Path) -> None:
+def test_a_signal_that_is_sent_twice_at_once_is_one(tmp_path: Path, evalstone: Evalstone) -> None:
     write_data(tmp_path)
     with serving(slow) as server:
         code, told = interrupted(tmp_path, server, 25, signal.SIGTERM, signal.SIGTERM, signal.SIGTERM)
         assert (code, "Stopped." in told) == (130, False)
-        assert finished(tmp_path, server).returncode == 0
+        assert evalstone(*command(server)[3:]).returncode == 0
         assert len(server.requests) == 2 * SAMPLES
 
 
@@ -240,7 +241,9 @@ SCORE = ["score", "-s", "faithfulness", "--output", "one", "--context", "two", "
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_no_call_of_an_interrupted_command_is_paid_for_twice(tmp_path: Path, arguments: list[str]) -> None:
+def test_no_call_of_an_interrupted_command_is_paid_for_twice(
+    tmp_path: Path, arguments: list[str], evalstone: Evalstone
+) -> None:
     rows = [{"id": str(n), "output": f"answer {n}", "context": [f"passage {n}"], "label": n % 2} for n in range(12)]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -257,19 +260,20 @@ def test_no_call_of_an_interrupted_command_is_paid_for_twice(tmp_path: Path, arg
         assert process.returncode == (0 if arguments is SCORE else 130), told
         assert "SIGTERM again to force" in told
         server.behaviour = obliging
-        done = subprocess.run(run(server), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        done = evalstone(*run(server)[3:])
         assert done.returncode == 0, done.stderr
         asked = len(server.requests)
-        subprocess.run(run(server, "--ledger", "new.db"), cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        evalstone(*run(server, "--ledger", "new.db")[3:])
         assert len(server.requests) == 2 * asked > 2
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_any_command_ends_with_the_exit_code_of_an_interruption(tmp_path: Path, sign: signal.Signals) -> None:
+def test_any_command_ends_with_the_exit_code_of_an_interruption(
+    tmp_path: Path, sign: signal.Signals, evalstone: Evalstone
+) -> None:
     write_data(tmp_path)
     options = ["--ledger", "l.db", "--out", "res", "-s", "faithfulness"]
-    run = [sys.executable, "-m", "evalstone", "run", "data.jsonl", *options]
-    assert subprocess.run(run, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert evalstone("run", "data.jsonl", *options).returncode == 0
     arguments = ["annotate", "res", "--labels", "labels.csv"]
     process = subprocess.Popen(
         [sys.executable, "-m", "evalstone", *arguments],
@@ -289,7 +293,7 @@ def test_any_command_ends_with_the_exit_code_of_an_interruption(tmp_path: Path, 
     assert (process.returncode, told.strip()) == (130, "")
 
 
-def test_a_terminal_that_is_closed_loses_nothing_that_was_paid_for(tmp_path: Path) -> None:
+def test_a_terminal_that_is_closed_loses_nothing_that_was_paid_for(tmp_path: Path, evalstone: Evalstone) -> None:
     write_data(tmp_path)
     with serving(slow) as server:
         ours, theirs = pty.openpty()
@@ -307,11 +311,11 @@ def test_a_terminal_that_is_closed_loses_nothing_that_was_paid_for(tmp_path: Pat
             time.sleep(0.005)
         os.close(ours)
         assert process.wait(30) == 130
-        assert finished(tmp_path, server).returncode == 0
+        assert evalstone(*command(server)[3:]).returncode == 0
         assert len(server.requests) == 2 * SAMPLES
 
 
-def test_ctrl_c_ends_a_run_whose_questions_wait_for_their_next_attempt(tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_run_whose_questions_wait_for_their_next_attempt(tmp_path: Path, evalstone: Evalstone) -> None:
     write_data(tmp_path)
     busy = Response(status=503, body={"error": {"message": "busy"}}, headers={"Retry-After": "300"})
     with serving(lambda _, __: busy) as server:
@@ -320,5 +324,5 @@ def test_ctrl_c_ends_a_run_whose_questions_wait_for_their_next_attempt(tmp_path:
         assert time.monotonic() - began < 10  # most of it is Python's start
         assert (code, "rerun the same command to resume" in told, "Traceback" in told) == (130, True, False)
         server.behaviour = obliging
-        assert finished(tmp_path, server).returncode == 0
+        assert evalstone(*command(server)[3:]).returncode == 0
     assert outcomes(tmp_path) == WHOLE

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.cli.app import COMMANDS, LEDGER_COMMANDS
+from evalstone.cli.app import COMMANDS, LEDGER_COMMANDS, LIVE_COMMANDS
+from tests.cli.conftest import Evalstone
 
 ROW = {"id": "one", "output": "Paris is in France.", "context": ["Paris is in France."]}
 RUN = ["run", "data.jsonl", "-s", "faithfulness", "--out", "res"]
@@ -93,8 +94,8 @@ def test_a_reader_that_closes_early_ends_a_command_quietly(folder_of_a_run: Path
 
 
 def test_the_table_of_commands_is_what_their_functions_say() -> None:
-    for name, (module, help) in (COMMANDS | LEDGER_COMMANDS).items():
-        if name != "ledger":
+    for name, (module, help) in (*COMMANDS.items(), *LIVE_COMMANDS.items(), *LEDGER_COMMANDS.items()):
+        if module:
             found = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
             assert (found.__doc__ or "").partition("\n")[0] == help
 
@@ -157,19 +158,21 @@ main()
 """
 
 
-def test_a_full_disk_is_no_usage_error(tmp_path: Path) -> None:
-    assert shell(tmp_path, RUN).returncode == 0
+def test_a_full_disk_is_no_usage_error(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    assert evalstone(*RUN).returncode == 0
     command = [sys.executable, "-c", LIMITED, "2000", "report", "res", "--html", "big.html"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (3, "evalstone: cannot write 'big.html': File too large\n")
-    assert shell(tmp_path, ["report", "res", "--html", "nowhere/big.html"]).returncode == 2
+    assert evalstone("report", "res", "--html", "nowhere/big.html").returncode == 2
     (tmp_path / "l.db").write_text("no ledger, and long enough to be taken for a database" * 20)
-    assert shell(tmp_path, [*RUN, "--ledger", "l.db"]).returncode == 2
-    assert shell(tmp_path, [*RUN, "--ledger", "data.jsonl/l.db"]).returncode == 2
+    assert evalstone(*RUN, "--ledger", "l.db").returncode == 2
+    assert evalstone(*RUN, "--ledger", "data.jsonl/l.db").returncode == 2
 
 
-def test_a_ledger_that_another_process_keeps_locked_is_no_usage_error(tmp_path: Path) -> None:
-    assert shell(tmp_path, RUN).returncode == 0
+def test_a_ledger_that_another_process_keeps_locked_is_no_usage_error(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    assert evalstone(*RUN).returncode == 0
     with closing(sqlite3.connect(tmp_path / ".evalstone" / "ledger.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         code = "from evalstone.ledger import base; base.WAIT = 0.3; from evalstone.cli import main; main()"
@@ -180,8 +183,9 @@ def test_a_ledger_that_another_process_keeps_locked_is_no_usage_error(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["none", "None", ":memory:"])
-def test_a_ledger_named_none_is_no_file_of_that_name(tmp_path: Path, name: str) -> None:
-    done = shell(tmp_path, [*RUN, "--ledger", name])
+def test_a_ledger_named_none_is_no_file_of_that_name(tmp_path: Path, name: str, evalstone: Evalstone) -> None:
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    done = evalstone(*RUN, "--ledger", name)
     assert done.returncode == 2
     assert done.stderr == (
         f"evalstone: {name!r} would be a file of that name; expected a path, sqlite:///path/to/file.db or "

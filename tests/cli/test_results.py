@@ -244,6 +244,16 @@ def test_a_pilot_that_does_not_vary_plans_for_the_upper_end_of_the_range(folder:
     assert "the pilot's values don't vary: plan for the upper end of the range" in said
 
 
+def test_a_gate_names_the_options_of_the_command_line(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    write_run(run_of(["1.0"] * 20 + ["fail"] * 4), "broken")
+    done = evalstone("gate", "broken", "--min", "given=0.73")
+    assert "more samples at the next look (--look 2)" in done.stdout
+    assert "; --missing ignore leaves them out" in done.stdout
+    assert "(--min, --max, --max-regression, --pass-rate, --require)" in told("gate", "a")
+    assert "set --baseline\n" in told("gate", "a", "--max-regression", "given=0.1")
+    assert "--max of given: higher is better for given; use --min given=0.1" in told("gate", "a", "--max", "given=0.1")
+
+
 def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, evalstone: Evalstone) -> None:
     done = evalstone("gate", "a", "--min", "given=0.73", "--junit", "g.xml", "--markdown", "g.md", "--json")
     assert json.loads(done.stdout)["verdict"] == "inconclusive"

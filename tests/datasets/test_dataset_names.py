@@ -102,7 +102,8 @@ def test_an_absent_value_claims_nothing() -> None:
 
 
 def test_equals_that_differ_are_refused_with_the_way_to_decide() -> None:
-    with pytest.raises(DataError, match=r"'question' and 'query' both claim input.*--map input=question or --map inp"):
+    problem = r"'question' and 'query' both claim input.*" + r'mapping=\{"input": "question"\} or mapping=\{"inp'
+    with pytest.raises(DataError, match=problem):
         sample_from({"question": "a", "query": "b"})
 
 
@@ -159,7 +160,7 @@ def test_a_mapped_column_like_no_other_is_refused_with_the_columns() -> None:
 
 
 def test_a_row_of_which_nothing_is_understood_is_refused_with_an_example() -> None:
-    with pytest.raises(DataError, match=r"columns: foo, bar\); input, output.*--map output=foo"):
+    with pytest.raises(DataError, match=r'columns: foo, bar\); input, output.*mapping=\{"output": "foo"\}'):
         sample_from({"foo": "a", "bar": "b"})
 
 

@@ -34,6 +34,9 @@ from tests.fakes import outcome_of, python, record_of
 from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, passages_of
 from tests.serving import resolved
 
+# Other tests reach the same lines, and tracing doubles the time of these.
+pytestmark = pytest.mark.no_cover
+
 MADE_ALONE = {
     name: kind
     for name, kind in SCORERS.items()

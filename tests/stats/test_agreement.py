@@ -76,6 +76,7 @@ def test_alpha_refuses_an_unknown_level_and_ratings_without_an_order():
         krippendorff_alpha([("a", "b")], level="ordinal")
 
 
+@pytest.mark.no_cover
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=8))
 def test_all_coefficients_are_at_most_one_and_one_where_all_agree(rows: list[tuple[int, int, int]]):
@@ -140,6 +141,7 @@ def test_weighted_kappa_by_hand():
     assert value(cohen_kappa(first, second, weights="quadratic")) == pytest.approx(1 - 4 / 20)
 
 
+@pytest.mark.no_cover
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
 @example([(1, 0), (1, 0), (1, 0), (1, 0), (1, 1)])

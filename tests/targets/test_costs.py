@@ -63,6 +63,21 @@ def test_under_a_budget_the_first_call_goes_alone_so_that_the_others_know_what_t
     assert agent.calls == 1
 
 
+def test_a_call_that_failed_for_nothing_says_nothing_of_what_the_others_cost() -> None:
+    class FailsFirst(Agent):
+        begun = 0
+
+        async def __call__(self, *, input: str) -> Answer:
+            self.begun += 1
+            if self.begun == 1:
+                raise ValueError("not this one")
+            return await super().__call__(input=input)
+
+    agent = FailsFirst()
+    run_it(agent, budget=COST + 2 * PRICE)
+    assert agent.calls == 1
+
+
 def test_an_interrupted_run_goes_on_with_the_rest_of_its_budget(tmp_path: Path) -> None:
     seen = list[Any]()
 

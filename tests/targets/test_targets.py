@@ -139,6 +139,20 @@ def test_a_target_that_always_fails_ends_the_run() -> None:
         evaluate(cases, BORN, target=agent, ledger=None)
 
 
+def test_a_target_whose_answers_an_earlier_run_kept_works(tmp_path: Path) -> None:
+    def agent(*, input: str) -> str:
+        if input != "0":
+            raise OSError("not that one")
+        return "1815"
+
+    target = FunctionTarget(function=agent, version="1")
+    cases = [{"id": str(n), "input": str(n)} for n in range(13)]
+    options: dict[str, Any] = {"target": target, "concurrency": 1, "ledger": tmp_path / "l.db"}
+    evaluate(cases[:1], BORN, **options)
+    run = evaluate(cases, BORN, **options)
+    assert (run["contains"].scored, run["contains"].failed) == (1, 12)
+
+
 def test_no_more_calls_at_a_time_than_its_limits_say() -> None:
     lock, now, most = threading.Lock(), 0, 0
 

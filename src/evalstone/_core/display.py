@@ -10,6 +10,7 @@ from evalstone._core.redaction import redacted
 
 LINE_WIDTH = 240
 _MAX_EXCERPT = 60
+_DEEPEST = 8
 IGNORABLE = (
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -47,12 +48,13 @@ def visible(text: str) -> str:
 
 
 def safe(text: str, width: int = LINE_WIDTH) -> str:
-    """Text on one line of at most `width` characters, before what is invisible in it is written out. Secrets in it are
+    """Text on one line of at most `width` characters, with what is invisible in it written out. Secrets in it are
     written as `***`."""
     text = redacted(text)  # before it is cut, so that no part of a secret is left
     line = " ".join(text[: 4 * width].split())
-    whole = len(line) <= width and len(text) <= 4 * width
-    return visible(line if whole else line[: width - 1] + "…")
+    shown = visible(line[:width])
+    whole = len(text) <= 4 * width and len(line) <= width and len(shown) <= width
+    return shown if whole else shown[: width - 1] + "…"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -143,7 +145,7 @@ def aligned(rows: Sequence[Sequence[str]], words: Sequence[str], *, drop_empty: 
         words: The headers of columns that are set to the left.
         drop_empty: Leave out columns without any value.
     """
-    header, *others = [tuple(map(safe, row)) for row in rows]
+    header, *others = [tuple(map(_cell, row)) for row in rows]
     columns = range(len(header))
     shown = [at for at in columns if not drop_empty or any(row[at] not in ("", "-") for row in others)]
     widths = {at: max(len(row[at]) for row in (header, *others)) for at in shown}
@@ -155,6 +157,12 @@ def aligned(rows: Sequence[Sequence[str]], words: Sequence[str], *, drop_empty: 
     return [line(row) for row in (header, *others)]
 
 
+def _cell(text: str) -> str:
+    """A cell on one line, with its indentation."""
+    line = text.lstrip(" ")
+    return " " * min(len(text) - len(line), _DEEPEST) + safe(line)
+
+
 def listed(texts: Iterable[str]) -> str:
     """Texts in a row, separated by commas."""
     return ", ".join(texts)
@@ -162,7 +170,10 @@ def listed(texts: Iterable[str]) -> str:
 
 def excerpt(value: object) -> str:
     """A value that is safe to print: on one line, control characters escaped, cut to 60 characters."""
-    text = repr(value[: _MAX_EXCERPT + 1] if isinstance(value, str) else value)
+    try:
+        text = repr(value[: _MAX_EXCERPT + 1] if isinstance(value, str) else value)
+    except Exception:  # noqa: BLE001 - of a value's own code, or of a number with thousands of digits
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= _MAX_EXCERPT else text[: _MAX_EXCERPT - 3] + "..."
 
 

@@ -270,11 +270,14 @@ def make_folder(path: Path) -> None:
     path.mkdir(mode=0o700, exist_ok=True)
 
 
-def lock(file: IO[Any], *, wait: bool = True) -> bool:
-    """Lock a file until it is closed or its process ends. Whether it was; False where files can't be locked, too."""
+def lock(file: IO[Any], *, wait: bool = True) -> bool | None:
+    """Lock a file until it is closed or its process ends. Whether it was: False if another process has locked it, None
+    where files can't be locked."""
     try:
         fcntl: Any = importlib.import_module("fcntl")
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except (ImportError, OSError):
+    except BlockingIOError:
         return False
+    except (ImportError, OSError):
+        return None
     return True

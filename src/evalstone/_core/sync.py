@@ -117,6 +117,21 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     Raises ConfigError when called from evalstone's own loop, where waiting would never end: use `await` there.
     """
+    done, cancel = start(work)
+    try:
+        return done.result()
+    except BaseException:
+        # The work's own error, or one that a signal raised here: Ctrl-C, an alarm, a time limit of pytest or Celery.
+        cancel()
+        raise
+
+
+def start(work: Coroutine[Any, Any, T]) -> tuple[concurrent.futures.Future[T], Callable[[], None]]:
+    """Begin a coroutine on evalstone's loop. Returns what its result comes in, and a function that cancels it unless it
+    has ended, and waits until then.
+
+    Raises ConfigError when called from evalstone's own loop.
+    """
     if not asyncio.iscoroutine(work):
         raise ConfigError(f"a coroutine was expected, not {type(work).__name__}: call the async function first")
     owner = _loop()
@@ -127,7 +142,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     context = contextvars.copy_context()
     tasks: list[asyncio.Task[T]] = []
 
-    def start() -> None:
+    def begin() -> None:
         task = context.run(owner.loop.create_task, work)
         tasks.append(task)
         task.add_done_callback(finish)
@@ -141,15 +156,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         else:
             done.set_result(task.result())
 
-    owner.loop.call_soon_threadsafe(start)
-    try:
-        return done.result()
-    except BaseException:
-        # The work's own error, or one that a signal raised here: Ctrl-C, an alarm, a time limit of pytest or Celery.
+    def cancel() -> None:
         if not done.done():
             owner.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
             concurrent.futures.wait([done])
-        raise
+
+    owner.loop.call_soon_threadsafe(begin)
+    return done, cancel
 
 
 def is_async(function: object) -> bool:
@@ -177,10 +190,15 @@ async def call_at_once(function: Callable[..., T | Awaitable[T]], *args: Any, **
     return await _called(None, function, *args, **kwargs)
 
 
-async def _called(threads: int | None, function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+def worker(threads: int | None) -> Worker:
+    """The process's threads of this number, which a forked child starts anew."""
     with _lock:
         if threads not in _threads:
             _threads[threads] = Worker("evalstone", threads)
+        return _threads[threads]
+
+
+async def _called(threads: int | None, function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: Any) -> T:
     context = contextvars.copy_context()
 
     def work() -> T | Awaitable[T]:
@@ -191,9 +209,9 @@ async def _called(threads: int | None, function: Callable[..., T | Awaitable[T]]
         except BaseException as error:
             if isinstance(error, Exception) and not isinstance(error, StopIteration):
                 raise
-            raise _ordinary(function, error) from error
+            raise ordinary(function, error) from error
 
-    future = _threads[threads].submit(work)
+    future = worker(threads).submit(work)
     with contextlib.suppress(TimeoutError):  # a copy of the function's own, without its traceback
         await asyncio.wrap_future(future)
     result = future.result()
@@ -208,10 +226,10 @@ async def _awaited(function: object, result: Awaitable[T]) -> T:
     except BaseException as error:
         if threading.current_thread() is threading.main_thread():
             raise  # it may be a signal's
-        raise _ordinary(function, error) from error
+        raise ordinary(function, error) from error
 
 
-def _ordinary(function: object, error: BaseException) -> RuntimeError:
+def ordinary(function: object, error: BaseException) -> RuntimeError:
     """What is raised in place of an error that would end more than the call."""
     text = f"{getattr(function, '__qualname__', function)} raised {type(error).__name__}"
     return RuntimeError(f"{text}: {error}" if str(error) else text).with_traceback(error.__traceback__)

@@ -19,6 +19,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from evalstone._core.redaction import masked
+from evalstone._core.terms import COMMAND_LINE, front_end
 from evalstone.cli.options import ExitCode, Value, Values, option
 from evalstone.cli.output import guard, to_stderr
 from evalstone.errors import ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
@@ -42,10 +43,18 @@ COMMANDS = {
     "annotate": ("annotate", "Label samples of a run on the terminal."),
     "calibrate": ("judge", "Compare a judge with human labels."),
     "audit": ("judge", "Test a judge's robustness to irrelevant changes."),
+    "collect": ("traces", "Receive traces over OTLP/HTTP, write them to a file, and score them."),
+    "traces": ("traces", "List the samples in a file of traces, or make a dataset of some."),
+    "live": ("", "See what live scoring has found."),
     "ledger": ("", "Inspect and maintain the ledger."),
+}
+LIVE_COMMANDS = {
+    "coverage": ("live", "Show how much of the traffic was scored, and what became of the rest."),
+    "drift": ("live", "Check whether live scores have become worse than a baseline."),
 }
 LEDGER_COMMANDS = {
     "info": ("ledger", "Show size, row counts, cost by judge and target, and the latest runs."),
+    "scores": ("ledger", "List scores, newest first."),
     "export": ("ledger", "Export rows to a file, as a backup or for another ledger."),
     "prune": ("ledger", "Delete runs or answers."),
     "verify": ("ledger", "Check the ledger for damage."),
@@ -66,6 +75,8 @@ EXIT_CODES = {
     "incomplete or could not be read; 130 interrupted.",
     "gate": "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores "
     "failed or the run is incomplete, or the command could not be completed; 4 inconclusive; 130 interrupted.",
+    "coverage": "Exit codes: 0 everything is accounted for; 1 it is not; 2 usage error; 3 could not be completed; "
+    "130 interrupted.",
     "drift": "Exit codes: 0 no drift; 1 drift; 2 usage error; 3 could not be completed; 130 interrupted.",
     "verify": "Exit codes: 0 intact; 1 damaged; 2 usage error; 3 could not be completed; 130 interrupted.",
     "calibrate": _JUDGE_EXIT_CODES,
@@ -78,7 +89,7 @@ TOPICS = {
     "Running": "concurrency batch wait dry_run",
     "Thresholds": "fail_under fail_over gate minimum maximum max_regression pass_rate",
     "Statistics": "alpha confidence correction inconclusive power objective calibrator threshold label_threshold seed",
-    "Output": "out html markdown csv junit svg as_json top quiet verbose",
+    "Output": "out html markdown csv junit svg as_json top quiet verbose otel",
 }
 _TOPIC = {option: topic for topic, options in TOPICS.items() for option in options.split()}
 _TYPE = re.compile(r" <[a-z \[\]]+>")
@@ -165,17 +176,26 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
 
 
+class LiveCommands(Commands):
+    """The commands of `evalstone live`."""
+
+    table = LIVE_COMMANDS
+
+
 class LedgerCommands(Commands):
     """The commands of `evalstone ledger`."""
 
     table = LEDGER_COMMANDS
 
 
+GROUPS = {"live": LiveCommands, "ledger": LedgerCommands}
+
+
 def _command(name: str, module: str) -> Any:
-    """A command from the function of its name, or the group of the commands on ledgers."""
+    """A command from the function of its name, or the group of that name."""
     settings: Any = {"rich_markup_mode": None, "context_settings": SETTINGS}
     if not module:
-        return LedgerCommands(name=name, help=COMMANDS[name][1], no_args_is_help=True, **settings)
+        return GROUPS[name](name=name, help=COMMANDS[name][1], no_args_is_help=True, **settings)
     function: Callable[..., int] = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
     made = typer.Typer(add_completion=False, **settings)
     made.command(name, cls=Command, epilog=EXIT_CODES.get(name, _EXIT_CODES))(function)
@@ -231,7 +251,8 @@ def main() -> None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     guard()
     try:
-        sys.exit(app(standalone_mode=False))
+        with front_end(COMMAND_LINE):
+            sys.exit(app(standalone_mode=False))
     except _CallError as error:
         message = error.format_message()
         if message.startswith("Usage:"):  # no command at all: the help

@@ -8,6 +8,8 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
@@ -158,6 +160,12 @@ Missing = Annotated[
 ]
 Confidence = Annotated[float, option("--confidence LEVEL", "Confidence level of the intervals.")]
 
+# Time
+Since = Annotated[
+    Value, option("--since TIME", "From this time on: ISO 8601 (UTC unless it says otherwise) or an age (24h, 7d).")
+]
+Until = Annotated[Value, option("--until TIME", "Before this time.")]
+
 # Output
 Out = Annotated[Value, option("--out -o FOLDER", "Write records.jsonl, summary.json and samples.jsonl here.")]
 Html = Annotated[Value, option("--html FILE", "Write a self-contained HTML page; - for stdout.")]
@@ -165,6 +173,19 @@ Markdown = Annotated[Value, option("--markdown FILE", "Write Markdown for a pull
 Csv = Annotated[Value, option("--csv FILE", "Write CSV that is safe to open in a spreadsheet; - for stdout.")]
 Junit = Annotated[Value, option("--junit FILE", "Write JUnit XML; - for stdout.")]
 Json = Annotated[bool, option("--json", "Print JSON on one line.")]
+Otel = Annotated[
+    bool,
+    option("--otel", "Export scores, traces and metrics over OTLP/HTTP, as the OTEL_... environment variables say."),
+]
+
+
+def exporting(otel: bool) -> AbstractContextManager[None]:
+    """Export to OpenTelemetry within the block, and say at its end what could not be exported."""
+    if not otel:
+        return nullcontext()
+    from evalstone.otel import export_otlp
+
+    return export_otlp(on_loss=to_stderr)
 
 
 def field_columns(texts: Iterable[str]) -> dict[str, str | list[str]]:
@@ -224,6 +245,38 @@ def finite(text: str, what: str) -> float:
     if not math.isfinite(value):
         raise ConfigError(f"{what} takes a finite number, not {text!r}")
     return value
+
+
+def moment(text: str, option: str) -> datetime:
+    """A time in ISO 8601, in UTC unless it names another zone, or an age such as 90s, 15m, 24h, 7d or 2w.
+
+    Raises ConfigError for anything else, naming the option.
+    """
+    try:
+        if age := AGE.fullmatch(text.strip()):
+            return datetime.now(UTC) - duration(age)
+        time = datetime.fromisoformat(text.strip())
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise ConfigError(
+        f"{option} takes a time such as 2026-01-31 or 2026-01-31T12:00, or an age such as 24h, not {text!r:.80}"
+    )
+
+
+AGE = re.compile(r"([0-9]{1,6})([smhdw])")
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+
+
+def duration(age: re.Match[str]) -> timedelta:
+    """How long an age is; a match of `AGE`."""
+    return int(age[1]) * _UNITS[age[2]]
 
 
 def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> ScorerInfo:

@@ -101,6 +101,7 @@ def run(
     top: options.Top = None,
     quiet: options.Quiet = False,
     verbose: Annotated[bool, option("--verbose -v", "Print each score to stderr as it arrives.")] = False,
+    otel: options.Otel = False,
 ) -> int:
     """Score a dataset.
 
@@ -147,7 +148,8 @@ def run(
     if config.experiment is not None:
         from evalstone.cli.experiment import run_cells
 
-        return run_cells(config, beside, dry_run=dry_run, quiet=quiet, as_json=as_json)
+        with options.exporting(otel and not dry_run):
+            return run_cells(config, beside, dry_run=dry_run, quiet=quiet, as_json=as_json)
     if dry_run:
         from evalstone.cli.dry_run import show_estimate
 
@@ -155,7 +157,8 @@ def run(
         options.say_code(plan.target, plan.user)
         show_estimate(plan, config)
         return ExitCode.OK
-    return _run(config, quiet=quiet, verbose=verbose, as_json=as_json)
+    with options.exporting(otel):
+        return _run(config, quiet=quiet, verbose=verbose, as_json=as_json)
 
 
 def demo(out: options.Out = "results/demo", ledger: options.Ledger = None) -> int:
@@ -186,6 +189,7 @@ def score(
     base_url: options.BaseUrl = None,
     ledger: options.Ledger = None,
     as_json: options.Json = False,
+    otel: options.Otel = False,
 ) -> int:
     """Score one sample."""
     from evalstone.ledger.base import DEFAULT_LEDGER
@@ -198,7 +202,7 @@ def score(
         "reference": reference,
         "instructions": instructions,
     }
-    with interruptible():
+    with options.exporting(otel), interruptible():
         record = evalstone.score(
             spec,
             {name: value for name, value in sample.items() if value is not None},
@@ -328,8 +332,10 @@ def checked_plan(
     from evalstone.run.plan import scorer_info
 
     dataset = evalstone.load(config.data, mapping=config.map)
+    for note in dataset.notes:
+        to_stderr(safe(f"{dataset.name}: {note}", 2000))
     if config.limit is not None and config.limit < len(dataset):
-        dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
+        dataset = replace(dataset, samples=dataset.samples[: config.limit])
     plan = plan_for(
         dataset,
         config.scorers,

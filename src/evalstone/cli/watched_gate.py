@@ -54,10 +54,9 @@ def exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
             style="dim",
         )
     if missing := ", ".join(f"{one.name} {one.missing:,}" for one in gate.decisions() if one.missing):
-        counted = (
-            "count as the worst in tests for a pass and as the best in tests for a fail; --missing leaves them out"
-        )
-        screen.print(safe(f"Samples without a score ({missing}) {counted}.", 2000), style="dim")
+        counted = "count as the worst in tests for a pass and as the best in tests for a fail"
+        leaving = "--missing ignore leaves them out"
+        screen.print(safe(f"Samples without a score ({missing}) {counted}; {leaving}.", 2000), style="dim")
     screen.print(
         "Tested after every sample (confidence sequences, wider than intervals for a fixed number of samples): the "
         f"chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in total, and {rate(ALPHA)} with "

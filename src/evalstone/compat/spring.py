@@ -281,7 +281,7 @@ class JudgeEvaluator:
 
         def note(record: Record) -> None:
             try:
-                responses[record.sample] = self._response(scorer, record)
+                responses[record.sample] = self.response(scorer, record)
             except (JudgeError, OutcomeError) as error:
                 errors.append(error)
                 stop.request(str(error))
@@ -294,7 +294,8 @@ class JudgeEvaluator:
             raise BudgetExceeded(run.stop_reason)
         return [responses[sample.id] for sample in samples]
 
-    def _response(self, scorer: GradedScorer, record: Record) -> EvaluationResponse:
+    def response(self, scorer: GradedScorer, record: Record) -> EvaluationResponse:
+        """Return the response to a request from the record of `as_scorer()` on its `sample`. Raises as `evaluate`."""
         outcome, calls = record.outcome, record.steps
         usage = sum((call.usage for call in calls), Usage())
         cost = total_cost(call.cost for call in calls)

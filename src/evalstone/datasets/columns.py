@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from evalstone._core.display import named, nearest, shortlist
+from evalstone._core.display import excerpt, named, nearest, shortlist
+from evalstone._core.terms import term
 from evalstone.agents.formats.values import normal
 from evalstone.errors import ConfigError, DataError, unknown
 
@@ -143,7 +144,7 @@ class Columns:
 
     def __init__(self, mapping: ColumnMapping | None = None) -> None:
         self.mapping: dict[str, tuple[str, ...]] = {}
-        for field, columns in (mapping or {}).items():
+        for field, columns in _table(mapping).items():
             if field not in FIELD_NAMES:
                 raise ConfigError(unknown("sample field", field, FIELD_NAMES))
             self.mapping[field] = ((columns,) if columns else ()) if isinstance(columns, str) else tuple(columns)
@@ -173,7 +174,7 @@ class Columns:
             if rival is not None:
                 raise DataError(
                     f"columns {column!r} and {rival!r} both claim {field}, and differ; "
-                    f"decide with --map {field}={named(column)} or --map {field}={named(rival)}"
+                    f"decide with {term('mapping', {field: named(column)})} or {term('mapping', {field: named(rival)})}"
                 )
         return chosen
 
@@ -214,8 +215,24 @@ class Columns:
         if columns and (CONTENT | {"metadata"}).isdisjoint(self.became.values()) and GOAL not in columns:
             raise DataError(
                 f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference, messages or turns "
-                f"is needed; map a column to a field, for example --map output={named(columns[0])}"
+                f"is needed; map a column to a field, for example {term('mapping', {'output': named(columns[0])})}"
             )
+
+
+def _table(mapping: object) -> ColumnMapping:
+    """The mapping. Raises ConfigError for anything but a table from field to column, or to columns."""
+    if mapping is None:
+        return {}
+    wanted = f'{term("mapping")} must be a table from sample field to column, such as {{"input": "question"}}'
+    if not isinstance(mapping, Mapping):
+        raise ConfigError(f"{wanted}, not {excerpt(mapping)}")
+    for field, columns in cast("Mapping[object, object]", mapping).items():
+        listed: Sequence[object] = [columns]
+        if isinstance(columns, list | tuple):
+            listed = cast("Sequence[object]", columns)
+        if not all(isinstance(name, str) for name in (field, *listed)):
+            raise ConfigError(f"{wanted}; it has {excerpt(field)}: {excerpt(cast(object, columns))}")
+    return cast("ColumnMapping", mapping)
 
 
 def alpaca(chosen: Mapping[str, Cell], cells: Mapping[str, Any], columns: Columns) -> Cell | None:

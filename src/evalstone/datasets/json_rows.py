@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from evalstone._core.display import escaped, excerpt, shortlist
 from evalstone._core.files import check_containers, numbered_lines, row_limit, too_long
+from evalstone.agents.formats.records import is_telemetry
 from evalstone.datasets.tables import LIST_NAMES, Rows, rows_in
 from evalstone.errors import DataError
 
@@ -29,7 +30,8 @@ def json_lines(pieces: Iterable[str]) -> Rows:
 
 
 def json_rows(pieces: Iterable[str]) -> Rows:
-    """The items of an array, the rows of an object in one of the layouts of `rows_in`, or one object as one row.
+    """The items of an array, the rows of an object in one of the layouts of `rows_in`, or one object as one row, such
+    as an export request of OTLP.
 
     JSON Lines are read as such under this name too. Raises DataError for anything else, for an item that is too long,
     and for a document that is too long and neither an array nor JSON Lines.
@@ -58,6 +60,9 @@ def json_rows(pieces: Iterable[str]) -> Rows:
     if not isinstance(value, dict):
         raise DataError(f"must be a list of objects, not {type(value).__name__}: {excerpt(value)}")
     entries = cast("dict[str, Any]", value)
+    if is_telemetry(entries):
+        yield "item 1", entries
+        return
     rows = rows_in(entries)
     if not entries or (rows is None and any(isinstance(item, list) for item in entries.values())):
         expected = f"must be a list of objects, or an object with one under {shortlist(LIST_NAMES)}"

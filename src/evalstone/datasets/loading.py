@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,13 +11,15 @@ from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from evalstone._core.display import excerpt, named
+from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.turns import turns_of
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import JSON_LINES, find, standard_input
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.streaming import STREAMED_FROM, SampleFile, has_own_id, survey, version_of
-from evalstone.datasets.tables import is_table, memory_rows, table_rows
-from evalstone.errors import DataError
+from evalstone.datasets.tables import Rows, is_table, memory_rows, numbered, table_rows
+from evalstone.datasets.traces import TraceReader
+from evalstone.errors import ConfigError, DataError
 from evalstone.types import Sample
 
 IN_MEMORY = "in memory"
@@ -37,6 +40,8 @@ class Dataset:
     """The columns that became a sample field, and which."""
     ignored: tuple[str, ...] = ()
     """The columns that went to the metadata."""
+    notes: tuple[str, ...] = ()
+    """Of traces, what became no sample, and why."""
 
     def __post_init__(self) -> None:
         if isinstance(self.samples, SampleFile):
@@ -66,7 +71,7 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
     Args:
         source: A path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz) or .parquet; "-" for JSON Lines from
             standard input; an iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table or Hugging
-            Face Dataset.
+            Face Dataset. Files of traces are recognized by their content (see docs/traces.md).
         mapping: Sample field to column, over the known names (see docs/data.md).
 
     Raises:
@@ -81,8 +86,14 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
         if path == Path("-"):
-            return _read("stdin", "stdin", RowReader(mapping), standard_input)
+            first, rows = _opened(standard_input)
+            if is_telemetry(first):
+                listed = list(rows)
+                return _read_traces("stdin", "stdin", mapping, lambda: iter(listed))
+            return _read("stdin", "stdin", RowReader(mapping), lambda: rows)
         file = find(path)
+        if not file.cells and is_telemetry(_first(file.rows, named(str(path)))):
+            return _read_traces(path.name, named(str(path)), mapping, file.rows)
         if file.kind in JSON_LINES and path.stat().st_size >= STREAMED_FROM:
             try:
                 samples, version, reader = survey(file, mapping)
@@ -94,7 +105,41 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
         return _read(path.name, named(str(path)), RowReader(mapping, cells=file.cells), file.rows)
     if is_table(source):
         return _read(IN_MEMORY, "", RowReader(mapping, cells=True), lambda: table_rows(source))
-    return _read(IN_MEMORY, "", RowReader(mapping), lambda: memory_rows(source))
+    if isinstance(source, list | tuple | Mapping):
+        items = cast("Sequence[Any]", [source] if isinstance(source, Mapping) else source)
+        if items and is_telemetry(items[0]):
+            return _read_traces(IN_MEMORY, "", mapping, lambda: numbered("item", items))
+    rows = cast("object", source)
+    return _read(IN_MEMORY, "", RowReader(mapping), lambda: memory_rows(rows))
+
+
+def _opened(rows: Callable[[], Rows]) -> tuple[Any, Rows]:
+    """The first row, and all rows."""
+    iterator = rows()
+    first = next(iterator, None)
+    return (None, iterator) if first is None else (first[1], itertools.chain((first,), iterator))
+
+
+def _first(rows: Callable[[], Rows], source: str) -> Any:
+    try:
+        return _opened(rows)[0]
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from None
+
+
+def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Callable[[], Rows]) -> Dataset:
+    if mapping:
+        raise ConfigError(f"{source} has traces, whose fields a mapping of columns doesn't change")
+    reader = TraceReader(rows)
+    try:
+        samples = list(reader)
+        samples = _with_unique_ids(samples, [sample.id for sample in samples])
+    except DataError as error:
+        raise DataError(f"{source}: {error}" if source else str(error)) from None
+    notes = reader.notes.lines()
+    if not samples:
+        raise DataError("; ".join((f"{source or 'the dataset'} has no samples", *notes)))
+    return Dataset(samples, name, notes=notes)
 
 
 def turns(samples: Any) -> Dataset:

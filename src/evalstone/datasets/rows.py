@@ -18,6 +18,7 @@ from uuid import UUID
 
 from evalstone._core.display import excerpt, named, shortlist
 from evalstone._core.files import check_containers
+from evalstone._core.terms import term
 from evalstone.agents.formats.messages import (
     is_calls,
     is_conversation,
@@ -26,6 +27,7 @@ from evalstone.agents.formats.messages import (
     read_messages,
     read_parts,
 )
+from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.formats.values import normal
 from evalstone.agents.messages import answer_text, last_text
 from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca, inner_names
@@ -38,6 +40,7 @@ _TEXT_FIELDS = ("input", "output", "reference", "instructions")
 _PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
 _CONVERSATION_PARTS = ("systemmessages", "rememberedmessages", "inputmessages", "messages")
 _OF_A_TRIAL = frozenset(("id", "trial", *SAMPLE_FIELDS))
+_OF_TRACES = ("resourceSpans", "resourceLogs", "attributes")
 _MISSING_TYPES = ("NAType", "NaTType")
 
 
@@ -93,6 +96,8 @@ class RowReader:
         try:
             if not isinstance(row, Mapping):
                 raise DataError(f"a row must be an object, not {type(row).__name__}: {excerpt(row)}")
+            if not row.keys().isdisjoint(_OF_TRACES) and is_telemetry(row):
+                raise _placed(where, "a trace among samples; keep them in files of their own")
             return self._sample(cast("Mapping[Any, Any]", row))
         except RecursionError:
             raise _placed(where, "nested too deeply") from None
@@ -216,9 +221,9 @@ class RowReader:
         except ConfigError as error:
             hint, own = "", cell.column == field
             if field == "input" and isinstance(cell.value, list):
-                hint = f" (turns of a conversation: --map turns={named(cell.column)})"
+                hint = f" (turns of a conversation: {term('mapping', {'turns': named(cell.column)})})"
             elif not own and field not in self.columns.mapping:
-                hint = f" (to leave the column out: --map {field}=)"
+                hint = f" (to leave the column out: {term('mapping', {field: ''})})"
             name = field if own else f"column {named(cell.column)!r}, read as {field},"
             raise DataError(f"{name} {error}{hint}") from None
 
@@ -520,7 +525,7 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     if None not in texts:
         return ReadText(json.dumps(storable(value), ensure_ascii=False))
     readable = [key for key in keys.values() if _is_readable(value[key], field)]
-    choice = f"; choose one of these with --map {field}={column}.{readable[0]}" if readable else ""
+    choice = f"; choose one of these with {term('mapping', {field: f'{column}.{readable[0]}'})}" if readable else ""
     raise DataError(f"must be text or have it under a name of {field}, not an object with {shortlist(value)}{choice}")
 
 

@@ -63,7 +63,7 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
             raise DataError("nested too deeply") from None
         rows = rows_in(entries)
         if rows is None:
-            names = shortlist(entries) or "nothing"
+            names = shortlist(map(str, entries)) or "nothing"
             raise DataError(f"{expected}, not one object with {names}; pass one of its entries")
         yield from rows
         return

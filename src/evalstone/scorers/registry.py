@@ -8,7 +8,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -272,6 +272,13 @@ def import_from(folder: Path, module: str) -> ModuleType:
         return importlib.import_module(module)
     finally:
         folders[path].wanted = ""
+
+
+def folders_of(modules: Collection[str]) -> list[tuple[Path, str]]:
+    """Those of these modules that were found in folders, each with its folder."""
+    names = sorted({module.partition(".")[0] for module in modules})
+    finders = [finder for finder in sys.meta_path if isinstance(finder, _Folder)]
+    return [(finder.path, name) for finder in finders for name in names if name in finder.found]
 
 
 def _file(module: ModuleType | None) -> str:

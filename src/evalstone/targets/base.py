@@ -98,9 +98,9 @@ class Answer:
             object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
 
     @classmethod
-    def of(cls, value: object) -> Answer:
+    def of(cls, value: object, *, by: str = "the target") -> Answer:
         """What a target returned, as an Answer: text, an Answer, a mapping of its fields, or what a known framework or
-        API returns.
+        API returns. by: what errors call the target.
 
         Raises:
             DataError: It is none of these, or holds nothing to score.
@@ -114,11 +114,11 @@ class Answer:
             case Mapping() if _is_answer(fields := cast("Mapping[str, Any]", value)):
                 answer = cls(**fields)
             case None:
-                raise DataError("the target returned None; return text or an Answer")
+                raise DataError(f"{by} returned None; return text or an Answer")
             case _:
-                answer = answer_of(value)
+                answer = answer_of(value, by)
         if answer.state is None and is_blank(answer.output or "") and not any(map(says_something, answer.messages)):
-            raise BlankAnswer("the target's answer is blank", answer)
+            raise BlankAnswer(f"{by}'s answer is blank", answer)
         return answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -202,8 +202,8 @@ def _is_answer(fields: Mapping[str, Any]) -> bool:
     return bool(fields) and _FIELDS.issuperset(fields) and not isinstance(fields.get("output"), list)
 
 
-def answer_of(value: object) -> Answer:
-    """The answer in what a framework or an API returned.
+def answer_of(value: object, by: str = "the target") -> Answer:
+    """The answer in what a framework or an API returned. by: what errors call who returned it.
 
     Raises:
         DataError: It is nothing that is known.
@@ -214,11 +214,11 @@ def answer_of(value: object) -> Answer:
     except DataError as error:
         expected = _expected(entries)
         problem = f"{expected}; {error}" if expected else f"{error}; return text, an Answer or its fields"
-        raise DataError(f"the target returned what is no answer: {problem}") from None
+        raise DataError(f"{by} returned what is no answer: {problem}") from None
     said, cost = entries.get("output"), entries.get("cost")
     lost = (isinstance(said, str) and said != found.output) or (cost is not None and found.cost is None)
     if lost and "messages" in entries:  # read as a graph's state, which has neither
-        raise DataError(f"the target returned what is no answer: {_expected(entries) or 'output must be text'}")
+        raise DataError(f"{by} returned what is no answer: {_expected(entries) or 'output must be text'}")
     return Answer(
         output=found.output, messages=found.messages, context=found.context, usage=found.usage, cost=found.cost
     )

@@ -20,12 +20,14 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Annotated, NamedTuple
 
 from evalstone._core.files import json_or_lines
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.observe import observer
 from evalstone._core.redaction import is_credential, masked, register
 from evalstone._core.sync import Worker
 from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused, TargetUnreachable
@@ -110,7 +112,15 @@ class CommandTarget(Target):
         values["messages"] = chat_messages(values["messages"])
         data = json.dumps(to_jsonable(values)).encode() + b"\n"
         cancelled = threading.Event()
-        run = partial(run_command, self.words, data, max_output_bytes=self.max_output_bytes, cancelled=cancelled)
+        trace = {name.upper().replace("-", "_"): text for name, text in observer().headers().items()}
+        run = partial(
+            run_command,
+            self.words,
+            data,
+            max_output_bytes=self.max_output_bytes,
+            cancelled=cancelled,
+            environment={**os.environ, **trace} if trace else None,
+        )
         work = asyncio.wrap_future(Worker("evalstone-command").submit(run))
         try:
             ended = await asyncio.shield(work)
@@ -168,13 +178,22 @@ def run_command(
     *,
     max_output_bytes: int,
     cancelled: threading.Event,
+    environment: Mapping[str, str] | None = None,
 ) -> Ended:
     """Run a process to its end, or until it is cancelled or writes too much. No process of its group is left.
+
+    environment: its variables; by default those of this process.
 
     Raises OSError when it can't be started.
     """
     process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, start_new_session=True
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+        env=environment,
     )
     _running.add(process.pid)
     force = True

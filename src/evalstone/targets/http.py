@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from evalstone._core.display import shortlist
 from evalstone._core.json import content_hash
+from evalstone._core.observe import observer
 from evalstone._core.redaction import header_secrets, is_credential, masked_url, register, register_url
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.formats.values import read_usage
@@ -209,7 +210,7 @@ class HTTPTarget(Target):
         parts = urlsplit(self.url)
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
         try:
-            return await endpoint.request(Call("POST", path, data))
+            return await endpoint.request(Call("POST", path, data, headers=observer().headers()))
         except RequestTimeout as error:
             raise TargetError(str(error)) from None
 

@@ -119,6 +119,24 @@ class StoredTarget:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Paid:
+    """What a run has paid for judge calls, a simulated user and, as far as it reports its cost, the target; in
+    `summary.json`. A sum is None if a price is unknown."""
+
+    total: float | None
+    """US dollars, over all calls of a run that was interrupted."""
+    this_call: float | None
+    """US dollars paid since the run began, or was resumed last."""
+    records: float | None
+    """US dollars of the judge calls in records."""
+    until: str
+    """When it was added up (ISO 8601)."""
+
+    def __post_init__(self) -> None:
+        check_time(self.until, "until")
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunMetadata:
     """What `summary.json`, or a run's row in the ledger, says of a run; cost is absent until the run has ended."""
 
@@ -138,6 +156,7 @@ class RunMetadata:
     kind: RunKind = "evaluation"
     drawn: Drawn | None = None
     target: StoredTarget | None = None
+    paid: Paid | None = None
 
     def __post_init__(self) -> None:
         check_time(self.started, "started")

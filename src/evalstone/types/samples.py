@@ -31,6 +31,7 @@ SAMPLE_FIELDS = (
 LISTS = ("messages", "turns")
 """The sample fields that are empty rather than None where they are absent."""
 _HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state", "turns")
+_LAST_TRIAL = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,6 +94,8 @@ class Sample:
         for message in self.messages:
             if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"messages must be Message values, not {type(message).__name__}")
+        if self.trial is not None and not (type(self.trial) is int and 1 <= self.trial <= _LAST_TRIAL):
+            raise ConfigError(f"trial must be a whole number from 1 to {_LAST_TRIAL}, not {excerpt(self.trial)}")
         if "weight" in self.metadata:
             check_weight(self.metadata["weight"], f"sample {self.id!r:.80}: " if self.id else "")
         if not self.id:
