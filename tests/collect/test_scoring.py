@@ -384,7 +384,10 @@ async def test_a_stop_before_the_first_look_passes_on_what_was_acknowledged(
     async def submit(sample: Sample, trace: str) -> None:
         found.append(sample)
 
-    monkeypatch.setattr(TraceIndex, "look_back", lambda self: time.sleep(0.2))  # pyright: ignore[reportUnknownLambdaType]
+    def look_back(self: TraceIndex) -> None:
+        time.sleep(0.2)
+
+    monkeypatch.setattr(TraceIndex, "look_back", look_back)
     scoring = TraceScoring(submit, quiet=0.01)
     async with running(Receiver(TraceFile(tmp_path / "t.jsonl", scoring.written), scoring)) as (receiver, url, session):
         await post(session, url, spans(one(0)))
