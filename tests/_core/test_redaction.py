@@ -53,6 +53,24 @@ def test_backslashes_and_characters_of_two_units_are_found_as_json_escapes_them(
     assert secrets.redacted(f"{secret} {once} {json.dumps(once)[1:-1]}") == f"{MARK} {MARK} {MARK}"
 
 
+@pytest.mark.parametrize("secret", ['"abc-123"', "\\\\abc-123", "'abc-123"])
+@pytest.mark.parametrize("before", ["", "\\" * 200, "%5C" * 200, "35c", "x"])
+def test_what_a_secret_begins_with_is_found_as_json_and_urls_escape_it_after_anything(secret: str, before: str) -> None:
+    secrets = Redactor()
+    secrets.register(secret)
+    once = json.dumps(secret)[1:-1]
+    for form in (secret, once, json.dumps(once)[1:-1], quote(secret), quote(quote(secret)), html.escape(secret)):
+        for clean in (secrets.redacted(before + form), secrets.redacted((before + form).encode()).decode()):
+            assert clean.endswith(MARK)
+            assert set(clean.removesuffix(MARK)) <= {*before, *"\\%25cC"}, "no more than backslashes"
+
+
+def test_a_secret_within_a_longer_one_leaves_nothing_of_that() -> None:
+    secrets = Redactor()
+    secrets.register('"abc-123', 'x"abc-123')
+    assert secrets.redacted('it is x"abc-123.') == f"it is {MARK}."
+
+
 def test_a_text_without_a_secret_is_the_same_object() -> None:
     secrets = Redactor()
     secrets.register("s3cret-1", "s3cret-1-and-longer")

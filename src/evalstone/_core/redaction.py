@@ -20,7 +20,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, AnyStr, cast
+from typing import Any, AnyStr, Generic, NamedTuple, cast
 
 MARK = "***"
 REPEATED_SECRETS = "redacted secrets"
@@ -45,6 +45,7 @@ def _percent(octet: int) -> str:
 
 _BACKSLASH = rf"(?:\\|{_percent(0x5C)})"
 _ESCAPED = f"{_BACKSLASH}{{0,99}}"
+_NOT_ESCAPED = r"(?<!\\)(?<!5[cC])"
 _LETTERS = {"\n": "n", "\r": "r", "\t": "t"}
 _ENTITIES = {'"': "quot", "'": "apos", "&": "amp", "<": "lt", ">": "gt"}
 _SCHEME = re.compile(r"(?:bearer|basic|token|negotiate)\s+", re.IGNORECASE)
@@ -73,13 +74,22 @@ _URL_PASSWORD = re.compile(r"(?<=://)([^:/?@]*):(.*)@", re.DOTALL)
 _URL_OPTION = re.compile(r"[?&]([^=&#]+)=([^&#]*)")
 
 
+class _Secret(NamedTuple, Generic[AnyStr]):
+    """A secret in texts or in bytes."""
+
+    length: int
+    part: AnyStr
+    """A part that stays the same in every form: to look for it is many times faster than to search for the pattern."""
+    pattern: re.Pattern[AnyStr]
+
+
 class Redactor:
     """Secrets, and how they are taken out of texts."""
 
     def __init__(self) -> None:
         self._known: frozenset[str] = frozenset()
-        self._texts: tuple[tuple[str, re.Pattern[str]], ...] = ()
-        self._bytes: tuple[tuple[bytes, re.Pattern[bytes]], ...] = ()
+        self._texts: tuple[_Secret[str], ...] = ()
+        self._bytes: tuple[_Secret[bytes], ...] = ()
         self._lock = threading.Lock()
 
     def register(self, *secrets: str) -> None:
@@ -90,11 +100,11 @@ class Redactor:
             texts, octets = [*self._texts], [*self._bytes]
             for secret in filter(_is_distinct, {*secrets} - self._known):
                 part, pattern = max(_PLAIN.findall(secret), key=len, default=""), _pattern(secret)
-                texts.append((part, re.compile(pattern)))
-                octets.append((part.encode(), re.compile(pattern.encode())))
+                texts.append(_Secret(len(secret), part, re.compile(pattern)))
+                octets.append(_Secret(len(secret), part.encode(), re.compile(pattern.encode())))
             # The longest first: one secret may be a part of another.
-            self._texts = tuple(sorted(texts, key=lambda each: -len(each[1].pattern)))
-            self._bytes = tuple(sorted(octets, key=lambda each: -len(each[1].pattern)))
+            self._texts = tuple(sorted(texts, key=lambda each: -each.length))
+            self._bytes = tuple(sorted(octets, key=lambda each: -each.length))
             self._known = self._known.union(secrets)
 
     def redacted(self, text: AnyStr) -> AnyStr:
@@ -112,9 +122,8 @@ class Redactor:
         return clean if in_json is None else in_json
 
     @staticmethod
-    def _replaced(text: AnyStr, secrets: Iterable[tuple[AnyStr, re.Pattern[AnyStr]]], mark: AnyStr) -> AnyStr:
-        # To look for a part that stays the same in every form is many times faster than to search for the pattern.
-        for part, pattern in secrets:
+    def _replaced(text: AnyStr, secrets: Iterable[_Secret[AnyStr]], mark: AnyStr) -> AnyStr:
+        for _, part, pattern in secrets:
             if part in text:
                 text = pattern.sub(mark, text)
         return text
@@ -221,17 +230,24 @@ def register_settings(value: Any) -> None:
 
 def _pattern(secret: str) -> str:
     """A pattern of the forms in which a text may hold a secret."""
-    parts = re.findall(r"[A-Za-z0-9_.~-]+|\\+|.", secret, re.DOTALL)
-    return "".join(re.escape(part) if _PLAIN.match(part) else f"(?:{'|'.join(_escapes(part))})" for part in parts)
+    first, *parts = re.findall(r"[A-Za-z0-9_.~-]+|\\+|.", secret, re.DOTALL)
+    return _form(first, first=True) + "".join(map(_form, parts))
 
 
-def _escapes(part: str) -> Iterator[str]:
+def _form(part: str, *, first: bool = False) -> str:
+    return re.escape(part) if _PLAIN.match(part) else f"(?:{'|'.join(_escapes(part, first=first))})"
+
+
+def _escapes(part: str, *, first: bool) -> Iterator[str]:
     """Patterns of a character, or of backslashes, as JSON, Python, URLs and HTML escape it, one within the other.
 
-    Repetitions are bounded, so that no text makes the search slow.
+    Repetitions are bounded, and those that a secret begins with are tried only where they begin, so that no text makes
+    the search slow.
     """
     if part[0] == "\\":
-        yield rf"{_BACKSLASH}{{1,99}}"
+        yield rf"{_NOT_ESCAPED if first else ''}{_BACKSLASH}{{1,99}}"
+        if first:
+            yield _BACKSLASH
         return
     octets = part.encode("utf-8", "replace")
     wide = part.encode("utf-16-be", "replace").hex()
@@ -240,7 +256,8 @@ def _escapes(part: str) -> Iterator[str]:
     escaped.append("(?i:" + _ESCAPED.join(f"x{octet:02x}" for octet in octets) + ")")
     entity = f"{_ENTITIES.get(part, '#')}|(?:#|%23)0{{0,4}}{ord(part)}|(?:#|%23)x0{{0,4}}{ord(part):x}"
     escaped.append(rf"(?i:(?:&|{_percent(0x26)})(?:amp;){{0,8}}(?:{entity})(?:;|{_percent(0x3B)}))")
-    yield f"{_ESCAPED}(?:{'|'.join(escaped)})"
+    before = f"(?:{_NOT_ESCAPED}{_ESCAPED})?" if first else _ESCAPED
+    yield f"{before}(?:{'|'.join(escaped)})"
     if part == " ":
         yield r"\+"
 
