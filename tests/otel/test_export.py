@@ -6,6 +6,7 @@ import gzip
 import json
 import logging
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
