@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 import threading
 from collections.abc import Generator
@@ -21,9 +22,11 @@ _untraced: set[str] = set()
 
 @pytest.fixture(autouse=True, scope="session")
 def plain_terminal() -> Generator[None]:
-    """What is printed doesn't depend on where the tests run: colors, widths, and pytest's longer summary in CI."""
+    """What is printed doesn't depend on where the tests run: colors, widths, options, and pytest's longer summary in
+    CI."""
+    environment = "BUILD_NUMBER CI COLUMNS FORCE_COLOR LINES NO_COLOR PY_COLORS PYTEST_ADDOPTS"
     with pytest.MonkeyPatch.context() as patch:
-        for variable in ("BUILD_NUMBER", "CI", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PY_COLORS"):
+        for variable in environment.split():
             patch.delenv(variable, raising=False)
         yield
 
@@ -46,6 +49,12 @@ def pytest_pycollect_makeitem() -> Generator[None, object, object]:
     """Make tests of a function untraced: it is pytest's own work, which would take twice as long."""
     with _no_trace():
         return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Keep the tests themselves out of garbage collection, which would stop all threads for half a second at a time."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
