@@ -16,11 +16,12 @@ WITH_DEPENDENCIES := $(addprefix tests/,_core/test_json.py _core/test_parsing.py
 	judges ledger otel questions/test_reply.py report results scorers/checks scorers/test_content_similarity.py \
 	scorers/test_levenshtein.py stats targets testing test_types.py)
 WITH_PYTHON := $(addprefix tests/,_core agents environments judge_quality live questions run targets test_types.py)
-# Long texts, examples, and processes take long, and need running once.
-QUICK := --ignore tests/_core/test_prompts.py --ignore-glob 'tests/*/test_example.py' --ignore tests/live/test_worker.py \
+# Long texts, examples, processes, and simulations take long, and need running once.
+QUICK := --hypothesis-profile=quick --ignore tests/_core/test_prompts.py --ignore-glob 'tests/*/test_example.py' --ignore tests/live/test_worker.py \
 	--ignore tests/testing/test_process.py --ignore tests/scorers/test_contract.py \
 	--ignore tests/judges/test_lexical.py --ignore tests/judges/test_lexical_numbers.py \
-	--ignore tests/report/test_pages_in_a_browser.py -k "not seconds_at_most and not linear_time and not megabyte"
+	--ignore tests/report/test_pages_in_a_browser.py --ignore tests/agents/test_transcript_objects.py \
+	-k "not seconds_at_most and not linear_time and not megabyte and not than_it_says and not as_they_say and not at_any_moment"
 
 .PHONY: demo test coverage mutants attack test-lowest test-newer test-llama check static audit format bench docs
 .PHONY: train-lexical clean

@@ -15,6 +15,7 @@ from evalstone._core import sync
 
 settings.register_profile("shared", parent=settings.default, deadline=None)
 settings.load_profile("shared")  # on a busy machine, a single case may take long
+settings.register_profile("quick", parent=settings.get_profile("shared"), max_examples=20)
 
 _untraced: set[str] = set()
 """Tests that ran untraced, until they have ended."""
