@@ -240,10 +240,10 @@ _WRONG_PATH = (
 )
 
 
-def cannot_write(told: str, error: OSError, broken: type[StorageError] = WriteError) -> ConfigError | StorageError:
+def cannot_write(message: str, error: OSError, broken: type[StorageError] = WriteError) -> ConfigError | StorageError:
     """What to raise for a failed write: ConfigError where another path mends it, `broken` for a full disk and such."""
     kind = ConfigError if error.errno in _WRONG_PATH else broken
-    return kind(f"{told}: {error.strerror or error}")
+    return kind(f"{message}: {error.strerror or error}")
 
 
 def private(path: str, flags: int) -> int:

@@ -146,8 +146,8 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
         except (DataError, ConfigError, RecursionError) as error:
             said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             place = getattr(error, "place", "")
-            told = f"span {excerpt(unit.main.record.name)}{place}: {said}"
-            notes.add("an answer that cannot be read and is left out", trace, told)
+            message = f"span {excerpt(unit.main.record.name)}{place}: {said}"
+            notes.add("an answer that cannot be read and is left out", trace, message)
     return samples
 
 

@@ -54,8 +54,8 @@ def _report(error: Exception) -> None:
     from evalstone.errors import described
 
     reason = safe(masked(described(error)), 2000)
-    told = f"evalstone: unexpected error: {reason}; {TRACEBACK}=1 shows where it comes from\n"
+    message = f"evalstone: unexpected error: {reason}; {TRACEBACK}=1 shows where it comes from\n"
     try:
-        sys.stderr.write(visible(masked(traceback.format_exc())) if os.environ.get(TRACEBACK) else told)
+        sys.stderr.write(visible(masked(traceback.format_exc())) if os.environ.get(TRACEBACK) else message)
     except OSError:  # nobody reads it, and there is nowhere else to say so
         return

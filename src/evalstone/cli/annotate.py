@@ -67,8 +67,8 @@ def annotate(
         chosen = select_for_labeling(found, title, known, count=number, seed=seed)
     else:
         chosen = [name for name in load_labels(found, title, same_as) if name not in known][:number]
-    wanted = set(chosen)
-    samples = {sample.key: sample for sample in found.dataset if sample.key in wanted}
+    selected = set(chosen)
+    samples = {sample.key: sample for sample in found.dataset if sample.key in selected}
     ready = [samples[id] for id in chosen if id in samples]
     screen = console()
     if not ready:

@@ -145,8 +145,8 @@ def _list_foreign(tool: str, name: str | None) -> None:
     if not found:
         names = {one for each in OPTIONS[system] for one in (*each.scorers, each.theirs)}
         guesses = " or ".join(near(name, names | {row.theirs for row in SYSTEMS[system]}))
-        told = f"did you mean {guesses}?" if guesses else f"see evalstone scorers --from {system}"
-        raise ConfigError(f"{system} has no scorer, call or option {name!r}; {told}")
+        hint = f"did you mean {guesses}?" if guesses else f"see evalstone scorers --from {system}"
+        raise ConfigError(f"{system} has no scorer, call or option {name!r}; {hint}")
     rows = table(f"option of {system}", "of", "evalstone", "difference")
     for each in found:
         ours = Text(each.ours or "absent", style="bold")

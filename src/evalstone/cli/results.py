@@ -428,8 +428,8 @@ def runs(
     from evalstone.ledger.base import DEFAULT_LEDGER
 
     found = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
-    wanted = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
-    latest = sorted(wanted, key=lambda row: row["started"], reverse=True)[:limit]
+    matching = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
+    latest = sorted(matching, key=lambda row: row["started"], reverse=True)[:limit]
     if not deliver(json_lines(as_json, latest)):
         _show_runs(latest, [ledger or DEFAULT_LEDGER, *(folders or ())])
     return ExitCode.OK

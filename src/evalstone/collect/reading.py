@@ -223,15 +223,15 @@ class TraceIndex:
             trace: [place for block in blocks[: None if trace in scored else 1] for place in _places_of(trace, block)]
             for trace in traces
         }
-        wanted = sorted({place for each in places.values() for place in each})
+        ordered = sorted({place for each in places.values() for place in each})
         found: dict[str, list[Record]] = {}
-        if not wanted or self._file is None:
+        if not ordered or self._file is None:
             return found
         try:
             with self._path.open("rb") as file:
                 if not os.path.samestat(self._file, os.fstat(file.fileno())):
                     raise FileNotFoundError  # another one is in its place
-                for place in wanted:
+                for place in ordered:
                     file.seek(place)
                     _add_records(file.readline(), places, found)
         except FileNotFoundError:

@@ -223,15 +223,15 @@ def _table(mapping: object) -> ColumnMapping:
     """The mapping. Raises ConfigError for anything but a table from field to column, or to columns."""
     if mapping is None:
         return {}
-    wanted = f'{term("mapping")} must be a table from sample field to column, such as {{"input": "question"}}'
+    expected = f'{term("mapping")} must be a table from sample field to column, such as {{"input": "question"}}'
     if not isinstance(mapping, Mapping):
-        raise ConfigError(f"{wanted}, not {excerpt(mapping)}")
+        raise ConfigError(f"{expected}, not {excerpt(mapping)}")
     for field, columns in cast("Mapping[object, object]", mapping).items():
         listed: Sequence[object] = [columns]
         if isinstance(columns, list | tuple):
             listed = cast("Sequence[object]", columns)
         if not all(isinstance(name, str) for name in (field, *listed)):
-            raise ConfigError(f"{wanted}; it has {excerpt(field)}: {excerpt(cast(object, columns))}")
+            raise ConfigError(f"{expected}; it has {excerpt(field)}: {excerpt(cast(object, columns))}")
     return cast("ColumnMapping", mapping)
 
 

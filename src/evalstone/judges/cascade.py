@@ -179,7 +179,7 @@ class LabeledQuestion:
     verdicts: Any
 
     @property
-    def wanted(self) -> tuple[Any, ...]:
+    def expected(self) -> tuple[Any, ...]:
         """The right verdict on each item, or the one there is."""
         verdicts = self.verdicts
         return tuple(cast("Sequence[Any]", verdicts)) if isinstance(verdicts, list | tuple) else (verdicts,)
@@ -344,7 +344,7 @@ async def judged_cases(
 
     async def both(label: LabeledQuestion) -> tuple[list[Case], int]:
         early, late = await asyncio.gather(tried(primary, label.question), tried(fallback, label.question))
-        return ([], len(label.wanted)) if late is None else (cases_of(label, early, late), 0)
+        return ([], len(label.expected)) if late is None else (cases_of(label, early, late), 0)
 
     listed = list(labels)
     for number, label in enumerate(listed, start=1):
@@ -368,22 +368,22 @@ def _check(label: object, number: int) -> None:
         raise DataError(f"labels must be LabeledQuestion values, not {type(label).__name__}")
     question = label.question
     items = len(getattr(question, question.divisible_by)) if question.divisible_by else 1
-    if items != len(label.wanted):
-        message = f"{items} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
+    if items != len(label.expected):
+        message = f"{items} verdicts, {len(label.expected)} labels: {reprlib.repr(label.verdicts)}"
         raise DataError(f"label {number}: {question.kind}: {message}")
     answers = answer_type(type(question))
     kind = typing.get_args(answers)[0] if question.divisible_by else answers
-    for truth in label.wanted:
+    for truth in label.expected:
         _is_right(None, kind, truth, question, f"label {number}: ")
 
 
 def _right(label: LabeledQuestion, value: Any) -> list[bool]:
     """Whether each verdict in an answer is the one that the label has."""
     items = cast("Sequence[Any]", value) if label.question.divisible_by else [value]
-    if len(items) != len(label.wanted):
-        message = f"{len(items)} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
+    if len(items) != len(label.expected):
+        message = f"{len(items)} verdicts, {len(label.expected)} labels: {reprlib.repr(label.verdicts)}"
         raise DataError(f"{label.question.kind}: {message}")
-    pairs = zip(items, label.wanted, strict=True)
+    pairs = zip(items, label.expected, strict=True)
     return [_is_right(item, cast("type[Any]", type(item)), truth, label.question) for item, truth in pairs]
 
 

@@ -38,18 +38,20 @@ def correction(
     The first one shows the model its reply and what is wrong with it. Later ones start afresh, with a hint and without
     the replies so far, which a model would go on to copy: with another seed, and a temperature of 0.5 at least.
     """
-    wanted = (
+    expected = (
         "the JSON object that was asked for, complete" if question.json_schema is not None else "the answer asked for"
     )
     shorter = " Write shorter: each thing once, in one short sentence at most." if error.startswith(CUT_OFF) else ""
     # What a reply repeats is not repeated here: a model would take the words of the error for some of the material.
-    told, repeats, _ = error.partition(REPEATS)
+    problem, repeats, _ = error.partition(REPEATS)
     if number == 1:
-        request = f"That reply cannot be used: {told}{repeats}. Reply again with {wanted}, and nothing else.{shorter}"
+        request = (
+            f"That reply cannot be used: {problem}{repeats}. Reply again with {expected}, and nothing else.{shorter}"
+        )
         shown = [ChatMessage("assistant", clean(_excerpt(reply, error))), ChatMessage("user", clean(request))]
         return [*opening, *shown], settings
     *before, asked = opening
-    hint = f"An earlier reply could not be used: {told}{repeats}. Reply with {wanted}, and nothing else.{shorter}"
+    hint = f"An earlier reply could not be used: {problem}{repeats}. Reply with {expected}, and nothing else.{shorter}"
     afresh = replace(
         settings,
         seed=None if settings.seed is None else settings.seed + SEEDS_APART * (number - 1),

@@ -50,8 +50,8 @@ def file_of(url: str | Path) -> Path | None:
             password.
     """
     if str(url).lower() in _NO_FILES:
-        told = f"{str(url)!r} would be a file of that name" if url else "the ledger's name is empty"
-        raise ConfigError(f"{told}; {EXPECTED}. Only Python goes without a ledger: ledger=None")
+        message = f"{str(url)!r} would be a file of that name" if url else "the ledger's name is empty"
+        raise ConfigError(f"{message}; {EXPECTED}. Only Python goes without a ledger: ledger=None")
     scheme, separator, rest = str(url).partition("://")
     if not separator:
         return Path(url)

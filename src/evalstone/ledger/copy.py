@@ -114,8 +114,8 @@ def import_rows(ledger: Ledger, lines: Iterable[tuple[str, Any]]) -> dict[str, i
                 added[kind] += number
             done += len(chunk)
     except DataError as error:
-        told = f"the first {count(done, 'line')} of the file were imported" if done else "nothing was imported"
-        raise DataError(f"{error}; {told}") from None
+        progress = f"the first {count(done, 'line')} of the file were imported" if done else "nothing was imported"
+        raise DataError(f"{error}; {progress}") from None
     return added
 
 

@@ -293,8 +293,8 @@ def scores(
     """
     table = live_scores.c
     query = sa.select(live_scores).order_by(table.submitted.desc(), table.id.desc()).limit(limit)
-    wanted = {"stream": stream, "scorer": scorer, "source": source, "entity": entity}
-    for name, value in wanted.items():
+    filters = {"stream": stream, "scorer": scorer, "source": source, "entity": entity}
+    for name, value in filters.items():
         if value is not None:
             query = query.where(table[name] == storable(value))
     if since is not None:

@@ -511,11 +511,11 @@ class PostgreSQL:
             return LedgerConnectionError(f"the connection to {where} was lost: {text}")
         if state.startswith(_REFUSED) or isinstance(error, sqlalchemy.exc.DataError):
             return LedgerValueError(f"{where} refuses a value: {text}")
-        told = f"{where} can't be used: {text}"
+        message = f"{where} can't be used: {text}"
         if state:
-            return ConfigError(told) if not written and state.startswith(_WRONG) else LedgerError(told)
+            return ConfigError(message) if not written and state.startswith(_WRONG) else LedgerError(message)
         # The driver's errors in connecting have no code.
-        return ConfigError(told) if _WRONG_SERVER.search(text) else LedgerConnectionError(told)
+        return ConfigError(message) if _WRONG_SERVER.search(text) else LedgerConnectionError(message)
 
 
 def _state(error: sqlalchemy.exc.DBAPIError) -> str:

@@ -142,8 +142,8 @@ class Ledger:
         while True:
             self.close()
             if given_up.wait(pause) or time.monotonic() > deadline:
-                told = "" if given_up.is_set() else f" and could not be restored in {RECONNECT:g} seconds"
-                raise LedgerError(f"{str(lost).replace(' was lost', f' was lost{told}', 1)}. {RESUME}") from None
+                message = "" if given_up.is_set() else f" and could not be restored in {RECONNECT:g} seconds"
+                raise LedgerError(f"{str(lost).replace(' was lost', f' was lost{message}', 1)}. {RESUME}") from None
             pause = min(2 * pause, MAX_PAUSE)
             try:
                 self.connection = self.dialect.engine.connect()
@@ -151,8 +151,8 @@ class Ledger:
                     connection.exec_driver_sql(
                         self.dialect.sql.renew, {"owner": self.owner, "seconds": self.lease_seconds}
                     )
-                    wanted = {*leased, self._run} - {None}
-                    held = self._acquire(connection, cast("set[Key]", wanted)) if wanted else set[Key]()
+                    needed = {*leased, self._run} - {None}
+                    held = self._acquire(connection, cast("set[Key]", needed)) if needed else set[Key]()
             except (LedgerConnectionError, sqlalchemy.exc.DBAPIError) as error:
                 if isinstance(error, LedgerConnectionError):
                     continue
@@ -161,10 +161,10 @@ class Ledger:
                     continue
                 raise explained from None
             if self._run is not None and self._run not in held:
-                told = (
+                message = (
                     f"another process went on with run {self._run.question} while the connection to the ledger was lost"
                 )
-                raise LedgerError(f"{told}. {RESUME}")
+                raise LedgerError(f"{message}. {RESUME}")
             return
 
     def _prepare(self, deadline: float) -> None:
@@ -403,8 +403,8 @@ class Ledger:
         try:
             yield
         except INVALID_ROW as error:
-            told = f"{what} in the ledger {self.location} is damaged ({type(error).__name__}: {error})"
-            raise LedgerError(f"{told}. To check the ledger, run `evalstone ledger verify`") from None
+            message = f"{what} in the ledger {self.location} is damaged ({type(error).__name__}: {error})"
+            raise LedgerError(f"{message}. To check the ledger, run `evalstone ledger verify`") from None
 
     def records(self, run: str) -> list[Record]:
         """The records of a run, in the order in which they were first written."""

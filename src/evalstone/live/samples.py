@@ -33,8 +33,8 @@ def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
         except BlankAnswer as blank:  # which scorers may have something to say about
             answer = blank.answer
         sample = answer.fill(sample, seconds=content.seconds)
-    told = sample.metadata.get("trace")
-    known = {**cast("Mapping[str, Any]", told if isinstance(told, Mapping) else {}), **trace}
+    stored = sample.metadata.get("trace")
+    known = {**cast("Mapping[str, Any]", stored if isinstance(stored, Mapping) else {}), **trace}
     return dataclasses.replace(sample, metadata={**sample.metadata, "trace": known}) if known else sample
 
 

@@ -217,8 +217,8 @@ class Scoring:
         try:
             sample = sample_from(restored(item.content), trace)
             key = sample_hash(sample)
-            told = sample.metadata.get("trace")
-            trace = cast("Mapping[str, Any]", told if isinstance(told, Mapping) else {})
+            stored = sample.metadata.get("trace")
+            trace = cast("Mapping[str, Any]", stored if isinstance(stored, Mapping) else {})
         except Exception as error:  # noqa: BLE001 - whatever was submitted
             problem = str(error) if isinstance(error, EvalstoneError) else described(error)
             kind = "read" if problem.startswith(READ_FAILED) else "invalid"

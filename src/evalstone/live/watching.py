@@ -91,13 +91,13 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
         wrapper = answered
     else:
 
-        def told(*args: Any, **kwargs: Any) -> Any:
+        def reporting(*args: Any, **kwargs: Any) -> Any:
             call = watch.call(args, kwargs)
             result = function(*args, **kwargs)
             call.ended(result)
             return result
 
-        wrapper = told
+        wrapper = reporting
     return functools.wraps(function)(wrapper)
 
 

@@ -272,14 +272,14 @@ def _left_out(unpaired: int, noun: str) -> str:
 
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     """The samples that changed most, with the answers and reasons of both runs."""
-    wanted = {change.sample for line in comparison.scorers for change in line.changes[:most]}
+    shown = {change.sample for line in comparison.scorers for change in line.changes[:most]}
     texts: dict[str, dict[tuple[str, int | None], Sample]] = {}
     records: dict[str, dict[tuple[str, str], list[Record]]] = {}
     for name, run in comparison.runs.items():
-        texts[name] = {(s.id, s.trial): s for s in run.dataset or () if s.id in wanted}
+        texts[name] = {(s.id, s.trial): s for s in run.dataset or () if s.id in shown}
         records[name] = {}
         for record in run.records:
-            if record.sample in wanted:
+            if record.sample in shown:
                 records[name].setdefault((record.sample, record.scorer), []).append(record)
     for line in comparison.scorers:
         if line.changes[:most]:

@@ -102,7 +102,7 @@ def gate_junit(gate: Gate, *, inconclusive_fails: bool) -> Iterator[str]:
 
 
 def _decision_case(decision: Decision, look: int | None, inconclusive_fails: bool) -> Case:
-    estimate, interval, wanted, n = check_cells(decision)
+    estimate, interval, expected, n = check_cells(decision)
     # A build server takes two cases of one name for one: a scorer may have several checks.
     name = f"{check_name(decision)} {required(decision)}"
     p_values = {"p_pass": decision.p_pass, "p_fail": decision.p_fail}
@@ -110,7 +110,7 @@ def _decision_case(decision: Decision, look: int | None, inconclusive_fails: boo
     if decision.verdict == "pass":
         return Case(name, "gate", properties=properties)
     about = f"n = {n}" if interval == "-" else f"{interval}, n = {n}"
-    message = f"{estimate} ({about}), {wanted}: {verdict_text(decision, look)}"
+    message = f"{estimate} ({about}), {expected}: {verdict_text(decision, look)}"
     message += "".join(f"\n{sample}: {score} ({reason})" for sample, score, reason in map(miss_cells, decision.misses))
     failed = decision.verdict == "fail" or inconclusive_fails
     return Case(name, "gate", "failure" if failed else "skipped", message, properties=properties)

@@ -103,9 +103,9 @@ def run_view(
     chosen = frozenset(listed_names) if len(ranked) > MOST_SAMPLES else ranked.keys()
 
     def views(names: Iterable[str]) -> Iterator[SampleView]:
-        wanted = set(names)
+        shown = set(names)
         for name, sample in with_texts(run.dataset, by_sample):
-            if name in wanted:
+            if name in shown:
                 yield sample_view(
                     name, sample, [records[at] for at in by_sample[name]], scorers, run.titles, ranked[name]
                 )

@@ -60,8 +60,8 @@ class SpillingList(Sequence[_T]):
         try:
             self._offsets[cell] = self._append(self._write(value).encode())
         except OSError as error:
-            told = f"results can't be kept in a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
-            raise WriteError(f"{told}. To use another folder, set TMPDIR") from None
+            message = f"results can't be kept in a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
+            raise WriteError(f"{message}. To use another folder, set TMPDIR") from None
         del self._values[cell]
 
     def _append(self, text: bytes) -> int:

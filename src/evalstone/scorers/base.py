@@ -477,8 +477,8 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
                 counterpart = hint(name, kind.__name__, getattr(kind, "name", ""), known)
             if name in (inner := [field.name for field in fields(kind) if not field.init]):
                 counterpart = f"{joined(inner)} are set on the scorer that it is applied to: scorer=…({name}=…)"
-            told = f"unknown {what} {name!r}; {counterpart}" if counterpart else unknown(what, name, known)
-            raise ConfigError(f"{label}: {told}")
+            message = f"unknown {what} {name!r}; {counterpart}" if counterpart else unknown(what, name, known)
+            raise ConfigError(f"{label}: {message}")
 
 
 def require_number(

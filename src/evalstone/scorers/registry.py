@@ -231,12 +231,12 @@ class _Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.wanted = ""
+        self.requested = ""
         self.found: set[str] = set()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """The module, if something of this folder asks for it, and it is there."""
-        if path is not None or not (name == self.wanted or _importer() in self.found):
+        if path is not None or not (name == self.requested or _importer() in self.found):
             return None
         spec = PathFinder.find_spec(name, [str(self.path)])
         if spec is not None:
@@ -267,11 +267,11 @@ def import_from(folder: Path, module: str) -> ModuleType:
     if path not in folders:
         folders[path] = _Folder(path)
         sys.meta_path.append(folders[path])
-    folders[path].wanted = top
+    folders[path].requested = top
     try:
         return importlib.import_module(module)
     finally:
-        folders[path].wanted = ""
+        folders[path].requested = ""
 
 
 def folders_of(modules: Collection[str]) -> list[tuple[Path, str]]:

@@ -69,8 +69,8 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
         return RoganGladenEstimate(None, raw, tpr, tnr, caution)
     youden = tpr.mean + tnr.mean - 1
     if _youden(labels, 0) <= 0 or _youden(labels, 1) <= 0:
-        told = "is no better than chance" if _youden(labels, 0) <= 0 else "can hardly be told from chance"
-        return RoganGladenEstimate(None, raw, tpr, tnr, f"the judge {told} on the labeled samples")
+        problem = "is no better than chance" if _youden(labels, 0) <= 0 else "can hardly be told from chance"
+        return RoganGladenEstimate(None, raw, tpr, tnr, f"the judge {problem} on the labeled samples")
     estimate = min(1.0, max(0.0, (raw.mean - (1 - tnr.mean)) / youden))
     center, half = _lang_reiczigel(passed, n, labels, NormalDist().inv_cdf(0.5 + confidence / 2))
     low, high = max(0.0, min(center - half, estimate)), min(1.0, max(center + half, estimate))

@@ -322,9 +322,9 @@ class Evalstone:
             return response
         score = "" if response.score is None else f" with a score of {response.score:g}"
         threshold = response.metadata.get("threshold")
-        wanted = "" if threshold is None or response.score is None else f", and must be at least {threshold:g}"
+        requirement = "" if threshold is None or response.score is None else f", and must be at least {threshold:g}"
         status = {"failed": "failed the response", "undecided": "did not decide", "error": "could not judge it"}
-        lines = [f"{_name(evaluator)} {status[response.status]}{score}{wanted}: {safe(response.feedback, 400)}"]
+        lines = [f"{_name(evaluator)} {status[response.status]}{score}{requirement}: {safe(response.feedback, 400)}"]
         for number, text in enumerate(request.documents, start=1):
             lines.append(f"  document {number}: “{safe(text, 400)}”")
         for name, text in (("question", request.user_text), ("answer", request.response_content)):

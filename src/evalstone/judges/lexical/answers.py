@@ -205,9 +205,9 @@ def _turned(low: Sequence[str], other: Sequence[str], stems: frozenset[str]) -> 
     return bool(found & stems) or _DECISION.match(" ".join(low[:1])) is not None
 
 
-def _share(wanted: frozenset[str], own: frozenset[str], lexicon: Lexicon) -> float:
-    whole = lexicon.weight(wanted)
-    return lexicon.weight(wanted & own) / whole if whole else 0.0
+def _share(terms: frozenset[str], own: frozenset[str], lexicon: Lexicon) -> float:
+    whole = lexicon.weight(terms)
+    return lexicon.weight(terms & own) / whole if whole else 0.0
 
 
 def _gives(question: str, statement: str) -> str:

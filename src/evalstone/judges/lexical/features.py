@@ -179,8 +179,8 @@ def _part(some: float, whole: float) -> float:
 
 
 def _shares(claim: Claim, lost: frozenset[str], found: Sequence[Window], passages: Passages) -> Iterable[float]:
-    wanted, weight = claim.content, passages.weight
-    whole = weight(wanted)
+    terms, weight = claim.content, passages.weight
+    whole = weight(terms)
     if not whole:
         return (1.0,) * 6
     if not found:
@@ -188,11 +188,11 @@ def _shares(claim: Claim, lost: frozenset[str], found: Sequence[Window], passage
     here = found[0].piece.content
     return (
         1 - weight(lost) / whole,
-        1 - len(lost) / len(wanted),
+        1 - len(lost) / len(terms),
         found[0].one / whole,
         max(one.two for one in found) / whole,
         max(one.three for one in found) / whole,
-        _part(weight(here & wanted - lost), weight(here)),
+        _part(weight(here & terms - lost), weight(here)),
     )
 
 

@@ -183,29 +183,29 @@ class Window:
         return frozenset[str]().union(*(piece.quantities for piece in self.near))
 
 
-def windows(wanted: frozenset[str], passages: Passages) -> list[Window]:
-    """The sentences that share most with the wanted stems, best first, each with its neighbours in the same section."""
+def windows(terms: frozenset[str], passages: Passages) -> list[Window]:
+    """The sentences that share most with the terms, best first, each with its neighbours in the same section."""
     found: list[Window] = []
     every, weight = passages.pieces, passages.weight
-    for place in _candidates(wanted, passages):
+    for place in _candidates(terms, passages):
         here = every[place]
-        own = here.content & wanted
+        own = here.content & terms
         before = every[place - 1] if place and every[place - 1].section == here.section else None
         after = every[place + 1] if place + 1 < len(every) and every[place + 1].section == here.section else None
-        left = own | (before.content & wanted) if before else own
-        right = own | (after.content & wanted) if after else own
+        left = own | (before.content & terms) if before else own
+        right = own | (after.content & terms) if after else own
         near = tuple(piece for piece in (before, here, after) if piece is not None)
         found.append(Window(weight(own), max(weight(left), weight(right)), weight(left | right), here, near))
     found.sort(key=lambda window: (-window.one, -window.three))
     return found
 
 
-def _candidates(wanted: frozenset[str], passages: Passages) -> list[int]:
-    """The pieces that share most with the wanted stems, rare ones looked up first; the look-ups are bounded."""
+def _candidates(terms: frozenset[str], passages: Passages) -> list[int]:
+    """The pieces that share most with the terms, rare ones looked up first; the look-ups are bounded."""
     shares: defaultdict[int, float] = defaultdict(float)
     get, unseen = passages.lexicon.weights.get, passages.lexicon.unseen
     left = MOST_LOOKUPS
-    for weight, item in sorted((-get(item, unseen), item) for item in wanted if item in passages.postings):
+    for weight, item in sorted((-get(item, unseen), item) for item in terms if item in passages.postings):
         places = passages.postings[item]
         for place in itertools.islice(places, left):
             shares[place] -= weight
@@ -220,15 +220,15 @@ def meet(one: str, other: str, passages: Passages) -> bool:
     first, second = passages.postings.get(one), passages.postings.get(other)
     if not first or not second:
         return False
-    fewer, wanted = (first, other) if len(first) <= len(second) else (second, one)
+    fewer, term = (first, other) if len(first) <= len(second) else (second, one)
     pieces = passages.pieces
-    return any(wanted in pieces[place].content for place in fewer[:MOST_PLACES])
+    return any(term in pieces[place].content for place in fewer[:MOST_PLACES])
 
 
-def met_pairs(wanted: frozenset[str], passages: Passages) -> tuple[float, float]:
+def met_pairs(terms: frozenset[str], passages: Passages) -> tuple[float, float]:
     """The share of the pairs of stems that meet in some sentence: among the ten rarest, and among the five rarest."""
     get, unseen = passages.lexicon.weights.get, passages.lexicon.unseen
-    ranked = [item for _, item in sorted((-get(item, unseen), item) for item in wanted)[:10]]
+    ranked = [item for _, item in sorted((-get(item, unseen), item) for item in terms)[:10]]
     if len(ranked) < 2:
         one = float(all(item in passages.postings for item in ranked))
         return one, one

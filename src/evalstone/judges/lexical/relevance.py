@@ -58,10 +58,10 @@ class Reading:
     @property
     def reason(self) -> str:
         """The shares and the probability, and the sentence behind them."""
-        told = (
+        text = (
             f"relevance {self.relevance:.2f}: {self.recall:.0%} of the question's words, {self.taken:.0%} of a sentence"
         )
-        return f"{told} of the answer" + (f': "{quote(self.best.text)}"' if self.best else "")
+        return f"{text} of the answer" + (f': "{quote(self.best.text)}"' if self.best else "")
 
 
 def rate(question: str, answer: str, passages: Passages, count: int, model: Model) -> PassageRatings:
@@ -81,21 +81,21 @@ def find_useful(question: str, answer: str, passages: Passages, count: int, mode
 def read(question: str, answer: str, passages: Passages, count: int, model: Model) -> tuple[Reading, ...]:
     """Each passage in order, beside the question and the answer."""
     asked = read_claim(question).content
-    told = [read_claim(claim).content for claim in list_claims(answer)[:MOST_SENTENCES]]
+    claims = [read_claim(claim).content for claim in list_claims(answer)[:MOST_SENTENCES]]
     pieces: list[list[Piece]] = [[] for _ in range(count)]
     for piece in passages.pieces:
         pieces[piece.passage - 1].append(piece)
     stems = [frozenset[str]().union(*(piece.content for piece in own)) for own in pieces]
-    taken = [[_share(sentence, own, passages.lexicon, FEWEST_SHARED) for sentence in told] for own in stems]
+    taken = [[_share(sentence, own, passages.lexicon, FEWEST_SHARED) for sentence in claims] for own in stems]
     highest = [max(column) for column in zip(*taken, strict=True)]
-    wanted = asked.union(*told)
+    terms = asked.union(*claims)
     return tuple(
         Reading(
             recall=_share(asked, own, passages.lexicon, 1),
             relevance=model.passage.at(*measures(asked, sentences, passages.lexicon)) if asked & own else 0.0,
             taken=max(shares, default=0.0),
             used=any(share >= TAKEN and share >= NEAR_BEST * most for share, most in zip(shares, highest, strict=True)),
-            best=_nearest(wanted, sentences, passages.lexicon),
+            best=_nearest(terms, sentences, passages.lexicon),
         )
         for own, sentences, shares in zip(stems, pieces, taken, strict=True)
     )
@@ -116,14 +116,14 @@ def measures(asked: frozenset[str], pieces: Sequence[Piece], lexicon: Lexicon) -
     return recall / whole, scored / whole, best / whole
 
 
-def _share(wanted: frozenset[str], own: frozenset[str], lexicon: Lexicon, fewest: int) -> float:
-    """The share of the wanted stems that a passage has; 0 when it has fewer than `fewest`, or than all there are."""
-    common = wanted & own
-    if len(common) < min(fewest, len(wanted)) or not wanted:
+def _share(terms: frozenset[str], own: frozenset[str], lexicon: Lexicon, fewest: int) -> float:
+    """The share of the terms that a passage has; 0 when it has fewer than `fewest`, or than all there are."""
+    common = terms & own
+    if len(common) < min(fewest, len(terms)) or not terms:
         return 0.0
-    return lexicon.weight(common) / lexicon.weight(wanted)
+    return lexicon.weight(common) / lexicon.weight(terms)
 
 
-def _nearest(wanted: frozenset[str], pieces: Sequence[Piece], lexicon: Lexicon) -> Piece | None:
-    best = max(pieces, key=lambda piece: lexicon.weight(piece.content & wanted), default=None)
-    return best if best and best.content & wanted else None
+def _nearest(terms: frozenset[str], pieces: Sequence[Piece], lexicon: Lexicon) -> Piece | None:
+    best = max(pieces, key=lambda piece: lexicon.weight(piece.content & terms), default=None)
+    return best if best and best.content & terms else None

@@ -20,11 +20,11 @@ def call_matches(expected: ExpectedStep, made: TrajectoryStep, arguments: Argume
         return False
     if arguments == "ignore" or "tool_args" not in expected.data:
         return True
-    wanted: Any = expected.data["tool_args"]
-    given: Any = made.data.get("tool_args")
-    if arguments == "equal" or not all(isinstance(one, Mapping) for one in (wanted, given)):
-        return same_json(wanted, given)
-    return all(key in given and same_json(value, given[key]) for key, value in wanted.items())
+    expected_args: Any = expected.data["tool_args"]
+    actual_args: Any = made.data.get("tool_args")
+    if arguments == "equal" or not all(isinstance(one, Mapping) for one in (expected_args, actual_args)):
+        return same_json(expected_args, actual_args)
+    return all(key in actual_args and same_json(value, actual_args[key]) for key, value in expected_args.items())
 
 
 def most_pairs(left: int, right: int, fits: Callable[[int, int], bool]) -> list[int | None]:

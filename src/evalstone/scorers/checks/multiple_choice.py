@@ -113,13 +113,18 @@ class Choice(TextCheck):
             raise ConfigError(f"{self.name}: expected must be one of {self.letters}, not {shortened(self.expected)!r}")
 
     def check(self, output: str, expected: str) -> Score | Skipped:
-        wanted = choice_in(expected, self.letters)
-        if wanted is None:
+        expected_choice = choice_in(expected, self.letters)
+        if expected_choice is None:
             return Skipped(f"the reference makes no choice among {self.letters}: {shortened(expected, 60)!r}")
         chosen = choice_in(output, self.letters)
         said = f"The answer chooses {chosen}" if chosen else "No single choice can be read from the answer"
-        holds = chosen == wanted
-        return Score(float(holds) * self.scale, self.scale, f"{said}; expected {wanted}.", Chosen(chosen, wanted))
+        holds = chosen == expected_choice
+        return Score(
+            float(holds) * self.scale,
+            self.scale,
+            f"{said}; expected {expected_choice}.",
+            Chosen(chosen, expected_choice),
+        )
 
 
 choice = Choice

@@ -170,25 +170,25 @@ class NumericMatch(TextCheck):
         return f"{found}, not one: {shortened(text, 60)!r}"
 
     def check(self, output: str, expected: str) -> Score | Skipped:
-        wanted = self._expected(expected)
-        if isinstance(wanted, str):
-            return Skipped(f"the reference {wanted}")
-        target = cast(Fraction, wanted.value)
+        expected_value = self._expected(expected)
+        if isinstance(expected_value, str):
+            return Skipped(f"the reference {expected_value}")
+        target = cast(Fraction, expected_value.value)
         allowed = max(_exact(self.tolerance), _exact(self.relative) * abs(target))
         numbers = self._numbers(output)
         if not numbers or (self.which == "only" and len(numbers) > 1):
             found = count(len(numbers), "number") if numbers else "no number"
-            evidence = Numbers(None, wanted.text, None)
-            reason = f"The answer has {found}; expected {shortened(wanted.text, 40)}."
+            evidence = Numbers(None, expected_value.text, None)
+            reason = f"The answer has {found}; expected {shortened(expected_value.text, 40)}."
             return Score(0.0, self.scale, reason, evidence)
         tried = numbers if self.which == "any" else [numbers[0 if self.which == "first" else -1]]
         best = min(tried, key=lambda number: math.inf if number.value is None else abs(number.value - target))
         distance = None if best.value is None else abs(best.value - target)
         label = "nearest" if self.which == "any" else self.which
-        reason = f"The {label} number is {shortened(best.text, 40)}; expected {shortened(wanted.text, 40)}"
+        reason = f"The {label} number is {shortened(best.text, 40)}; expected {shortened(expected_value.text, 40)}"
         if allowed:
             reason += f" ± {_decimal(allowed)}"
-        evidence = Numbers(best.text, wanted.text, None if distance is None else _decimal(distance))
+        evidence = Numbers(best.text, expected_value.text, None if distance is None else _decimal(distance))
         holds = distance is not None and distance <= allowed
         return Score(self.scale if holds else 0.0, self.scale, f"{reason}.", evidence)
 
