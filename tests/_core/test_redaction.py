@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import pickle
+import threading
 import time
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -36,6 +37,11 @@ KEY = """sk-"q'uo te"/\\<key>&ü"""
         json.dumps(html.escape(json.dumps(KEY)[1:-1]))[1:-1],
         json.dumps(html.escape(quote(json.dumps(repr(KEY)[1:-1])[1:-1])))[1:-1],
         KEY.replace("<", "\\u003C").replace("&", "\\u0026"),
+        KEY.replace("<", "\\x3C").replace("ü", "\\xC3\\xBC"),
+        KEY.replace("&", "&#038;"),
+        html.escape(html.escape(html.escape(KEY))),
+        quote(html.escape(KEY), safe=""),
+        quote(quote(quote(KEY, safe=""))),
     ],
 )
 def test_a_secret_is_found_in_every_form(form: str) -> None:
@@ -53,6 +59,16 @@ def test_backslashes_and_characters_of_two_units_are_found_as_json_escapes_them(
     assert secrets.redacted(f"{secret} {once} {json.dumps(once)[1:-1]}") == f"{MARK} {MARK} {MARK}"
 
 
+@pytest.mark.parametrize("secret", ["sk\\b-1", 'sk-"-1', 'sk-5c"-1'])
+def test_a_secret_is_found_in_json_that_is_a_text_of_json_six_times_over(secret: str) -> None:
+    secrets = Redactor()
+    secrets.register(secret)
+    form = secret
+    for _ in range(6):
+        form = json.dumps(form)[1:-1]
+        assert secrets.redacted(f"a{form}b") == f"a{MARK}b"
+
+
 @pytest.mark.parametrize("secret", ['"abc-123"', "\\\\abc-123", "'abc-123"])
 @pytest.mark.parametrize("before", ["", "\\" * 200, "%5C" * 200, "35c", "x"])
 def test_what_a_secret_begins_with_is_found_as_json_and_urls_escape_it_after_anything(secret: str, before: str) -> None:
@@ -65,10 +81,50 @@ def test_what_a_secret_begins_with_is_found_as_json_and_urls_escape_it_after_any
             assert set(clean.removesuffix(MARK)) <= {*before, *"\\%25cC"}, "no more than backslashes"
 
 
+@pytest.mark.parametrize(("surrogate", "errors"), [(0xDCFF, "surrogateescape"), (0xD800, "surrogatepass")])
+def test_a_secret_that_is_no_utf_8_is_found(surrogate: int, errors: str) -> None:
+    secrets, secret = Redactor(), f"sk-{chr(surrogate)}-abc123"
+    secrets.register(secret)
+    assert secrets.redacted(f"it is {secret}") == f"it is {MARK}"
+    assert secrets.redacted(f"it is {secret}".encode("utf-8", errors)) == f"it is {MARK}".encode()
+
+
 def test_a_secret_within_a_longer_one_leaves_nothing_of_that() -> None:
     secrets = Redactor()
     secrets.register('"abc-123', 'x"abc-123')
     assert secrets.redacted('it is x"abc-123.') == f"it is {MARK}."
+    assert secrets.redacted(b'it is x"abc-123.') == f"it is {MARK}.".encode()
+
+
+def test_secrets_that_are_registered_one_after_the_other_are_all_found() -> None:
+    secrets = Redactor()
+    for some in (["s3cret-1"], ["s3cret-1", "s3cret-2"], ["s3cret-3"], ["s3cret-1", "s3cret-3"]):
+        secrets.register(*some)
+    for text in (secrets.redacted("s3cret-1 s3cret-2 s3cret-3"), secrets.redacted(b"s3cret-1 s3cret-2 s3cret-3")):
+        assert text in (f"{MARK} {MARK} {MARK}", f"{MARK} {MARK} {MARK}".encode())
+    assert len(secrets._texts) == 3, "a secret that is registered again takes no more time"  # pyright: ignore[reportPrivateUsage]
+
+
+def test_secrets_that_two_threads_register_at_once_are_both_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets, pattern = Redactor(), redaction._pattern  # pyright: ignore[reportPrivateUsage]
+    other = threading.Thread(target=secrets.register, args=("s3cret-2",))
+
+    def slowly(secret: str) -> str:
+        if not other.ident:
+            other.start()
+            other.join(0.1)
+        return pattern(secret)
+
+    monkeypatch.setattr(redaction, "_pattern", slowly)
+    secrets.register("s3cret-1")
+    other.join()
+    assert secrets.redacted("s3cret-1 s3cret-2") == f"{MARK} {MARK}"
+
+
+def test_a_dot_in_a_secret_stands_for_no_other_character() -> None:
+    secrets = Redactor()
+    secrets.register("s3c.ret")
+    assert secrets.redacted("s3c.ret s3cxret") == f"{MARK} s3cxret"
 
 
 def test_a_text_without_a_secret_is_the_same_object() -> None:
@@ -87,7 +143,8 @@ def test_no_secret_breaks_json_or_renames_its_fields(secret: str) -> None:
     secrets.register(secret)
     reply = {"value": 0.5, "answer": ["it", f'says "{secret}"', "line\nabc-123"], "finish_reason": "stop"}
     expected = {**reply, "answer": ["it", f'says "{MARK}"', "line\nabc-123"]}
-    for text in (json.dumps(reply), json.dumps(reply, ensure_ascii=False, indent=1) + "\n"):
+    spaced = "\n " + json.dumps(reply, separators=(",", " : "))
+    for text in (json.dumps(reply), json.dumps(reply, ensure_ascii=False, indent=1) + "\n", spaced):
         assert json.loads(secrets.redacted(text)) == expected
         assert json.loads(secrets.redacted(text.encode())) == expected
     outer = json.loads(secrets.redacted(json.dumps([{"content": json.dumps(reply)}])))
@@ -101,6 +158,26 @@ def test_a_secret_in_a_name_of_json_that_is_no_field_is_found() -> None:
         f'{{"{MARK}" : 1, "a": {{"{MARK}": "{MARK}"}}}}'
     )
     assert secrets.redacted(b'{"a": "s3cret-1 \xff"}').count(MARK.encode()) == 1
+
+
+def test_what_a_secret_is_not_in_stays_as_it_is_in_json() -> None:
+    secrets = Redactor()
+    secrets.register("s3cret-1", '"ü-value"')
+    assert secrets.redacted(b'{"a": "s3cret-1", "b": "\xff"}') == f'{{"a": "{MARK}", "b": "'.encode() + b'\xff"}'
+    text = '{"a": "ü-value", "b": 1}'
+    assert secrets.redacted(text) == text
+
+
+def test_a_secret_of_letters_alone_is_found_in_the_texts_of_json() -> None:
+    secrets = Redactor()
+    secrets.register("correct_horse")
+    assert secrets.redacted('{"correct_horse": ["correct_horse"]}') == f'{{"correct_horse": ["{MARK}"]}}'
+
+
+def test_a_secret_is_found_in_what_is_nested_too_deeply_to_be_read_as_json() -> None:
+    secrets = Redactor()
+    secrets.register("s3cret-1")
+    assert secrets.redacted("[" * 100_000 + '"s3cret-1"') == "[" * 100_000 + f'"{MARK}"'
 
 
 @pytest.mark.parametrize(

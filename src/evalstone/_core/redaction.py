@@ -101,7 +101,7 @@ class Redactor:
             for secret in filter(_is_distinct, {*secrets} - self._known):
                 part, pattern = max(_PLAIN.findall(secret), key=len, default=""), _pattern(secret)
                 texts.append(_Secret(len(secret), part, re.compile(pattern)))
-                octets.append(_Secret(len(secret), part.encode(), re.compile(pattern.encode())))
+                octets.append(_Secret(len(secret), part.encode(), re.compile(_octets(pattern))))
             # The longest first: one secret may be a part of another.
             self._texts = tuple(sorted(texts, key=lambda each: -each.length))
             self._bytes = tuple(sorted(octets, key=lambda each: -each.length))
@@ -232,6 +232,13 @@ def _pattern(secret: str) -> str:
     """A pattern of the forms in which a text may hold a secret."""
     first, *parts = re.findall(r"[A-Za-z0-9_.~-]+|\\+|.", secret, re.DOTALL)
     return _form(first, first=True) + "".join(map(_form, parts))
+
+
+def _octets(pattern: str) -> bytes:
+    try:
+        return pattern.encode("utf-8", "surrogateescape")  # an environment variable that is no UTF-8
+    except UnicodeEncodeError:
+        return pattern.encode("utf-8", "surrogatepass")
 
 
 def _form(part: str, *, first: bool = False) -> str:
