@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import threading
 import tracemalloc
+import zlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,10 +51,16 @@ def test_what_is_too_long_is_not_unpacked_further(monkeypatch: pytest.MonkeyPatc
     assert most < 1_000_000
 
 
+@pytest.mark.parametrize("piece", [1, 7, LIMIT, LIMIT + 1])
+def test_what_is_unpacked_piece_by_piece_is_whole(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    monkeypatch.setattr(bodies, "_PIECE", piece)
+    assert unzipped(gzip.compress(b"x" * LIMIT)) == b"x" * LIMIT
+
+
 @pytest.mark.parametrize(
     "data",
-    [b"", b"plain", gzip.compress(b"cut")[:-1], gzip.compress(b"one") + b"rest"],
-    ids=["empty", "plain", "cut", "more"],
+    [b"", b"plain", gzip.compress(b"cut")[:-1], gzip.compress(b"one") + b"rest", zlib.compress(b"without a header")],
+    ids=["empty", "plain", "cut", "more", "zlib"],
 )
 def test_what_is_not_compressed_or_not_complete_is_refused(data: bytes) -> None:
     with pytest.raises(DataError, match="gzip"):
@@ -108,3 +116,25 @@ def test_the_room_of_a_request_that_is_refused_is_free_again() -> None:
         with pytest.raises(Busy):
             second.unzipped(gzip.compress(b"x"))
     assert held.size == 0
+
+
+def test_two_requests_at_once_do_not_both_take_the_last_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, refused = Bodies(), list[bool]()
+
+    def take() -> None:
+        try:
+            held.add(bodies.AT_ONCE * LIMIT)
+        except Busy:
+            refused.append(True)
+
+    def slowly() -> int:
+        if not other.ident:
+            other.start()
+            other.join(0.1)
+        return LIMIT
+
+    other = threading.Thread(target=take)
+    monkeypatch.setattr(bodies, "row_limit", slowly)
+    take()
+    other.join()
+    assert (held.size, refused) == (bodies.AT_ONCE * LIMIT, [True])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
+from array import array
 from collections import deque
 from collections.abc import Generator
 from pathlib import Path
@@ -76,6 +78,56 @@ def test_lines_that_are_no_traces_are_said_and_the_others_read(written: Written,
     assert piece.unreadable
 
 
+def test_a_line_that_is_nested_too_deeply_is_said(written: Written, tmp_path: Path) -> None:
+    opened(written, tmp_path / "t", "")
+    (tmp_path / "t").write_bytes(b"[" * 100_000 + b"\n")
+    written.add(0, 100_001, 0.0)
+    piece = written.read()
+    assert piece is not None
+    assert (piece.lines, bool(piece.unreadable)) == ([], True)
+
+
+def test_a_line_that_something_else_has_cut_is_said_once(written: Written, tmp_path: Path) -> None:
+    opened(written, tmp_path / "t", "a")
+    (tmp_path / "t").write_bytes(line("a")[:-10])
+    written.add(0, LENGTH, 0.0)
+    found = [written.read() for _ in range(2)]
+    assert [piece and piece.unreadable for piece in found] == ["the file is shorter than it was", None]
+
+
+def test_an_error_of_the_disk_is_said_and_what_comes_after_it_read(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    opened(written, tmp_path / "t", "ab")
+    written.add(0, LENGTH, 0.0)
+    written.add(LENGTH, 2 * LENGTH, 5.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "_lines", broken)
+        piece = written.read()
+    assert piece is not None
+    assert piece.unreadable == "Input/output error"
+    assert pieces(written) == [("b", 5.0)]
+
+
+def test_a_file_that_another_has_replaced_since_it_was_opened_to_write_is_refused(
+    written: Written, tmp_path: Path
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).write_bytes(line("a"))
+    with (tmp_path / "first").open("rb") as writer, pytest.raises(OSError, match="was moved"):
+        written.open(tmp_path / "second", writer)
+
+
+def test_a_file_to_which_nothing_was_written_is_closed_with_the_next_one(written: Written, tmp_path: Path) -> None:
+    opened(written, tmp_path / "first", "a")
+    (first,) = written._files  # pyright: ignore[reportPrivateUsage]
+    opened(written, tmp_path / "second", "a")
+    assert first.closed
+
+
 def test_a_file_that_was_moved_is_closed_once_it_was_read(written: Written, tmp_path: Path) -> None:
     opened(written, tmp_path / "first", "ab")
     written.add(0, LENGTH, 0.0)
@@ -145,6 +197,41 @@ def test_an_index_has_the_places_of_what_was_there_and_of_what_was_added(
     assert read("bd", "bd") == {"b": 2, "d": 1}, "the blocks before are forgotten"
 
 
+def test_a_file_that_takes_the_place_of_one_that_was_indexed_has_its_own_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_BLOCK", 1)
+    path = tmp_path / "t"
+    path.write_bytes(line("a") + line("b"))
+    index = TraceIndex(path)
+    index.look_back()
+    index.add(path.stat(), LENGTH, {"b" * 32})
+    path.rename(tmp_path / "moved")
+    path.write_bytes(b"".join(map(line, "abc")))
+    index.add(path.stat(), 2 * LENGTH, {"c" * 32})
+    traces = [trace * 32 for trace in "abc"]
+    assert index.records_of(traces, ()) == {}
+    assert list(index.records_of(traces, set(traces))) == ["c" * 32]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(b"a" * 32, b"A" * 32), (b'"traceId"', b'"trace_id"')], ids=["capitals", "snake case"]
+)
+def test_an_index_knows_each_form_of_the_id_of_a_trace(tmp_path: Path, before: bytes, after: bytes) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(b'{"traceId":"\xff"}\n' + line("a").replace(before, after))
+    index = TraceIndex(path)
+    index.look_back()
+    assert list(index.records_of(["a" * 32], ())) == ["a" * 32]
+
+
+def test_places_beyond_four_gigabytes_are_kept() -> None:
+    start = reading._start("a")  # pyright: ignore[reportPrivateUsage]
+    places = [0, 5 << 30, (1 << 40) - 1]
+    block = array("Q", [start | place for place in places])
+    assert list(reading._places_of("a", block)) == places  # pyright: ignore[reportPrivateUsage]
+
+
 @pytest.mark.parametrize("replaced", [True, False])
 def test_an_index_forgets_a_file_that_was_moved(tmp_path: Path, replaced: bool) -> None:
     path = tmp_path / "t"
@@ -170,3 +257,6 @@ def test_an_index_looks_back_so_far_from_the_end(tmp_path: Path, monkeypatch: py
     index = TraceIndex(path)
     index.look_back()
     assert [trace[0] for trace in index.records_of([trace * 32 for trace in "abc"], ())] == ["b", "c"]
+    monkeypatch.setattr(reading, "LOOKED_BACK", 3 * LENGTH)
+    index.look_back()
+    assert [trace[0] for trace in index.records_of([trace * 32 for trace in "abc"], ())] == ["a", "b", "c"]

@@ -396,6 +396,21 @@ async def test_a_stop_before_the_first_look_passes_on_what_was_acknowledged(
 
 
 @awaited
+async def test_a_file_that_cannot_be_looked_back_in_is_noted_and_scoring_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_back(self: TraceIndex) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(TraceIndex, "look_back", look_back)
+    found: list[Sample] = []
+    async with receiving(tmp_path / "t.jsonl", found.append, quiet=0.05) as (receiver, url, session):
+        await post(session, url, spans(one(0)))
+        await until(lambda: len(found) == 1)
+    assert scored(receiver).notes.lines() == ("1 × a file that cannot be read back; first Input/output error",)
+
+
+@awaited
 async def test_a_stop_while_samples_wait_passes_on_what_was_acknowledged_meanwhile(tmp_path: Path) -> None:
     taking = asyncio.Event()
     found: list[Sample] = []

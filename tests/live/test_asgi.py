@@ -12,8 +12,9 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.live import Request, Response
-from evalstone.live.asgi import Part
-from evalstone.types import Failed
+from evalstone.live.asgi import Part, trace_of
+from evalstone.live.client import Trace
+from evalstone.types import Failed, Sample
 from tests.live.conftest import Start
 from tests.live.test_live import found, numbers, trace
 from tests.live.test_watch import samples
@@ -173,10 +174,16 @@ def test_an_error_in_read_is_a_failed_score_that_names_read(start: Start) -> Non
     def wrong(request: Request, response: Response) -> Any:
         return ["answer"]
 
+    def nothing(request: Request, response: Response) -> Any:
+        return ""
+
+    def leaving(request: Request, response: Response) -> None:
+        raise SystemExit("bye")
+
     def unknown(request: Request, response: Response) -> Any:
         return {"answer": "Lisbon"}
 
-    for read_wrongly in (broken, wrong, unknown):
+    for read_wrongly in (broken, wrong, nothing, leaving, unknown):
         assert asked(live.asgi(app, read_wrongly), "Where?")[0][0]["status"] == 200
     rows = found(live)
     assert {row.state for row in rows} == {"failed"}
@@ -184,9 +191,11 @@ def test_an_error_in_read_is_a_failed_score_that_names_read(start: Start) -> Non
     assert {error.partition(" (test_asgi.py")[0] for error in errors} == {
         "read, the function of live.asgi, failed: KeyError: 'answer'",
         "read, the function of live.asgi, failed: it must return a Sample, a mapping of its fields, or None, not list",
+        "read, the function of live.asgi, failed: it must return a Sample, a mapping of its fields, or None, not str",
+        "read, the function of live.asgi, failed: SystemExit: bye",
         *(error for error in errors if error.startswith("what was submitted is no sample: unknown sample field")),
     }
-    assert len(errors) == 3
+    assert len(errors) == 5
 
 
 def test_the_worker_ends_with_the_lifespan_of_the_application(start: Start) -> None:
@@ -207,13 +216,14 @@ def test_the_worker_ends_with_the_lifespan_of_the_application(start: Start) -> N
     assert live.coverage().total.scored == 1, "without a flush"
 
 
-def test_other_connections_pass_untouched(start: Start) -> None:
+@pytest.mark.parametrize("kind", ["websocket", "webtransport"])
+def test_other_connections_pass_untouched(start: Start, kind: str) -> None:
     passed: list[Any] = []
 
     async def socket(scope: Any, receive: Any, send: Any) -> None:
         passed.extend((scope, receive, send))
 
-    scope = {"type": "websocket", "path": "/"}
+    scope = {"type": kind, "path": "/"}
     asyncio.run(start().asgi(socket, read)(scope, asked, read))  # pyright: ignore[reportArgumentType]
     assert passed == [scope, asked, read]
 
@@ -221,6 +231,8 @@ def test_other_connections_pass_untouched(start: Start) -> None:
 def test_events_are_read_as_browsers_do() -> None:
     body = b"event: a\ndata: one\ndata: two\n\n: comment\n\ndata:three\r\n\r\ndata"
     assert Part(headers={}, body=body).events == ["one\ntwo", "three"]
+    body = b"data:  two spaces \r\rdata: three"
+    assert Part(headers={}, body=body).events == [" two spaces ", "three"]
     assert json.loads(Part(headers={}, body=b"[1]").text) == [1]
 
 
@@ -228,8 +240,9 @@ def test_settings_that_make_no_sense_are_refused(start: Start) -> None:
     live = start()
     with pytest.raises(ConfigError, match="read must be a function"):
         live.asgi(app, "x")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ConfigError, match="body_limit must be"):
-        live.asgi(app, read, body_limit=0)
+    for limit in (0, True):
+        with pytest.raises(ConfigError, match="body_limit must be"):
+            live.asgi(app, read, body_limit=limit)
     with pytest.raises(ConfigError, match="paths must be a list"):
         live.asgi(app, read, paths="/ask")
 
@@ -264,3 +277,160 @@ def test_what_compresses_around_it_changes_nothing_of_what_is_read(start: Start)
     assert live.flush()
     assert read_from == [("/ask", {}, {"x-model": "m"}, {"answer": "Paris"})]
     assert numbers(live).scored == 1
+
+
+Scope = dict[str, Any]
+
+
+def served(application: Any, *received: Any, send: Any = None, **scope: Any) -> None:
+    """Serve one request, of which these messages are received."""
+    left = list(received)
+
+    async def receive() -> Any:
+        return left.pop(0)
+
+    async def ignored(message: Any) -> None: ...
+
+    request: Scope = {"type": "http", "path": "/", "method": "POST", "headers": [], **scope}
+    asyncio.run(application(request, receive, send or ignored))
+
+
+def saying(*messages: dict[str, Any], status: int = 200) -> Any:
+    """An application that reads two messages and sends these."""
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await receive()
+        await send({"type": "http.response.start", "status": status})
+        for message in messages:
+            await send({"type": "http.response.body", **message})
+
+    return application
+
+
+def test_bodies_may_be_left_out_or_be_none_and_are_as_they_were_when_they_passed(start: Start) -> None:
+    live, bodies = start(), list[tuple[str, str, str]]()
+    received, sent = bytearray(b"question"), bytearray(b"answer")
+
+    def kept(request: Request, response: Response) -> None:
+        bodies.append((request.text, response.text, request.query))
+
+    async def send(message: Any) -> None:
+        received[:] = b"overread"
+        message.get("body", bytearray())[:] = b""
+
+    messages: list[Any] = [
+        {"type": "http.request", "body": memoryview(received), "more_body": True},
+        {"type": "http.request"},
+    ]
+    application = live.asgi(saying({"body": sent, "more_body": True}, {}), kept)
+    served(application, *messages, send=send, query_string=b"a=\xff")
+    messages = [{"type": "http.request", "body": None, "more_body": True}, {"type": "http.request", "body": b"q"}]
+    served(live.asgi(saying({"body": None}), kept), *messages)
+    assert numbers(live).filtered == 2
+    assert bodies == [("question", "answer", "a=ÿ"), ("q", "", "")]
+
+
+def test_a_body_in_many_parts_is_copied_up_to_the_limit(start: Start) -> None:
+    live, found = start(), list[tuple[str, bool]]()
+
+    def kept(request: Request, response: Response) -> None:
+        found.append((response.text, response.truncated))
+
+    parts: list[dict[str, Any]] = [{"body": b"abc", "more_body": True}] * 3
+    served(live.asgi(saying(*parts, {}), kept, body_limit=7), {"type": "http.request"}, {"type": "http.request"})
+    assert numbers(live).filtered == 1
+    assert found == [("abcabca", True)]
+
+
+def test_what_waits_to_be_read_counts_with_the_bytes_of_both_bodies(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, sizes = start(), list[int]()
+
+    def offer(*_: Any, later: int, **__: Any) -> None:
+        sizes.append(later)
+
+    monkeypatch.setattr(live, "offer", offer)
+    asked(live.asgi(app, read), "Where?")
+    assert sizes == [len("Where?") + len('{"answer": "Where?"}')]
+
+
+def test_an_answer_counts_once_and_only_with_a_status_of_success(start: Start) -> None:
+    live = start("contains(expected=a)")
+
+    def kept(request: Request, response: Response) -> Sample:
+        return Sample(output=response.text)
+
+    twice = saying({"body": b"a"}, {"body": b"b"})
+    moved = saying({"body": b"a"}, status=300)
+    for application in (twice, moved):
+        served(live.asgi(application, kept), {"type": "http.request"}, {"type": "http.request"})
+    assert (numbers(live).seen, numbers(live).scored) == (1, 1)
+
+
+@pytest.mark.parametrize(("more", "counted"), [(False, [True]), (True, [])])
+def test_a_file_that_is_sent_in_parts_counts_once_it_has_ended(start: Start, more: bool, counted: list[bool]) -> None:
+    live, truncated = start(), list[bool]()
+
+    def kept(request: Request, response: Response) -> None:
+        truncated.append(response.truncated)
+
+    async def from_file(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.zerocopysend", "file": 3, "more_body": more})
+
+    served(live.asgi(from_file, kept))
+    assert live.flush()
+    assert truncated == counted
+
+
+def test_of_a_request_that_is_not_drawn_nothing_is_copied(start: Start) -> None:
+    given: list[Any] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        given.append(receive)
+
+    async def receive() -> Any: ...
+
+    async def send(message: Any) -> None: ...
+
+    scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": []}
+    asyncio.run(start(sampling=0.0).asgi(application, read)(scope, receive, send))
+    assert given == [receive]
+
+
+@pytest.mark.parametrize(("flags", "declined"), [("0b", False), ("ff", False), ("02", True)])
+def test_the_last_bit_of_the_flags_says_whether_a_trace_is_recorded(flags: str, declined: bool) -> None:
+    header = f" {TRACED[:-2]}{flags} ".encode()
+    assert trace_of([(b"traceparent", header)]) == Trace(trace(5), "00f067aa0ba902b7", declined)
+
+
+@pytest.mark.parametrize(("current", "span"), [(trace(5), "b" * 16), (trace(6), "00f067aa0ba902b7")])
+def test_the_span_is_the_current_one_if_that_is_of_the_trace_of_the_request(
+    monkeypatch: pytest.MonkeyPatch, current: str, span: str
+) -> None:
+    monkeypatch.setattr("evalstone.live.client.current_trace", lambda: Trace(current, "b" * 16))
+    assert trace_of([(b"traceparent", TRACED.encode())]) == Trace(trace(5), span)
+
+
+@pytest.mark.parametrize("outcome", ["complete", "failed"])
+def test_the_worker_starts_and_ends_before_the_server_is_told_of_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    live, order = start(), list[str]()
+
+    async def aclose() -> None:
+        order.append("closed")
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "lifespan.startup.complete"})
+        await send({"type": f"lifespan.shutdown.{outcome}"})
+
+    async def send(message: Any) -> None:
+        order.append(message["type"])
+
+    monkeypatch.setattr(live, "start", lambda: order.append("started"))
+    monkeypatch.setattr(live, "aclose", aclose)
+    served(live.asgi(application, read), send=send, type="lifespan")
+    assert order == ["started", "lifespan.startup.complete", "closed", f"lifespan.shutdown.{outcome}"]

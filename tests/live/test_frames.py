@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import OrderedDict
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import pytest
@@ -57,6 +58,8 @@ class Number(int):
 OWN: list[tuple[Any, Any]] = [
     (Text("x"), "x"),
     ({Text("k"): Number(3)}, {"k": 3}),
+    ({Text("k"): 3}, {"k": 3}),
+    (type("Own", (str,), {"__module__": "evalstone_app.models"})("x"), "x"),
     (OrderedDict(a=1), {"a": 1}),
     ([Text("x")] * 50, ["x"] * 50),
     (Sample(output="x"), Sample(output="x")),
@@ -86,3 +89,40 @@ def test_the_size_of_a_snapshot_grows_with_its_texts_and_values() -> None:
     assert frames.snapshot(Content("x" * 10_000))[1] >= 10_000
     assert frames.snapshot(Content(list(range(25))))[1] > 25 * frames.VALUE_BYTES
     assert frames.snapshot(Content([["x" * 1000] * 100]))[1] >= 1000
+
+
+async def parts() -> AsyncGenerator[str]:
+    yield "x"
+
+
+@pytest.mark.parametrize("once", [iter("x"), parts()], ids=["iterator", "async generator"])
+def test_what_can_be_read_only_once_is_left_to_the_application(once: object) -> None:
+    with pytest.raises(TypeError, match="can be read only once, by the application; submit a list"):
+        frames.snapshot(Content(once))
+
+
+class Pipe:
+    """Takes and gives a few bytes at a time."""
+
+    def __init__(self) -> None:
+        self.held = b""
+
+    def write(self, data: memoryview) -> int:
+        self.held += bytes(data[:3])
+        return min(3, len(data))
+
+    def read(self, size: int) -> bytes:
+        part, self.held = self.held[: min(size, 3)], self.held[min(size, 3) :]
+        return part
+
+
+@pytest.mark.parametrize("data", [b"x", bytes(range(256)) * 3])
+def test_a_frame_passes_whole_through_a_pipe_or_not_at_all(data: bytes) -> None:
+    pipe: Any = Pipe()
+    frames.write(pipe, data)
+    frames.write(pipe, data)
+    written = pipe.held
+    assert [frames.read(pipe) for _ in range(3)] == [data, data, b""]
+    for cut in (4, 8, len(written) // 2 - 1):
+        pipe.held = written[:cut]
+        assert frames.read(pipe) == b""

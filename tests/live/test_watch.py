@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any
 
@@ -37,11 +38,13 @@ def test_what_a_function_was_given_and_returned_is_a_sample(start: Start) -> Non
         """Answers."""
         return f"It is {input}."
 
+    began = time.perf_counter()
     assert answer("plain", strict=True) == "It is plain."
+    most = time.perf_counter() - began
     assert (answer.__name__, answer.__doc__) == ("answer", "Answers.")
     (sample,) = samples(live)
     assert (sample.input, sample.output, sample.context) == ("plain", "It is plain.", ("Rome is old.",))
-    assert sample.metadata["target"]["seconds"] >= 0
+    assert 0 <= sample.metadata["target"]["seconds"] <= most
     assert [row.entity for row in found(live)] == ["answer"]
 
 
@@ -77,7 +80,7 @@ def test_lists_are_taken_as_they_were_when_the_function_was_called(start: Start)
 
 
 def test_streams_are_scored_once_they_are_exhausted(start: Start) -> None:
-    live = start()
+    live, ended = start(), list[str]()
 
     @live.watch
     def told(input: str) -> Generator[str, str | None, int]:
@@ -89,24 +92,35 @@ def test_streams_are_scored_once_they_are_exhausted(start: Start) -> None:
         return 7
 
     @live.watch
-    async def atold(input: str) -> AsyncGenerator[str, None]:
-        yield "In "
-        yield "parts"
+    async def atold(input: str) -> AsyncGenerator[str, str | None]:
+        got = yield "In "
+        try:
+            yield f"{got} "
+        except KeyError:
+            yield "parts"
+        finally:
+            ended.append(input)
 
     stream = told("q")
     assert (next(stream), stream.send("old"), stream.throw(KeyError("x"))) == ("It ", "is old ", "caught")
-    with pytest.raises(StopIteration) as ended:
+    with pytest.raises(StopIteration) as end:
         next(stream)
-    assert ended.value.value == 7
+    assert end.value.value == 7
     abandoned = told("q")
     next(abandoned)
     abandoned.close()
 
     async def read() -> list[str]:
-        return [part async for part in atold("q")]
+        stream, left = atold("q"), atold("left")
+        for _ in range(2):
+            await anext(left)
+        await left.aclose()
+        assert ended == ["left"]
+        parts = [await anext(stream), await stream.asend("two"), await stream.athrow(KeyError("x"))]
+        return parts + [part async for part in stream]
 
-    assert asyncio.run(read()) == ["In ", "parts"]
-    assert [sample.output for sample in samples(live)] == ["In parts", "It is old caught"]
+    assert asyncio.run(read()) == ["In ", "two ", "parts"]
+    assert [sample.output for sample in samples(live)] == ["In two parts", "It is old caught"]
     assert numbers(live).seen == 2
 
 
@@ -162,6 +176,39 @@ def test_a_filter_sees_what_a_function_was_given(start: Start) -> None:
     assert (numbers(live).filtered, numbers(live).eligible) == (1, 1)
 
 
+def test_a_filter_sees_what_is_not_drawn_too(start: Start) -> None:
+    def wanted(submission: Submission) -> bool:
+        return "wanted" in submission.sample["input"]
+
+    live = start(filter=wanted, sampling=0.0)
+
+    @live.watch
+    def answer(input: str) -> str:
+        return "Rome"
+
+    @live.watch
+    def parts(input: str) -> Generator[str]:
+        yield from ("Ro", "me")
+
+    for input in ("wanted", "other"):
+        assert (answer(input), "".join(parts(input))) == ("Rome", "Rome")
+    assert (numbers(live).filtered, numbers(live).declined) == (2, 2)
+
+
+def test_a_stream_of_what_is_no_text_says_so(start: Start) -> None:
+    live = start()
+
+    @live.watch
+    def parts(input: str) -> Generator[int]:
+        yield 3
+
+    assert list(parts("x")) == [3]
+    (row,) = found(live)
+    assert row.record is not None
+    assert isinstance(row.record.outcome, Failed)
+    assert "a watched generator must yield text, not int" in row.record.outcome.error
+
+
 def test_a_function_that_can_not_be_watched_is_refused(start: Start) -> None:
     live = start()
 
@@ -199,3 +246,61 @@ def test_what_a_function_changes_inside_its_arguments_is_not_what_it_was_given(s
     assert [message.content for message in sample.messages or ()] == ["first"]
     assert sample.metadata["a"] == {"b": ["first"], "again": ["first"]}
     assert same == [True]
+
+
+def test_what_a_function_changes_in_all_its_further_arguments_is_not_what_it_was_given(start: Start) -> None:
+    live = start()
+
+    @live.watch(metadata="more")
+    def named(input: str, **more: Any) -> str:
+        more["a"].append("changed")
+        return "named"
+
+    @live.watch(messages="turns")
+    def placed(*turns: dict[str, str]) -> str:
+        turns[1]["content"] = "changed"
+        return "placed"
+
+    named("x", a=["first"])
+    placed({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where?"})
+    of_named, of_placed = samples(live)
+    assert of_named.metadata["a"] == ["first"]
+    assert [message.content for message in of_placed.messages or ()] == ["Be brief.", "Where?"]
+
+
+def test_lists_that_hold_each_other_are_copied_once(start: Start) -> None:
+    live, given = start(), list[int]()
+    loop: list[Any] = ["first"]
+    loop.append(loop)
+    wide: list[Any] = []
+    for _ in range(40):
+        wide = [wide, wide]
+
+    @live.watch
+    def answer(input: Any, metadata: Any) -> str:
+        given.append(len(metadata))
+        return "Rome"
+
+    answer(loop, {"wide": wide})
+    assert given == [1]
+
+
+def test_a_key_that_cannot_be_hashed_again_is_no_error_of_the_application(start: Start) -> None:
+    live, armed = start(), list[bool]()
+
+    class Fickle(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            if armed:
+                raise KeyError("the key's own")
+            return super().__hash__()
+
+    metadata = {Fickle("a"): ["first"]}
+    armed.append(True)
+
+    @live.watch
+    def answer(input: str, metadata: Any) -> str:
+        return "Rome"
+
+    assert answer("Where?", metadata) == "Rome"
