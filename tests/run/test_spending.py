@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from evalstone.questions.claims import ListClaims
 from evalstone.report.run_view import run_view
 from evalstone.run.spending import Spending
 from evalstone.targets import Answer, FunctionTarget
-from evalstone.types import Failed, JudgeCall, Record
+from evalstone.types import Failed, JudgeCall, Paid, Record
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import A_QUESTION, Call
 
@@ -199,6 +200,58 @@ def test_an_answer_counts_whose_question_had_failed_in_a_record(failed: bool) ->
     spending.restore_record(Record(sample="q0", scorer="s", outcome=Failed("no claims"), steps=(call,)))
     spending.restore_answer(answer)
     assert spending.before == pytest.approx(2 * PRICE if failed else PRICE)
+
+
+def call(fingerprint: str, **values: Any) -> JudgeCall:
+    made = JudgeCall(question="list_claims", fingerprint=fingerprint, judge="priced", answer={}, cost=PRICE)
+    return replace(made, **values)
+
+
+def restored(step: JudgeCall, *keys: Key, paid: Paid | None = None, written: float = 10.0) -> float | None:
+    """What a run that goes on has paid before, by a record with this step and stored answers of these keys."""
+    spending = Spending()
+    spending.resume(0.0, paid)
+    spending.restore_record(Record(sample="q0", scorer="s", outcome=Score(1.0), steps=(step,)))
+    for key in keys:
+        answer = call(key.question, judge=key.judge, repeat_index=key.repeat_index)
+        spending.restore_answer(replace(StoredAnswer.of(key, "list_claims", answer), written=written))
+    return spending.before
+
+
+def test_an_answer_that_is_in_a_record_counts_once_as_each_member_of_a_panel_and_each_repetition() -> None:
+    panel = call("f1", cost=2 * PRICE, members=(call("f1", judge="one"), call("f1", judge="two", repeat_index=3)))
+    assert restored(panel, Key("f1", "one", 0), Key("f1", "two", 3)) == pytest.approx(2 * PRICE)
+    assert restored(panel, Key("f1", "two", 0)) == pytest.approx(3 * PRICE)
+
+
+def test_an_answer_that_a_record_took_from_the_ledger_counts_with_the_sample_that_paid_for_it() -> None:
+    assert restored(call("f1", cost=0.0, cached=True), Key("f1", "priced", 0)) == pytest.approx(PRICE)
+
+
+@pytest.mark.parametrize(("written", "counts"), [(99.9, False), (100.0, True), (100.1, True)])
+def test_an_answer_is_in_the_sum_of_the_last_call_or_counts_by_itself(written: float, counts: bool) -> None:
+    until = datetime.fromtimestamp(100.0, UTC).isoformat()
+    spending = Spending()
+    spending.resume(0.0, Paid(total=5.0, this_call=5.0, records=2.0, until=until))
+    assert spending.has_counted(written) is not counts
+    spending.restore_answer(
+        replace(StoredAnswer.of(Key("f1", "priced", 0), "list_claims", call("f1")), written=written)
+    )
+    assert spending.before == pytest.approx(3.0 + counts * PRICE)
+
+
+@pytest.mark.parametrize(("total", "records"), [(None, 0.0), (1.0, None), (None, None)])
+def test_a_sum_that_was_unknown_leaves_what_records_and_answers_say(total: float | None, records: float | None) -> None:
+    paid = Paid(total=total, this_call=None, records=records, until=datetime.fromtimestamp(100.0, UTC).isoformat())
+    assert restored(call("f0"), Key("f1", "priced", 0), paid=paid) == pytest.approx(2 * PRICE)
+
+
+def test_a_sum_is_unknown_where_the_cost_of_a_record_is() -> None:
+    spending = Spending()
+    spending.pay(PRICE)
+    assert (spending.paid(PRICE).total, spending.paid(PRICE).this_call) == (PRICE, PRICE)
+    paid = spending.paid(None)
+    assert (paid.total, paid.this_call, paid.records) == (None, None, None)
 
 
 def test_a_run_that_was_stopped_and_then_killed_shows_what_is_known(tmp_path: Path) -> None:

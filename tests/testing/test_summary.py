@@ -1,0 +1,116 @@
+"""The scores of a session: what is sent of them, how they are grouped, and where runs are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evalstone.run.plan import scorer_info
+from evalstone.scorers import parse_scorers
+from evalstone.testing import summary
+from evalstone.testing.plugin import RUNS, SPENT, Session
+from evalstone.testing.summary import as_data, summary_lines, write_test_run
+from evalstone.types import JudgeCall, Record, Score
+
+pytest_plugins = ["pytester"]
+
+(SCORER,) = parse_scorers("contains")
+INFO = scorer_info(SCORER)
+
+
+def record(sample: str, group: str | None = None, *steps: JudgeCall) -> Record:
+    return Record(sample=sample, scorer=INFO.signature, outcome=Score(1.0), group=group, steps=steps)
+
+
+def test_the_calls_of_a_panel_are_those_of_its_members() -> None:
+    members = tuple(
+        JudgeCall(question="q", fingerprint="f", judge=judge, answer={}, cost=0.5, cached=judge == "two")
+        for judge in ("one", "two")
+    )
+    panel = JudgeCall(question="q", fingerprint="f", judge="panel", answer={}, cost=1.0, members=members)
+    *_, total = summary_lines({"test": [as_data(INFO, record("a", None, panel))]}, 200)
+    assert total == "2 judge calls, 1 cached · cost $1.00"
+
+
+@pytest.mark.parametrize("width", [0, 1, 30])
+def test_a_terminal_may_be_as_narrow_as_it_likes(width: int) -> None:
+    lines = list(summary_lines({"test": [as_data(INFO, record("a"))]}, width))
+    assert max(map(len, lines[:-1])) <= 30
+    assert "mean 1" in " ".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("records", "groups"),
+    [
+        ([("a", None), ("b", None)], [None, None]),
+        ([("a", None), ("b", None), ("a", None)], ["a", "b", "a"]),
+        ([("a", "g"), ("a", "g"), ("b", None)], ["g", "g", None]),
+        ([("a", None), ("a", None), ("b", "g")], ["a", "a", "g"]),
+    ],
+)
+def test_samples_that_were_scored_more_than_once_are_clusters(
+    records: list[tuple[str, str | None]], groups: list[str | None]
+) -> None:
+    clustered = summary._clustered([record(*one) for one in records])  # pyright: ignore[reportPrivateUsage]
+    assert [one.group for one in clustered] == groups
+
+
+@pytest.mark.parametrize("name", ["..", ".", "...", " ", "a/b", "a.", "x" * 300])
+def test_no_test_names_a_folder_outside_that_of_the_report(name: str) -> None:
+    plain = summary._plain(name)  # pyright: ignore[reportPrivateUsage]
+    assert plain.strip(". ") == plain != ""
+    assert "/" not in plain
+    assert len(plain) <= summary.LONGEST_NAME + 7
+    assert plain != summary._plain(f"{name}.")  # pyright: ignore[reportPrivateUsage]
+
+
+def test_runs_are_written_into_folders_that_are_named_by_the_whole_id_of_their_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = list[Path]()
+
+    def write(_: object, folder: Path) -> None:
+        folders.append(folder.relative_to(tmp_path))
+
+    monkeypatch.setattr(summary, "write_run", write)
+    run: Any = None
+    item: Any = SimpleNamespace(nodeid="tests/a/test_it.py::TestIt::test_all", stash={RUNS: 0})
+    for _ in range(2):
+        write_test_run(run, tmp_path, item)
+    folder = Path("tests", "a", "test_it.py", "TestIt", "test_all")
+    assert folders == [folder, folder.with_name("test_all-2")]
+
+
+def test_scores_of_a_fixture_count_beside_those_of_its_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_it="""
+import pytest
+
+@pytest.fixture
+def scored(evalstone):
+    return evalstone.score("exact_match", output="a", reference="a")
+
+def test_it(evalstone, scored):
+    assert evalstone.score("exact_match", output="b", reference="a").value == 0
+"""
+    )
+    result = pytester.runpytest_inprocess("-p", "no:hypothesispytest", "-p", "no:cov")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["exact_match *0.500 * 2 *"])
+    result.stdout.no_fnmatch_line("*of the budget*")
+
+
+def test_what_workers_have_spent_is_added_up_with_what_this_process_has(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig()
+    session = Session(config)
+    for node in (
+        SimpleNamespace(workeroutput={"evalstone_spent": 0.25}),
+        SimpleNamespace(),  # it has crashed
+        SimpleNamespace(workeroutput={"evalstone_spent": 1.0}),
+    ):
+        session.pytest_testnodedown(node)
+    config.stash[SPENT] = lambda: 2.0
+    assert session._spent() == 3.25  # pyright: ignore[reportPrivateUsage]
