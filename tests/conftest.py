@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import signal
 import sys
 import threading
 from collections.abc import Generator
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evalstone._core import sync
 
@@ -30,6 +32,13 @@ def plain_terminal() -> Generator[None]:
         for variable in environment.split():
             patch.delenv(variable, raising=False)
         yield
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the processes that tests start: where the tests run in the background, it is ignored, and
+    processes inherit that."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.contextmanager
@@ -55,7 +64,15 @@ def pytest_pycollect_makeitem() -> Generator[None, object, object]:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Keep the tests themselves out of garbage collection, which would stop all threads for half a second at a time."""
+    _first_case()
     gc.freeze()
+
+
+@settings(max_examples=1, database=None)
+@given(st.none())
+def _first_case(_: None) -> None:
+    """Have Hypothesis register its random numbers: it asks the garbage collector who holds them, which knows nothing of
+    what is frozen."""
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

@@ -239,8 +239,7 @@ open({str(pids)!r}, "a").write(f"{{os.getpid()}} ")
 time.sleep(600)
 """
     program = f"""
-import signal, evalstone
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+import evalstone
 evalstone.evaluate([{{"input": "x"}}, {{"input": "y"}}], {BORN!r}, target={command(slow)!r}, ledger=None)
 """
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, start_new_session=True)
