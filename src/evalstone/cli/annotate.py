@@ -97,7 +97,7 @@ def annotate(
 
 def _more_labels(run: Run, title: str, file: LabelFile) -> str:
     """What as many labels again would bring; "" for too few to say."""
-    from evalstone.report.run_view import more_labels
+    from evalstone.report.corrected_view import more_labels
     from evalstone.results.human_labels import corrected, load_labels
 
     labels = load_labels(run, title, file.path)

@@ -156,11 +156,14 @@ for _first in ("stream", "scorer", "entity"):
     sa.Index(f"live_scores_{_first}", live_scores.c[_first], live_scores.c.submitted)
 sa.Index("live_scores_submitted", live_scores.c.submitted)
 sa.Index("live_scores_trace", live_scores.c.trace)
-for _name, _second, _some in (
-    ("pending", live_scores.c.submitted, live_scores.c.state == "pending"),
-    ("paid", live_scores.c.finished, live_scores.c.cost > 0),
-):
-    sa.Index(f"live_scores_{_name}", live_scores.c.stream, _second, sqlite_where=_some, postgresql_where=_some)
+PARTIAL = {
+    sa.Index(f"live_scores_{_name}", live_scores.c.stream, _second, sqlite_where=_some): _some
+    for _name, _second, _some in (
+        ("pending", live_scores.c.submitted, live_scores.c.state == "pending"),
+        ("paid", live_scores.c.finished, live_scores.c.cost > 0),
+    )
+}
+"""Indexes of some of the rows, and which. An argument for PostgreSQL would import its dialect for SQLite, too."""
 
 KEYS: dict[sa.Table, tuple[str, ...]] = {
     datasets: ("version",),
@@ -467,6 +470,8 @@ class PostgreSQL:
             raise ConfigError(f"the ledger's URL {self.location} can't be parsed; {EXPECTED}") from None
         except ImportError:
             raise MissingDependency("psycopg", "postgres") from None
+        for index, some in PARTIAL.items():
+            index.dialect_options["postgresql"]["where"] = some
 
     def configure(self, connection: sa.Connection, deadline: float) -> None:
         """Nothing to set: the server is durable by default."""

@@ -19,7 +19,8 @@ from evalstone._core.display import (
     signed,
 )
 from evalstone._core.terms import term
-from evalstone.report.run_view import more_labels, sample_notes
+from evalstone.report.corrected_view import more_labels
+from evalstone.report.run_view import sample_notes
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     FOOTER,

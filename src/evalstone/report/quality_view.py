@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, limits, listed, money, number, p_value, percent, percents, signed
 from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
-from evalstone.results.audit import ALPHA
 from evalstone.results.summary import scorer_titles
 from evalstone.stats.intervals import Interval, proportion_interval
 
@@ -398,6 +397,8 @@ def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) ->
         yield "The judge follows instructions in the text that it judges."
     yield from (f"Affected by {why} ({listed(names)})." for why, names in reasons.items())
     tests = sum(p is not None for effect in audit.effects for p in (effect.shift_p, effect.flips_p))
+    from evalstone.results.audit import ALPHA  # noqa: PLC0415 - only an audit needs its results
+
     # The smallest p-value of n changes is McNemar's mid-p, 1 / 2^n, times the tests.
     needed = math.ceil(math.log2(max(1, tests) / ALPHA))
     tested = [effect for effect in effects if effect.perturbation.family != "repetition"]

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from evalstone._core.display import listed
+from evalstone._core.display import digits_for, limits, listed, number
 
 if TYPE_CHECKING:
     from evalstone.stats.calibration import Bin
+    from evalstone.stats.intervals import Interval
 
 Tone: TypeAlias = Literal["", "good", "bad", "unsure", "dim", "strong"]
 ABSENT = ("", "-")
@@ -293,6 +294,18 @@ class View:
     samples: SampleList | None = None
     facts: tuple[Fact, ...] = ()
     footer: tuple[str, ...] = ()
+
+
+def interval_cells(name: str, interval: Interval | None, scale: float, lower: bool | None = None) -> tuple[Cell, Cell]:
+    """A mean and its interval, with a chart."""
+    if interval is None:
+        return Cell("-"), Cell("-")
+    digits = digits_for(scale)
+    mean, spread = number(interval.mean, digits), limits(interval.low, interval.high, digits)
+    between = f"{100 * interval.confidence:g}% confidence interval {spread}" if spread != "-" else "no interval"
+    label = f"{name}: {mean}, {between}"
+    chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
+    return Cell(mean, "strong"), Cell(spread, chart=chart)
 
 
 def direction(lower_is_better: bool) -> str:
