@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
-from evalstone.results.compare import pair_runs
 from evalstone.results.run import OfScorer, Run, result_for
 from evalstone.results.scores import refuse_weights, scores_by_sample
 from evalstone.stats.intervals import check_number
@@ -144,6 +143,8 @@ def _single_pilot(run: Run) -> Iterator[_Pilot]:
 
 
 def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
+    from evalstone.results.compare import pair_runs  # noqa: PLC0415 - not for what one run can detect
+
     for pair in pair_runs(a, b, allow_mismatch=allow_mismatch)[0]:
         differences = [after - before for before, after in zip(pair.a, pair.b, strict=True)]
         pass_fail = {*pair.a, *pair.b} <= {0.0, pair.info.scale}
