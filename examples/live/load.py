@@ -2,7 +2,7 @@
 
     python load.py                    200 requests/s for 30 s, then ten times as many for 10 s, to each
     python load.py --seconds 5 --overload-seconds 2
-    python load.py --priority idle    the worker runs only where a processor has nothing else to do
+    python load.py --priority low     the worker has a tenth of a processor, and not only what is idle
     python load.py --realtime         on a busy machine, as root: servers and client run before other processes
 
 Both applications are served on loopback, each by a process of its own. They take turns of two seconds, so that what
@@ -177,7 +177,7 @@ async def measure(plain: int, scored: int, rate: float, seconds: float, overload
 
 
 def run(
-    rate: float, seconds: float, overload: float, sampling: float, priority: str = "low", *, realtime: bool = False
+    rate: float, seconds: float, overload: float, sampling: float, priority: str = "idle", *, realtime: bool = False
 ) -> tuple[Result, Coverage]:
     """Serve, load, stop, and read the coverage."""
     with tempfile.TemporaryDirectory() as name:
@@ -221,7 +221,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--overload-seconds", type=float, default=10.0)
     parser.add_argument("--sampling", type=float, default=0.1)
-    parser.add_argument("--priority", choices=("low", "idle"), default="low")
+    parser.add_argument("--priority", choices=("low", "idle"), default="idle")
     parser.add_argument("--realtime", action="store_true")
     return parser.parse_args()
 
