@@ -19,9 +19,6 @@ from evalstone.api import score as score
 from evalstone.datasets import Dataset as Dataset
 from evalstone.datasets import load as load
 from evalstone.errors import (
-    BudgetExceeded as BudgetExceeded,
-)
-from evalstone.errors import (
     ConfigError as ConfigError,
 )
 from evalstone.errors import (
@@ -134,9 +131,6 @@ from evalstone.scorers import (
     scorer as scorer,
 )
 from evalstone.types import (
-    ExpectedStep as ExpectedStep,
-)
-from evalstone.types import (
     Failed as Failed,
 )
 from evalstone.types import (
@@ -165,12 +159,6 @@ from evalstone.types import (
 )
 from evalstone.types import (
     Trajectory as Trajectory,
-)
-from evalstone.types import (
-    TrajectoryExpectation as TrajectoryExpectation,
-)
-from evalstone.types import (
-    TrajectoryStep as TrajectoryStep,
 )
 from evalstone.types import (
     Usage as Usage,

@@ -9,17 +9,15 @@ import pytest
 from evalstone import (
     ConfigError,
     DataError,
-    ExpectedStep,
     Message,
     Sample,
     ToolCall,
     Trajectory,
-    TrajectoryExpectation,
-    TrajectoryStep,
     load,
 )
 from evalstone.datasets.stored import StoredSamples, sample_of, write_samples
 from evalstone.datasets.streaming import version_of
+from evalstone.types import ExpectedStep, TrajectoryExpectation, TrajectoryStep
 
 WHOLE = Sample(
     id="one",

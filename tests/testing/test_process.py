@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from evalstone import BudgetExceeded
+from evalstone.errors import BudgetExceeded
 from evalstone.testing.settings import settings_of
 from tests.fakes import python
 from tests.testing.test_fixture import COUNTING
