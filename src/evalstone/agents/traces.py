@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +21,7 @@ from evalstone.agents.formats.dialects import DOCUMENTS, INPUT, OUTPUT, QUESTION
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.spans import SpanReader, is_part
+from evalstone.agents.formats.tool_runs import ToolRun, paired
 from evalstone.agents.formats.values import Entries, first, objects_in, parsed
 from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
@@ -248,8 +248,9 @@ def _units(roots: Sequence[_Node], trace: str, notes: Notes) -> list[_Unit]:
     for node in silent if units else ():
         notes.add(f"a model call without content beside others; {CAPTURE}", trace, node.record.name)
     begun = sorted((_start(each), number) for number, unit in enumerate(units) for each in unit.nodes)
+    called = _called(units) if len(units) > 1 and any(map(_call_id, outside)) else {}
     for node in outside:
-        if (unit := _unit_of(node, units, begun)) is not None:
+        if (unit := called.get(_call_id(node)) or _unit_of(node, units, begun)) is not None:
             unit.beside.append(node)
         elif units:
             notes.add(
@@ -293,6 +294,20 @@ def _messages_of(node: _Node) -> list[Message]:
 def _said(message: Message) -> tuple[object, ...]:
     calls = tuple(call.id or (call.name, text_of(to_jsonable(dict(call.arguments)))) for call in message.tool_calls)
     return message.role, message.content, calls
+
+
+def _call_id(node: _Node) -> str:
+    return str(node.attributes.get("gen_ai.tool.call.id") or "")
+
+
+def _called(units: Sequence[_Unit]) -> dict[str, _Unit]:
+    """In which unit the messages have a tool call with an ID, if they do in one alone."""
+    made: dict[str, dict[int, _Unit]] = {}
+    for unit in units:
+        for message in (message for node in unit.nodes for message in _messages_of(node)):
+            for call in message.tool_calls:
+                made.setdefault(call.id, {})[id(unit)] = unit
+    return {name: unit for name, (unit, *others) in ((n, u.values()) for n, u in made.items()) if name and not others}
 
 
 def _unit_of(node: _Node, units: Sequence[_Unit], begun: Sequence[tuple[float, int]]) -> _Unit | None:
@@ -357,7 +372,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         context=_context(whole, reading.conversation.passages, trace, notes),
         messages=messages,
         instructions=system_prompt(messages),
-        trajectory=_trajectory(unit, messages),
+        trajectory=_trajectory(unit, messages, own),
         metadata=metadata,
     )
 
@@ -443,20 +458,23 @@ def _described(main: _Node, whole: Sequence[_Node], trace: str) -> dict[str, Any
     return found
 
 
-def _trajectory(unit: _Unit, messages: Sequence[Message]) -> Trajectory | None:
-    """The tools, agents and retrievals as steps, and in their places the calls in the messages that have no span."""
+def _trajectory(unit: _Unit, messages: Sequence[Message], own: Collection[int]) -> Trajectory | None:
+    """The tools, agents and retrievals as steps, and in their places the calls in the messages that have no span.
+
+    own: the spans whose messages these are; not those of an agent inside, which has messages of its own.
+    """
     handed_over = len(unit.nodes) > 1 and unit.main.kind != "model"
     below = unit.nodes if handed_over else [child for node in unit.nodes for child in node.children]
-    made = {call.id: call for message in messages for call in message.tool_calls if call.id}
-    steps = _steps(sorted((*below, *unit.beside), key=_start), made)
-    ids = {_call_id(node) for node in _walk((*below, *unit.beside))} - {""}
-    names = Counter(step.name for each in steps for step in each.walk() if step.step_type == "tool_call")
-    at = 0
-    for call in (call for message in messages for call in message.tool_calls if call.state != "partial"):
-        if call.id in ids or names[call.name] > 0:
-            names[call.name] -= 1
-            at = next((place + 1 for place in range(at, len(steps)) if steps[place].name == call.name), at)
-        else:
+    nodes = sorted((*below, *unit.beside), key=_start)
+    calls = [call for message in messages for call in message.tool_calls]
+    tools = [node for node in _walk(nodes) if node.kind == "tool" and id(node) in own]
+    pairs = paired([ToolRun.of(node.attributes, node.record.error) for node in tools], calls)
+    steps = _steps(nodes, {id(tools[number]): calls[place] for number, place in pairs.items()})
+    spanned, at = set(pairs.values()), 0
+    for place, call in enumerate(calls):
+        if place in spanned:
+            at = next((after + 1 for after in range(at, len(steps)) if steps[after].name == call.name), at)
+        elif call.state != "partial":
             steps[at:at] = extract_trajectory([Message(role="assistant", tool_calls=[call])]).steps
             at += 1
     start, end = unit.nodes[0].record.start, unit.main.record.end
@@ -464,11 +482,7 @@ def _trajectory(unit: _Unit, messages: Sequence[Message]) -> Trajectory | None:
     return Trajectory(steps=steps, total_duration_ms=total) if steps else None
 
 
-def _call_id(node: _Node) -> str:
-    return str(node.attributes.get("gen_ai.tool.call.id") or "")
-
-
-def _steps(nodes: Iterable[_Node], made: Mapping[str, ToolCall]) -> list[TrajectoryStep]:
+def _steps(nodes: Iterable[_Node], made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
     return [step for node in nodes for step in _step(node, made)]
 
 
@@ -480,19 +494,16 @@ def _without_repeating(node: _Node, parent: _Node) -> list[_Node]:
     return [node]
 
 
-def _step(node: _Node, made: Mapping[str, ToolCall]) -> list[TrajectoryStep]:
-    """The steps of a span and of those below it; made: the calls in the messages by their ids."""
+def _step(node: _Node, made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
+    """The steps of a span and of those below it; made: the calls in the messages, by the spans that they have."""
     inside = _steps((child for each in node.children for child in _without_repeating(each, node)), made)
     record = node.record
     duration = None if record.start is None or record.end is None else max(0.0, record.end - record.start) * 1000
     failed: dict[str, Any] = {} if record.error is None else {"error": record.error}
     if node.kind == "tool":
-        reader = SpanReader()
-        reader.read(record, main=False, counted=False)
-        step = extract_trajectory(reader.messages).steps[-1]  # the messages that it may have come before its own call
-        own = _call_id(node)
-        named = [] if own else [call for call in made.values() if call.name == step.name]
-        call = made.get(own) or (named[0] if len(named) == 1 else None)
+        own = ToolRun.of(node.attributes, record.error).call()
+        (step,) = extract_trajectory([Message(role="assistant", tool_calls=[own])]).steps
+        call = made.get(id(node))
         if call is not None and isinstance(parsed(node.attributes.get("gen_ai.tool.call.arguments")), str):
             step = replace(step, data={**step.data, "tool_args": dict(call.arguments)})  # LangChain's only argument
     elif node.kind == "agent":

@@ -17,19 +17,17 @@ class KnownMessages:
         self._places: dict[Hashable, list[int]] = {}
         self.call_ids: Counter[str] = Counter()
         """How many calls have an ID."""
-        self.call_names: Counter[str] = Counter()
-        """How many calls there are of a tool."""
 
     def add(self, message: Message, place: int) -> None:
         """Note that a message is at a place."""
         for key in {key for call in message.tool_calls or (None,) for key in _keys(message, call)}:
             insort(self._places.setdefault(key, []), place)
-        self.count(message)
+        self._count(message)
 
     def replace(self, known: Message, message: Message, place: int) -> None:
         """Note that a message took the place of another account of it."""
         if known.tool_calls != message.tool_calls:
-            self.count(known, -1)
+            self._count(known, -1)
             self.add(message, place)  # where the other one was stays: what is found there is compared
 
     def find(self, message: Message, messages: Sequence[Message], start: int) -> int | None:
@@ -47,10 +45,8 @@ class KnownMessages:
         lists = (self._places.get(key, []) for key in keys)
         return heapq.merge(*(_from(places, bisect_left(places, start)) for places in lists))
 
-    def count(self, message: Message, sign: int = 1) -> None:
-        """Note the calls of a message alone, which is not to be found."""
+    def _count(self, message: Message, sign: int = 1) -> None:
         for call in message.tool_calls:
-            self.call_names[call.name] += sign
             if call.id:
                 self.call_ids[call.id] += sign
 

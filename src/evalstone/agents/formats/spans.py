@@ -14,14 +14,13 @@ from evalstone._core.display import excerpt
 from evalstone.agents.formats.dialects import DOCUMENTS, INPUT, OUTPUT, SYSTEM, answered, asked, kind_of, translated
 from evalstone.agents.formats.known_messages import KnownMessages, same_call
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
-from evalstone.agents.formats.parts import ToolResult, error_text
 from evalstone.agents.formats.records import Record, records_in
+from evalstone.agents.formats.tool_runs import ToolRun, paired
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
     entries_of,
     first,
-    json_text,
     objects_in,
     parsed,
     placed,
@@ -97,9 +96,8 @@ class SpanReader:
     usage: Usage = NO_USAGE
     total: Usage = NO_USAGE
     cost: float | None = None
-    tools_run: dict[str, int] = field(default_factory=dict[str, int])
-    failures: list[ToolResult] = field(default_factory=list[ToolResult])
-    """What the spans of tools failed with, for calls that messages have."""
+    runs: list[ToolRun] = field(default_factory=list[ToolRun])
+    """The spans of tools. Which calls they are of is decided once all messages are known."""
     asked: str | None = None
     answered: str | None = None
     closed: int | None = None
@@ -108,10 +106,13 @@ class SpanReader:
     """Whether a retrieval said what it returned, be it nothing."""
     without_text: int = 0
     """How many retrieved documents have no text."""
+    _run_places: list[int] = field(default_factory=list[int])
+    """Before which message each of them belongs if no message has its call."""
     _known: KnownMessages = field(default_factory=KnownMessages)
     _systems: dict[str | None, int] = field(default_factory=dict[str | None, int])
     """Before which message each system message belongs that is noted in `_inserted`."""
     _inserted: dict[int, list[Message]] = field(default_factory=dict[int, list[Message]])
+    """By the place that they belong before. They are added at the end, since an insertion moves all others."""
 
     def read(self, record: Record, *, main: bool, counted: bool = True) -> None:
         """Read one more record.
@@ -129,13 +130,8 @@ class SpanReader:
         if record.name.startswith("gen_ai.") and record.name.endswith((".message", ".choice")):
             self._read_event(record)
         elif kind == "tool":
-            self._read_tool(
-                attributes.get("gen_ai.tool.name"),
-                attributes.get("gen_ai.tool.call.id"),
-                attributes.get("gen_ai.tool.call.arguments"),
-                attributes.get("gen_ai.tool.call.result"),
-                error=record.error,
-            )
+            self.runs.append(ToolRun.of(attributes, record.error))
+            self._run_places.append(len(self.messages) if self.closed is None else self.closed)
         else:
             self._read_model_call(attributes, summary=kind == "agent" and bool(self.messages))
         documents: Any = parsed(attributes.get(DOCUMENTS))
@@ -233,33 +229,6 @@ class SpanReader:
         spent = read_cost(next((attributes[key] for key in _COSTS if attributes.get(key) is not None), None))
         self.cost = self.cost if spent is None else (self.cost or 0.0) + spent
 
-    def _read_tool(self, name: Any, call_id: Any, arguments: Any, result: Any, *, error: str | None) -> None:
-        """The span of a tool: the result of its call, or the call itself where no message has it."""
-        if not isinstance(name, str) or not name:
-            raise DataError("the span of a tool must have its name")
-        result, call_id = parsed(json_text(result)), str(call_id or "")
-        failed = error is not None
-        self.tools_run[name] = self.tools_run.get(name, 0) + 1
-        known = self._known.call_ids[call_id] if call_id else self._known.call_names[name] >= self.tools_run[name]
-        if not known:
-            given = parsed(arguments)
-            given = cast("Entries", given) if isinstance(given, dict) else {} if given is None else {"raw": given}
-            state = "error" if failed else "result"
-            error = str(result if result is not None else error) if failed else None
-            call = ToolCall(name=name, arguments=given, result=result, id=call_id, state=state, error=error)
-            message = Message(role="assistant", tool_calls=[call])
-            if self.closed is None:
-                self._append(message)
-            else:
-                self.messages.insert(self.closed, message)
-                self._known.count(message)
-                self.closed += 1
-            return
-        if result is not None:
-            Conversation(self.messages).attach(ToolResult(call_id, result, failed, name))
-        if failed:
-            self.failures.append(ToolResult(call_id, error, True, name))
-
     def _keep(self, passages: dict[str, None], documents: list[Entries]) -> None:
         texts = [first(document, _DOCUMENT_TEXTS) for document in documents]
         self.without_text += sum(not isinstance(text, str) for text in texts)
@@ -305,26 +274,33 @@ class SpanReader:
         """Whether all tool calls of a message are those of others."""
         return bool(message.tool_calls) and all(self._known.call_ids[call.id] > 0 for call in message.tool_calls)
 
-    def _mark_failures(self) -> None:
-        """Say of calls that they failed, though messages have no result of them, or one that doesn't say so."""
-        places = {call.id: at for at, message in enumerate(self.messages) for call in message.tool_calls if call.id}
-        for failure in self.failures:
-            if failure.id not in places:
-                Conversation(self.messages).attach(failure)
-                continue
-            message = self.messages[places[failure.id]]
-            calls = [_failed(call, failure) if call.id == failure.id else call for call in message.tool_calls]
-            self.messages[places[failure.id]] = replace(message, tool_calls=calls)
+    def _answer_calls(self) -> None:
+        """Give the calls what the spans of tools returned, or failed with; such a span is a call itself where no
+        message has it."""
+        places = [(at, n) for at, message in enumerate(self.messages) for n in range(len(message.tool_calls))]
+        calls = [self.messages[at].tool_calls[n] for at, n in places]
+        pairs = paired(self.runs, calls)
+        for give in (ToolRun.answered, ToolRun.failed):
+            for number, place in pairs.items():
+                calls[place] = give(self.runs[number], calls[place])
+        changed = {places[place][0]: list[ToolCall]() for place in pairs.values()}
+        for (at, _), call in zip(places, calls, strict=True):
+            if at in changed:
+                changed[at].append(call)
+        for at, calls_of_one in changed.items():
+            self.messages[at] = replace(self.messages[at], tool_calls=calls_of_one)
+        for number, run in enumerate(self.runs):
+            if number not in pairs:
+                message = Message(role="assistant", tool_calls=[run.call()])
+                self._inserted.setdefault(self._run_places[number], []).append(message)
 
     def reading(self) -> Reading:
         """All of it. Raises DataError when there was nothing to read."""
         self.end_call()
-        if self.failures:
-            self._mark_failures()
-        if self._inserted:
-            self.messages = [
-                each for at, message in enumerate(self.messages) for each in (*self._inserted.pop(at, ()), message)
-            ]
+        if self.runs:
+            self._answer_calls()
+        for place in sorted(self._inserted, reverse=True):
+            self.messages[place:place] = self._inserted.pop(place)
         passages = self.reranked | self.passages
         if not self.messages and self.asked is not None:
             self.messages.append(Message(role="user", content=self.asked))
@@ -339,18 +315,13 @@ class SpanReader:
         return Reading(Conversation(self.messages, passages), tokens, self.cost, self.answered)
 
 
-def _failed(call: ToolCall, failure: ToolResult) -> ToolCall:
-    if call.state in ("call", "partial"):
-        return replace(call, result=failure.result, state="error", error=error_text(failure.result))
-    return replace(call, state="error", error=call.error or error_text(call.result))
-
-
 def _richer(one: Message, other: Message) -> Message:
-    """A message with the results that another account of it has."""
-    calls = [
-        call if call.state in ("result", "error") else next((c for c in other.tool_calls if same_call(c, call)), call)
-        for call in one.tool_calls
-    ]
+    """A message with the results that another account of it has. Equal calls have one each, in their order."""
+    calls, others = list[ToolCall](), list(other.tool_calls)
+    for call in one.tool_calls:
+        at = next((at for at, each in enumerate(others) if same_call(each, call)), None)
+        known = call if at is None else others.pop(at)
+        calls.append(call if call.state in ("result", "error") else known)
     return replace(one, tool_calls=calls, reasoning=one.reasoning or other.reasoning)
 
 

@@ -1,0 +1,221 @@
+"""Which call in the messages the span of a tool is of: by its ID, else by its arguments, else by its place."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from evalstone import score
+from evalstone.types import Sample
+from tests.agents.test_traces import only, read
+from tests.traced import chat, message, span, spans
+
+AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clerk"}
+Rows = list[dict[str, Any]]
+
+
+def call(id: str, name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_call", "id": id, "name": name, "arguments": arguments}
+
+
+def response(id: str, result: Any) -> dict[str, Any]:
+    return {"type": "tool_call_response", "id": id, "response": result}
+
+
+def tool(
+    id: int, name: str, call_id: str, result: Any = None, *, at: float, arguments: Any = None, **more: Any
+) -> dict[str, Any]:
+    """The span of a tool call that took half a second."""
+    said = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.id": call_id or None,
+        "gen_ai.tool.call.arguments": None if arguments is None else json.dumps(arguments),
+        "gen_ai.tool.call.result": None if result is None else json.dumps(result),
+    }
+    said = {key: value for key, value in said.items() if value is not None}
+    place: dict[str, Any] = {"parent": 1, "start": at, "end": at + 0.5, **more}
+    return span(id, f"execute_tool {name}", said, **place)
+
+
+def agent(*inside: dict[str, Any]) -> Sample:
+    """The sample of an agent with these spans."""
+    return only(spans(span(1, "invoke_agent", AGENT, end=90), *inside))
+
+
+def calls_of(sample: Sample) -> list[tuple[str, dict[str, Any], Any]]:
+    return [
+        (each.id, dict(each.arguments), each.error if each.state == "error" else each.result)
+        for message in sample.messages or ()
+        for each in message.tool_calls
+    ]
+
+
+def steps_of(sample: Sample) -> list[tuple[str, Any]]:
+    assert sample.trajectory is not None
+    return [
+        (step.name, step.data.get("tool_args")) for step in sample.trajectory.walk() if step.step_type != "agent_run"
+    ]
+
+
+def conversation(*turns: Any) -> Rows:
+    """Model calls one after the other, each with all messages before it; a turn is what the model says, or hears."""
+    said, made, at = [message("user", "q")], list[dict[str, Any]](), 1.0
+    for turn in turns:
+        if turn["role"] == "assistant":
+            made.append(span(100 + len(made), "chat", chat(said, turn), parent=1, start=at, end=at + 0.5))
+        said, at = [*said, turn], at + 1
+    return made
+
+
+def test_a_call_without_a_span_is_a_step_beside_another_call_of_the_tool_with_one() -> None:
+    made = conversation(
+        message("assistant", call("c1", "delete", row=1)),
+        message("tool", response("c1", "ok")),
+        message("assistant", call("c2", "delete", row=2)),
+        message("tool", response("c2", "ok")),
+        message("assistant", "Done."),
+    )
+    both = [("delete", {"row": 1}), ("delete", {"row": 2})]
+    for spanned in ("c1", "c2"):
+        sample = agent(*made, tool(9, "delete", spanned, "ok", at=2.6, arguments={"row": int(spanned[1])}))
+        assert steps_of(sample) == both
+
+
+def test_a_call_without_a_span_is_a_step_beside_the_same_tool_in_a_sub_agent() -> None:
+    made = conversation(
+        message("assistant", call("c1", "search", q="outer")),
+        message("tool", response("c1", "r")),
+        message("assistant", "Done."),
+    )
+    inside = [
+        span(50, "invoke_agent", {**AGENT, "gen_ai.agent.name": "helper"}, parent=1, start=2.1, end=2.9),
+        tool(51, "search", "d1", "r", at=2.2, arguments={"q": "inner"}, parent=50),
+    ]
+    assert sorted(args["q"] for _, args in steps_of(agent(*made, *inside))) == ["inner", "outer"]
+
+
+def openinference(said: list[dict[str, Any]], answer: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a model call as OpenInference writes them."""
+    found: dict[str, Any] = {"openinference.span.kind": "LLM"}
+    for where, messages in (("input", said), ("output", [answer])):
+        for at, each in enumerate(messages):
+            base = f"llm.{where}_messages.{at}.message"
+            found |= {f"{base}.{key}": value for key, value in each.items() if key != "calls"}
+            for number, (id, name, arguments) in enumerate(each.get("calls", ())):
+                found[f"{base}.tool_calls.{number}.tool_call.id"] = id
+                found[f"{base}.tool_calls.{number}.tool_call.function.name"] = name
+                found[f"{base}.tool_calls.{number}.tool_call.function.arguments"] = json.dumps(arguments)
+    return found
+
+
+def chain(*inside: dict[str, Any]) -> Sample:
+    root = {"openinference.span.kind": "CHAIN", "input.value": "q", "output.value": "a"}
+    return only(spans(span(1, "chain", root, end=90), *inside))
+
+
+def oi_tool(id: int, name: str, arguments: Any, *, at: float, **more: Any) -> dict[str, Any]:
+    said = {"openinference.span.kind": "TOOL", "tool.name": name, "input.value": json.dumps(arguments)}
+    if "result" in more:
+        said["output.value"] = more.pop("result")
+    return span(id, name, said, parent=1, start=at, end=at + 0.2, **more)
+
+
+def test_a_failure_of_a_tool_without_an_id_marks_its_call_although_messages_have_a_result() -> None:
+    user, called = {"role": "user", "content": "q"}, {"role": "assistant", "calls": [("i1", "f", {"x": 1})]}
+    heard = {"role": "tool", "tool_call_id": "i1", "content": "Error: boom. Please fix."}
+    failed = {"status": {"code": 2, "message": "ValueError: boom"}}
+    sample = chain(
+        span(2, "llm", openinference([user], called), parent=1, start=1, end=2),
+        oi_tool(3, "f", {"x": 1}, at=2, **failed),
+        span(4, "llm", openinference([user, called, heard], {"role": "assistant", "content": "a"}), parent=1, start=3),
+    )
+    assert score("no_tool_errors", sample).value == 0
+
+
+def test_results_in_messages_stay_with_their_calls_and_a_span_goes_to_the_call_with_its_arguments() -> None:
+    made = conversation(
+        message("assistant", call("i1", "f", x=1), call("i2", "f", x=2)),
+        message("tool", response("i1", "bad args"), response("i2", "r2")),
+        message("assistant", "a"),
+    )
+    sample = agent(*made, tool(9, "f", "", "r2", at=1.6, arguments={"x": 2}))
+    assert calls_of(sample) == [("i1", {"x": 1}, "bad args"), ("i2", {"x": 2}, "r2")]
+    assert steps_of(sample) == [("f", {"x": 1}), ("f", {"x": 2})]
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+@pytest.mark.parametrize("apart", [0.0, 0.1])
+def test_spans_without_ids_go_to_the_calls_with_their_arguments_in_any_order(
+    order: tuple[int, int], apart: float
+) -> None:
+    made = conversation(message("assistant", call("i1", "f", x=1), call("i2", "f", x=2)))
+    ran = [tool(10 + x, "f", "", f"r{x}", at=2 + apart * at, arguments={"x": x}) for at, x in enumerate(order)]
+    assert calls_of(agent(*made, *ran)) == [("i1", {"x": 1}, "r1"), ("i2", {"x": 2}, "r2")]
+
+
+def test_spans_without_ids_or_arguments_go_to_the_calls_of_their_tool_in_their_order() -> None:
+    made = conversation(message("assistant", call("i1", "f", x=1), call("i2", "g"), call("i3", "f", x=2)))
+    ran = [
+        tool(10 + at, name, "", result, at=2 + at) for at, (name, result) in enumerate(zip("fgf", "abc", strict=True))
+    ]
+    assert [result for _, _, result in calls_of(agent(*made, *ran))] == ["a", "b", "c"]
+
+
+def test_of_two_parallel_calls_without_ids_the_one_that_failed_is_an_error() -> None:
+    made = conversation(message("assistant", call("i1", "f", x=1), call("i2", "f", x=2)))
+    failed = tool(10, "f", "", at=2, arguments={"x": 1}, status={"code": 2, "message": "boom"})
+    sample = agent(*made, failed, tool(11, "f", "", "r2", at=2, arguments={"x": 2}))
+    assert calls_of(sample) == [("i1", {"x": 1}, "boom"), ("i2", {"x": 2}, "r2")]
+    assert score("no_tool_errors", sample).value == 0
+
+
+def test_equal_calls_of_one_message_have_a_result_each() -> None:
+    user, twice = {"role": "user", "content": "q"}, [("", "f", {"x": 1}), ("", "f", {"x": 1})]
+    called = {"role": "assistant", "calls": twice}
+    heard = [{"role": "tool", "content": text} for text in ("r1", "r2")]
+    sample = chain(
+        span(2, "llm", openinference([user], called), parent=1, start=1, end=2),
+        span(3, "llm", openinference([user, called, *heard], {"role": "assistant", "content": "a"}), parent=1, start=3),
+    )
+    assert [result for _, _, result in calls_of(sample)] == ["r1", "r2"]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_every_result_is_that_of_its_call_whatever_the_order_of_the_spans(ids: bool, seed: int) -> None:
+    rng = random.Random(seed)
+    names = [rng.choice("fg") for _ in range(6)]
+    calls = [call(f"i{at}", name, x=at) for at, name in enumerate(names)]
+    turns: Rows = []
+    for some in (calls[:3], calls[3:]):
+        turns += [message("assistant", *some), message("tool", *(response(each["id"], each["id"]) for each in some))]
+    made = conversation(*turns, message("assistant", "a"))
+    ran = [
+        tool(10 + at, name, f"i{at}" * ids, f"i{at}", at=rng.choice([1.6, 2.6, 3.6]), arguments={"x": at})
+        for at, name in enumerate(names)
+        if rng.random() < 0.7
+    ]
+    rng.shuffle(ran)
+    sample = agent(*made, *ran)
+    assert calls_of(sample) == [(f"i{at}", {"x": at}, f"i{at}") for at in range(6)]
+    assert sorted(args["x"] for _, args in steps_of(sample)) == list(range(6))
+
+
+def test_a_tool_outside_of_all_model_calls_belongs_to_the_conversation_that_has_its_id() -> None:
+    called = message("assistant", call("c1", "f"))
+    made = [
+        span(2, "chat", chat([message("user", "q1")], called), start=1, end=2),
+        tool(3, "f", "c1", "r", at=2, parent=0),
+        span(4, "chat", chat([message("user", "other")], "o"), start=3.1, end=4),
+        span(5, "chat", chat([message("user", "q1"), called, message("tool", response("c1", "r"))], "a1"), start=5.5),
+    ]
+    samples, notes = read(spans(*made))
+    assert not notes
+    assert {each.input: [name for name, _ in steps_of(each)] if each.trajectory else [] for each in samples} == {
+        "q1": ["f"],
+        "other": [],
+    }
