@@ -174,7 +174,7 @@ def drift(
         raise ConfigError(f"settle must be above 0, not {settle}")
     with Ledger(existing(ledger)) as opened:
         name = only_stream(opened) if name is None else name
-        found = _Watching(opened, name, alpha, tolerance, two_sided, settle.total_seconds())
+        found = _Watching(opened, name, tolerance, two_sided, settle.total_seconds())
         if isinstance(baseline, Run):
             refuse_weights(((each.sample, each.weight) for each in baseline.records), "a watch")
             infos, label = list(baseline.scorers), baseline.id
@@ -231,7 +231,6 @@ class _Watching:
 
     ledger: Ledger
     stream: str
-    alpha: float
     tolerance: float | None
     two_sided: bool
     settle: float

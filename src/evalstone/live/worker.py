@@ -149,13 +149,10 @@ class ThreadChannel:
             return future.result()
         except Exception as error:  # noqa: BLE001 - said by the sender
             self.end(LAST_SECONDS)
-            raise ChannelLost(f"the worker failed: {masked(described(error))}") from None
+            raise ChannelLost(f"the worker failed: {described(error)}") from None
 
     def end(self, seconds: float) -> None:
         """End the thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(seconds)
-
-    def kill(self) -> None:
-        """A thread can't be killed; it ends with the process."""
