@@ -255,13 +255,18 @@ def moment(text: str, option: str) -> datetime:
     try:
         if age := AGE.fullmatch(text.strip()):
             return datetime.now(UTC) - duration(age)
-        time = datetime.fromisoformat(text.strip())
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+        return iso_time(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError):
         pass
     raise ConfigError(
         f"{option} takes a time such as 2026-01-31 or 2026-01-31T12:00, or an age such as 24h, not {text!r:.80}"
     )
+
+
+def iso_time(text: str) -> datetime:
+    """A time in ISO 8601, in UTC unless it names another zone. Raises ValueError."""
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 AGE = re.compile(r"([0-9]{1,6})([smhdw])")

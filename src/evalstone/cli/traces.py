@@ -19,7 +19,7 @@ from evalstone.cli import handled, options
 from evalstone.cli.options import ExitCode, Value, Values, argument, option
 from evalstone.cli.output import console, table, to_stderr
 from evalstone.errors import ConfigError, MissingDependency, unknown
-from evalstone.types import Sample
+from evalstone.types import Sample, trace_metadata
 
 if TYPE_CHECKING:
     from evalstone.collect.server import Receiver
@@ -41,7 +41,7 @@ FILE = "traces.jsonl"
 
 
 def _source(name: str) -> Callable[[Sample], str]:
-    return lambda sample: str(sample.metadata.get("trace", {}).get(name, ""))
+    return lambda sample: str(trace_metadata(sample).get(name, ""))
 
 
 FIELDS: Mapping[str, Callable[[Sample], str]] = {
@@ -126,10 +126,10 @@ class Choice:
             return False
         if self.since is None and self.until is None:
             return True
-        started = sample.metadata.get("started")
-        if not isinstance(started, str):
+        try:
+            time = options.iso_time(str(sample.metadata.get("started")))
+        except ValueError:
             return False
-        time = datetime.fromisoformat(started)
         return (self.since is None or time >= self.since) and (self.until is None or time < self.until)
 
 

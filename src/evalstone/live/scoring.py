@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core import sync
 from evalstone.api import open_session
@@ -48,7 +48,7 @@ from evalstone.live.sender import OncePerKind
 from evalstone.questions.base import JudgeAnswer
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session
-from evalstone.types import Failed, Record, Sample
+from evalstone.types import Failed, Record, Sample, trace_metadata
 
 HELD, HELD_BYTES = 256, 64_000_000
 """Samples that the worker has accepted and not finished, at most, and their size, which the last frame may exceed; more
@@ -217,8 +217,7 @@ class Scoring:
         try:
             sample = sample_from(restored(item.content), trace)
             key = sample_hash(sample)
-            stored = sample.metadata.get("trace")
-            trace = cast("Mapping[str, Any]", stored if isinstance(stored, Mapping) else {})
+            trace = trace_metadata(sample)
         except Exception as error:  # noqa: BLE001 - whatever was submitted
             problem = str(error) if isinstance(error, EvalstoneError) else described(error)
             kind = "read" if problem.startswith(READ_FAILED) else "invalid"

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from evalstone._core.display import safe, visible
 from evalstone._core.redaction import masked, redacted
@@ -22,7 +22,7 @@ from evalstone.questions.base import Question
 from evalstone.results.summary import without_fingerprints
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import brief
-from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Skipped, Usage
+from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Skipped, Usage, trace_metadata
 
 Attributes: TypeAlias = dict[str, str | bool | int | float]
 
@@ -49,13 +49,12 @@ _TRACE_ID, _SPAN_ID = re.compile("(?!0{32})[0-9a-f]{32}"), re.compile("[0-9a-f]{
 def source_of(sample: Sample) -> dict[str, str]:
     """`metadata["trace"]` of a sample, as far as it is what it should be: `trace_id`, `span_id`, `response_id`,
     `entity` and `service`. IDs have small hexadecimal digits, and that of a trace is not zero."""
-    value: object = sample.metadata.get("trace")
-    found: dict[str, str] = {}
-    for name, text in cast("Mapping[object, object]", value).items() if isinstance(value, Mapping) else ():
+    source: dict[str, str] = {}
+    for name, text in trace_metadata(sample).items():
         pattern = {"trace_id": _TRACE_ID, "span_id": _SPAN_ID}.get(str(name))
         if isinstance(text, str) and text and (pattern is None or pattern.fullmatch(text)):
-            found[str(name)] = text
-    return found
+            source[str(name)] = text
+    return source
 
 
 def scorer_attributes(record: Record) -> Attributes:

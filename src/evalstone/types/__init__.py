@@ -36,6 +36,7 @@ from evalstone.types.samples import SAMPLE_FIELDS as SAMPLE_FIELDS
 from evalstone.types.samples import Sample as Sample
 from evalstone.types.samples import case_key as case_key
 from evalstone.types.samples import passages as passages
+from evalstone.types.samples import trace_metadata as trace_metadata
 from evalstone.types.trajectories import STEP_DATA as STEP_DATA
 from evalstone.types.trajectories import TOOL_STEPS as TOOL_STEPS
 from evalstone.types.trajectories import ExpectedStep as ExpectedStep
