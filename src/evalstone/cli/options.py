@@ -253,8 +253,8 @@ def moment(text: str, option: str) -> datetime:
     Raises ConfigError for anything else, naming the option.
     """
     try:
-        if age := AGE.fullmatch(text.strip()):
-            return datetime.now(UTC) - duration(age)
+        if (age := duration(text.strip())) is not None:
+            return datetime.now(UTC) - age
         return iso_time(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError):
         pass
@@ -269,7 +269,7 @@ def iso_time(text: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-AGE = re.compile(r"([0-9]{1,6})([smhdw])")
+_AGE = re.compile(r"([0-9]{1,6})([smhdw])")
 _UNITS = {
     "s": timedelta(seconds=1),
     "m": timedelta(minutes=1),
@@ -279,9 +279,10 @@ _UNITS = {
 }
 
 
-def duration(age: re.Match[str]) -> timedelta:
-    """How long an age is; a match of `AGE`."""
-    return int(age[1]) * _UNITS[age[2]]
+def duration(text: str) -> timedelta | None:
+    """How long an age such as 90s or 15m is; None for anything else."""
+    age = _AGE.fullmatch(text)
+    return None if age is None else int(age[1]) * _UNITS[age[2]]
 
 
 def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> ScorerInfo:
