@@ -20,13 +20,13 @@ from evalstone._core import sync
 from evalstone.api import open_session
 from evalstone.errors import (
     ConfigError,
-    EvalstoneError,
     JudgeError,
     JudgeUnavailable,
     LedgerError,
     LedgerValueError,
     RunAborted,
     described,
+    error_text,
 )
 from evalstone.judges import Judge
 from evalstone.ledger import AsyncLedger, Key, live
@@ -219,7 +219,7 @@ class Scoring:
             key = sample_hash(sample)
             trace = trace_metadata(sample)
         except Exception as error:  # noqa: BLE001 - whatever was submitted
-            problem = str(error) if isinstance(error, EvalstoneError) else described(error)
+            problem = error_text(error)
             kind = "read" if problem.startswith(READ_FAILED) else "invalid"
             sample, problem = None, problem if kind == "read" else INVALID + problem
             self._tell(kind, problem)
