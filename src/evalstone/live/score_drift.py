@@ -26,7 +26,7 @@ from evalstone.ledger.base import existing
 from evalstone.results.run import OfScorer, Run
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
-from evalstone.types import Score
+from evalstone.types import Score, scorer_name
 
 if TYPE_CHECKING:
     from evalstone.ledger.scores import WatchedScore
@@ -247,7 +247,7 @@ class _Watching:
 
         infos: list[ScorerInfo] = []
         for signature in dict.fromkeys(each.scorer for each in counts(self.ledger, self.stream)[0]):
-            name = signature.partition("(")[0].partition("@")[0]
+            name = scorer_name(signature)
             rows = scores(self.ledger, stream=self.stream, scorer=signature, limit=1000)
             scale = next((row.scale for row in rows if row.scale is not None), 1.0)
             kind = SCORERS.get(name)

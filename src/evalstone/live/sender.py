@@ -25,6 +25,7 @@ from typing import IO, Any, Protocol
 from evalstone._core.display import safe
 from evalstone._core.redaction import masked
 from evalstone.errors import described
+from evalstone.ledger.base import HOUR
 from evalstone.live import frames
 from evalstone.live.frames import Frame, HourCounts, Reply, Settings, Submitted
 
@@ -43,8 +44,6 @@ DRAIN = 1.0
 """Seconds beyond the deadline of `close` for what waits in the queue to become pending in the ledger."""
 LAST_SECONDS = 2.0
 """Seconds for the worker to end, beyond what it was given."""
-HOUR = 3600
-
 LOGGED = 500
 """Characters of a message at most."""
 log = logging.getLogger("evalstone.live")

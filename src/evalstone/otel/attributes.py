@@ -22,7 +22,7 @@ from evalstone.questions.base import Question
 from evalstone.results.summary import without_fingerprints
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import brief
-from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Skipped, Usage, trace_metadata
+from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Skipped, Usage, scorer_name, trace_metadata
 
 Attributes: TypeAlias = dict[str, str | bool | int | float]
 
@@ -107,8 +107,7 @@ def _evaluator(record: Record, scorer: Scorer | None) -> str:
     arguments: dict[str, Any] | None = None
     if scorer is not None:
         arguments = {name: _argument(value) for name, value in scorer.changed_parameters()} or None
-    name = re.split(r"[(@]", record.scorer, maxsplit=1)[0]
-    return json.dumps({"name": safe(name, NAME), "arguments": arguments}, separators=(",", ":"))
+    return json.dumps({"name": safe(scorer_name(record.scorer), NAME), "arguments": arguments}, separators=(",", ":"))
 
 
 def _argument(value: object) -> str | bool | int | float | None:

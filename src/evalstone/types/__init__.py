@@ -29,6 +29,7 @@ from evalstone.types.records import Record as Record
 from evalstone.types.records import Score as Score
 from evalstone.types.records import Skipped as Skipped
 from evalstone.types.records import reaches as reaches
+from evalstone.types.records import scorer_name as scorer_name
 from evalstone.types.records import total_cost as total_cost
 from evalstone.types.samples import LARGEST as LARGEST
 from evalstone.types.samples import LISTS as LISTS
