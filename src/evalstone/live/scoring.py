@@ -460,7 +460,6 @@ class _DailyBudget:
         spent: What the ledger says that all processes have spent since a time.
         """
         if self._limit is None:
-            self._in_work += 1
             return True
         async with self._settled:
             while True:
@@ -479,10 +478,11 @@ class _DailyBudget:
 
     async def settle(self, cost: float) -> None:
         """Give back the room of a sample that has ended, and count what it has cost until the ledger is asked again."""
+        if self._limit is None:
+            return
         self._in_work -= 1
         self._paid += cost
         self._spent += cost
         self._most = max(self._most, cost)
-        if self._limit is not None:
-            async with self._settled:
-                self._settled.notify_all()
+        async with self._settled:
+            self._settled.notify_all()
