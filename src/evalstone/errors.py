@@ -231,6 +231,11 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {what} {name!r}; known: {', '.join(names) or 'none'}"
 
 
+def error_text(error: BaseException) -> str:
+    """What an error says: one of evalstone its text alone, which is for users; any other as `described`."""
+    return str(error) if isinstance(error, EvalstoneError) else described(error)
+
+
 def described(error: BaseException) -> str:
     """An error of code that is not ours, and the innermost line of it: `KeyError: 'id' (my_scorers.py, line 13)`"""
     libraries = (str(Path(os.__file__).parent), str(Path(__file__).parent), "<frozen")

@@ -100,6 +100,15 @@ def test_a_dataset_replaces_no_traces(evalstone: Evalstone, tmp_path: Path) -> N
         assert evalstone("traces", "t.jsonl", "--out", "d.jsonl").returncode == 0
 
 
+def test_metadata_of_other_forms_is_no_error(evalstone: Evalstone, tmp_path: Path) -> None:
+    forms = [{"started": "2026-11-18T13:00"}, {"started": "yesterday"}, {"started": 1}, {"trace": "abc"}]
+    rows = [{"input": "a", "output": "b", "metadata": metadata} for metadata in forms]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert evalstone("traces", "d.jsonl").stdout.endswith("4 of 4 samples\n")
+    assert evalstone("traces", "d.jsonl", "--since", "2026-11-18T12:00").stdout.endswith("1 of 4 samples\n")
+    assert evalstone("traces", "d.jsonl", "--since", "2026-11-18T14:00").stdout == "0 of 4 samples\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

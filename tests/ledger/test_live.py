@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from evalstone._core.redaction import register
 from evalstone.errors import DataError
 from evalstone.ledger import live
-from evalstone.ledger.base import sample_hash
+from evalstone.ledger.base import HOUR, sample_hash
 from evalstone.ledger.copy import export_rows, import_rows, recover
-from evalstone.ledger.live import HOUR, LiveCounts, LiveScore
+from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.maintenance import info, prune, verify
 from evalstone.ledger.schema import leases
 from evalstone.ledger.store import Ledger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import gzip
 import json
 import logging
@@ -12,7 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -26,6 +28,7 @@ import evalstone
 import evalstone.otel
 from evalstone import ConfigError, evaluate
 from evalstone._core.redaction import redacted
+from evalstone.otel.export import _Counting, _Troubles  # pyright: ignore[reportPrivateUsage]
 from tests.fakes import ROOT, python
 
 CONTAINS = "contains(expected=Ada)"
@@ -381,3 +384,35 @@ def test_the_command_warns_and_ends_as_without(folder: Path) -> None:
     assert "exit code 0" in shown
     assert shown.count("not exported to OpenTelemetry: ") == 1
     assert "Traceback" not in shown
+
+
+def test_what_two_threads_emit_at_the_same_time_is_counted_twice() -> None:
+    class Exporter:
+        def __init__(self, session: object) -> None:
+            pass
+
+    troubles = _Troubles()
+    counting = _Counting(cast(Any, Exporter), "TRACES", troubles, "span")
+    second = threading.Thread(target=counting.made)
+
+    def interrupted(frame: FrameType, event: str, argument: object) -> Any:
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_code is counting.made.__func__.__code__:
+            stores = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "STORE_ATTR"
+            if stores and second.ident is None:
+                second.start()
+                second.join(0.2)
+        return interrupted
+
+    def first() -> None:
+        before = sys.gettrace()
+        sys.settrace(interrupted)
+        counting.made()
+        sys.settrace(before)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    thread.join()
+    second.join()
+    troubles.close()
+    assert counting.lost == "2 of 2 spans"

@@ -49,8 +49,8 @@ class Notes:
     def add(self, reason: str, trace: str, example: str = "") -> None:
         """Count one more."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
-        told = (f"in trace {excerpt(trace)}" if trace else "", example)
-        self.examples.setdefault(reason, ", ".join(filter(None, told)))
+        parts = (f"in trace {excerpt(trace)}" if trace else "", example)
+        self.examples.setdefault(reason, ", ".join(filter(None, parts)))
 
     def lines(self) -> tuple[str, ...]:
         """One line for each reason."""
@@ -93,6 +93,11 @@ class _Unit:
     @property
     def main(self) -> _Node:
         return self.nodes[-1]
+
+    @property
+    def seconds(self) -> float | None:
+        start, end = self.nodes[0].record.start, self.main.record.end
+        return None if start is None or end is None else max(0.0, end - start)
 
 
 def _has_messages(attributes: Entries) -> bool:
@@ -402,15 +407,15 @@ def _documented(node: _Node) -> bool:
 
 def _measured(unit: _Unit, whole: Sequence[_Node]) -> dict[str, Any]:
     """When the request was, what it took, and what it failed with."""
-    start, end = unit.nodes[0].record.start, unit.main.record.end
+    start, seconds = unit.nodes[0].record.start, unit.seconds
     counted = [*_outermost_calls(unit.nodes)]
     spending = SpanReader()
     for node in counted or [unit.main]:
         _read_node(spending, node, main=False, counted=True)
     usage = spending.usage if spending.usage != NO_USAGE else spending.total
     took: dict[str, Any] = {}
-    if start is not None and end is not None:
-        took["seconds"] = max(0.0, end - start)
+    if seconds is not None:
+        took["seconds"] = seconds
     if usage != NO_USAGE:
         took["usage"] = to_jsonable(usage if usage.requests else replace(usage, requests=1))
     if spending.cost is not None:
@@ -477,8 +482,7 @@ def _trajectory(unit: _Unit, messages: Sequence[Message], own: Collection[int]) 
         elif call.state != "partial":
             steps[at:at] = extract_trajectory([Message(role="assistant", tool_calls=[call])]).steps
             at += 1
-    start, end = unit.nodes[0].record.start, unit.main.record.end
-    total = None if start is None or end is None else max(0.0, end - start) * 1000
+    total = None if unit.seconds is None else unit.seconds * 1000
     return Trajectory(steps=steps, total_duration_ms=total) if steps else None
 
 

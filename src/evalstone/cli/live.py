@@ -50,7 +50,7 @@ def drift(
         before = (options.moment(start, "BASELINE"), options.moment(end, "BASELINE"))
     else:
         before = read_run(baseline, ledger=ledger)
-    if not (waited := options.AGE.fullmatch(settle)):
+    if (waited := options.duration(settle)) is None:
         raise ConfigError(f"--settle takes a time such as 30s or 10m, not {settle!r:.80}")
     found = score_drift.drift(
         before,
@@ -60,7 +60,7 @@ def drift(
         alpha=alpha,
         tolerance=tolerance,
         two_sided=two_sided,
-        settle=options.duration(waited),
+        settle=waited,
         allow_mismatch=allow_mismatch,
         ledger=ledger,
     )
@@ -72,10 +72,8 @@ def drift(
         screen.print(grid)
         for note in live_text.drift_notes(found):
             screen.print(note)
-        moving = [
-            text for text in (since, *(baseline.split("..") if dots else ())) if text and options.AGE.fullmatch(text)
-        ]
-        if moving:
+        times = (since, *(baseline.split("..") if dots else ()))
+        if moving := [text for text in times if text and options.duration(text) is not None]:
             screen.print(
                 f"An age moves with the clock ({', '.join(moving)}): the error rate holds for this look alone. "
                 "Name a time to look again."

@@ -253,10 +253,9 @@ def moment(text: str, option: str) -> datetime:
     Raises ConfigError for anything else, naming the option.
     """
     try:
-        if age := AGE.fullmatch(text.strip()):
-            return datetime.now(UTC) - duration(age)
-        time = datetime.fromisoformat(text.strip())
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+        if (age := duration(text.strip())) is not None:
+            return datetime.now(UTC) - age
+        return iso_time(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError):
         pass
     raise ConfigError(
@@ -264,7 +263,13 @@ def moment(text: str, option: str) -> datetime:
     )
 
 
-AGE = re.compile(r"([0-9]{1,6})([smhdw])")
+def iso_time(text: str) -> datetime:
+    """A time in ISO 8601, in UTC unless it names another zone. Raises ValueError."""
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+_AGE = re.compile(r"([0-9]{1,6})([smhdw])")
 _UNITS = {
     "s": timedelta(seconds=1),
     "m": timedelta(minutes=1),
@@ -274,9 +279,10 @@ _UNITS = {
 }
 
 
-def duration(age: re.Match[str]) -> timedelta:
-    """How long an age is; a match of `AGE`."""
-    return int(age[1]) * _UNITS[age[2]]
+def duration(text: str) -> timedelta | None:
+    """How long an age such as 90s or 15m is; None for anything else."""
+    age = _AGE.fullmatch(text)
+    return None if age is None else int(age[1]) * _UNITS[age[2]]
 
 
 def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> ScorerInfo:

@@ -19,7 +19,7 @@ from evalstone.cli import handled, options
 from evalstone.cli.options import ExitCode, Value, Values, argument, option
 from evalstone.cli.output import console, table, to_stderr
 from evalstone.errors import ConfigError, MissingDependency, unknown
-from evalstone.types import Sample
+from evalstone.types import Sample, trace_metadata
 
 if TYPE_CHECKING:
     from evalstone.collect.server import Receiver
@@ -41,7 +41,7 @@ FILE = "traces.jsonl"
 
 
 def _source(name: str) -> Callable[[Sample], str]:
-    return lambda sample: str(sample.metadata.get("trace", {}).get(name, ""))
+    return lambda sample: str(trace_metadata(sample).get(name, ""))
 
 
 FIELDS: Mapping[str, Callable[[Sample], str]] = {
@@ -126,26 +126,26 @@ class Choice:
             return False
         if self.since is None and self.until is None:
             return True
-        started = sample.metadata.get("started")
-        if not isinstance(started, str):
+        try:
+            time = options.iso_time(str(sample.metadata.get("started")))
+        except ValueError:
             return False
-        time = datetime.fromisoformat(started)
         return (self.since is None or time >= self.since) and (self.until is None or time < self.until)
 
 
 def _show(samples: Iterable[Sample]) -> None:
-    found: dict[tuple[str, str], Counter[str]] = {}
+    lines: dict[tuple[str, str], Counter[str]] = {}
     for sample in samples:
-        line = found.setdefault((FIELDS["service"](sample), FIELDS["entity"](sample)), Counter())
+        line = lines.setdefault((FIELDS["service"](sample), FIELDS["entity"](sample)), Counter())
         line["samples"] += 1
         line["answered"] += sample.output is not None
         line["with context"] += sample.context is not None
         line["errors"] += "error" in sample.metadata
     counts = ("samples", "answered", "with context", "errors")
     rows = table("service", "entity", *counts, numbers=counts)
-    for (service, entity), line in sorted(found.items()):
+    for (service, entity), line in sorted(lines.items()):
         rows.add_row(safe(service or "-", 80), safe(entity or "-", 80), *(f"{line[name]:,}" for name in counts))
-    if found:
+    if lines:
         console().print(rows)
 
 
@@ -188,9 +188,9 @@ def collect(
         "--ledger": ledger,
         "--otel": otel or None,
     }
-    if not scorer and (given := next((key for key, value in of_scoring.items() if value is not None), None)):
-        raise ConfigError(f"{given} requires --scorer; without it, traces are only written to the file")
-    if not (waited := options.AGE.fullmatch(settle or "5s")):
+    if not scorer and (refused := next((key for key, value in of_scoring.items() if value is not None), None)):
+        raise ConfigError(f"{refused} requires --scorer; without it, traces are only written to the file")
+    if (quiet := options.duration(settle or "5s")) is None:
         raise ConfigError(f"--settle takes a time such as 5s or 1m, not {settle!r:.80}")
     live = None
     if scorer:
@@ -216,8 +216,7 @@ def collect(
         async with contextlib.AsyncExitStack() as stack:
             scoring = None
             if live is not None:
-                quiet = options.duration(waited).total_seconds()
-                scoring = await stack.enter_async_context(scoring_into(live, quiet))
+                scoring = await stack.enter_async_context(scoring_into(live, quiet.total_seconds()))
             receiver = Receiver(TraceFile(Path(out), None if scoring is None else scoring.written), scoring)
             with handled(lambda number, frame: loop.call_soon_threadsafe(stop.set)):
                 try:
@@ -259,23 +258,23 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
     logs = f" and {count(receiver.logs, 'log record')}" if receiver.logs else ""
     refused = f"; {count(receiver.refused, 'request')} refused" if receiver.refused else ""
     to_stderr(safe(f"Received {count(receiver.spans, 'span')}{logs}, in {out}{refused}.", 2000))
-    if live is None:
+    scoring = receiver.scoring
+    if live is None or scoring is None:
         return
     from evalstone.results.summary import without_fingerprints
 
-    if receiver.scoring is not None:
-        for note in receiver.scoring.notes.lines():
-            to_stderr(safe(note, 2000))
-        if late := receiver.scoring.traces.late:
-            to_stderr(f"{count(late, 'record')} came after their trace was scored; raise --settle")
+    for note in scoring.notes.lines():
+        to_stderr(safe(note, 2000))
+    if late := scoring.traces.late:
+        to_stderr(f"{count(late, 'record')} came after their trace was scored; raise --settle")
     if left := receiver.unscored:
         to_stderr(safe(f"{count(left, 'record')} at the end of {out} came too fast to be scored.", 2000))
     try:
         scorers = live.coverage().scorers
     except ConfigError:  # the stream isn't in the ledger, as before its first trace
-        if receiver.scoring is not None and receiver.scoring.taken:
+        if scoring.taken:
             raise
         return
     for line in scorers:
-        found = f"{line.scored:,} scored, {line.skipped:,} skipped, {line.failed:,} failed, {line.pending:,} pending"
-        to_stderr(safe(f"{without_fingerprints(line.scorer)}: {found}, of {line.eligible:,} in the ledger", 2000))
+        states = f"{line.scored:,} scored, {line.skipped:,} skipped, {line.failed:,} failed, {line.pending:,} pending"
+        to_stderr(safe(f"{without_fingerprints(line.scorer)}: {states}, of {line.eligible:,} in the ledger", 2000))

@@ -74,6 +74,8 @@ class Key(NamedTuple):
     repeat_index: int = 0
 
 
+HOUR = 3600
+"""Seconds of those hours by which live scoring counts."""
 TARGET = "target"
 """The kind of a target's answer."""
 

@@ -24,13 +24,13 @@ from evalstone._core.display import excerpt
 from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import ConfigError, DataError
-from evalstone.ledger.base import sample_hash, storable
+from evalstone.ledger.base import HOUR, sample_hash, storable
 from evalstone.ledger.schema import COLUMNS, leases, live_counts, live_scores, samples
 from evalstone.ledger.store import Ledger
-from evalstone.types import Failed, Record, Sample, Score
+from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 
-HOUR = 3600
 State = Literal["pending", "scored", "skipped", "failed", "dropped"]
+STATES: Mapping[type[Outcome], State] = {Score: "scored", Skipped: "skipped", Failed: "failed"}
 _LEASE = "live"
 """In place of a judge in the lease of a worker, whose question is its owner."""
 _TEXTS = ("stream", "scorer", "owner", "entity", "trace", "span", "response")
@@ -88,10 +88,9 @@ class LiveScore:
             return dataclasses.replace(self, state="dropped", finished=now)
         outcome = record.outcome
         score = outcome if isinstance(outcome, Score) else None
-        state: State = "scored" if score else "failed" if isinstance(outcome, Failed) else "skipped"
         return dataclasses.replace(
             self,
-            state=state,
+            state=STATES[type(outcome)],
             value=score and score.value,
             scale=score and score.scale,
             finished=now,
@@ -120,14 +119,14 @@ class LiveCounts:
 
 
 def write_frame(
-    ledger: Ledger, counts: Iterable[LiveCounts], rows: Sequence[LiveScore], those: Iterable[Sample]
+    ledger: Ledger, counts: Iterable[LiveCounts], rows: Sequence[LiveScore], submitted: Iterable[Sample]
 ) -> list[LiveScore]:
     """Write counts, rows and their samples in one transaction; what is there stays, and counts only grow.
 
     Returns:
         The rows that this ledger's owner has to score: not those that another worker has from an earlier attempt.
     """
-    bodies = {sample_hash(sample): json.dumps(sample_row(sample)) for sample in those}
+    bodies = {sample_hash(sample): json.dumps(sample_row(sample)) for sample in submitted}
     written = [dataclasses.replace(row, worker=ledger.owner) for row in rows]
     with ledger.transaction(writing=True) as connection:
         _hold(ledger, connection)

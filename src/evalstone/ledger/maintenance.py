@@ -14,9 +14,8 @@ from typing import Any, cast
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from evalstone.ledger.base import TARGET, chunks, target_of
+from evalstone.ledger.base import HOUR, TARGET, chunks, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
-from evalstone.ledger.live import HOUR
 from evalstone.ledger.schema import (
     KEYS,
     SCHEMA_VERSION,

@@ -20,7 +20,7 @@ from evalstone.ledger import live
 from evalstone.ledger.base import existing, storable
 from evalstone.ledger.schema import live_scores, records, runs, samples
 from evalstone.ledger.store import Ledger
-from evalstone.types import Failed, Record, Score
+from evalstone.types import Failed, Record, Score, scorer_name
 
 Source: TypeAlias = Literal["live", "run", "trace"]
 PAGE = 100
@@ -274,7 +274,7 @@ def _listed(record: Record, cursor: _Cursor, of: _Origin) -> ListedScore:
         time=datetime.fromtimestamp(cursor.time, UTC),
         **vars(of),
         sample=record.key,
-        state="scored" if score else "failed" if isinstance(outcome, Failed) else "skipped",
+        state=live.STATES[type(outcome)],
         value=score and score.value,
         scale=score and score.scale,
         reason=outcome.error if isinstance(outcome, Failed) else outcome.reason,
@@ -284,7 +284,7 @@ def _listed(record: Record, cursor: _Cursor, of: _Origin) -> ListedScore:
 
 def _is(signature: str, scorer: str) -> bool:
     """Whether a signature is this one, or that of a scorer of this name."""
-    return scorer in (signature, signature.partition("(")[0].partition("@")[0])
+    return scorer in (signature, scorer_name(signature))
 
 
 def _time(started: str) -> datetime:

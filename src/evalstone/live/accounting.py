@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from evalstone.errors import ConfigError
-from evalstone.ledger.base import existing, shown
-from evalstone.ledger.live import HOUR, LiveCounts, counts, only_stream, streams
+from evalstone.ledger.base import HOUR, existing, shown
+from evalstone.ledger.live import LiveCounts, counts, only_stream, streams
 from evalstone.ledger.store import Ledger
 
 
@@ -64,9 +64,9 @@ class ScorerCoverage:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
-        found = dataclasses.asdict(self)
-        dropped = {"queue": found.pop("dropped_queue"), "budget": found.pop("dropped_budget")}
-        return {**found, "dropped": dropped, "sampled": self.sampled, "coverage": self.coverage}
+        data = dataclasses.asdict(self)
+        dropped = {"queue": data.pop("dropped_queue"), "budget": data.pop("dropped_budget")}
+        return {**data, "dropped": dropped, "sampled": self.sampled, "coverage": self.coverage}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,27 +122,27 @@ def coverage(stream: str | None = None, *, ledger: str | Path | None = None, sin
         if not counted and not states and stream not in (known := streams(opened)):
             there = f"it has {', '.join(known)}" if known else "nothing was scored live yet"
             raise ConfigError(f"there is no stream {stream!r} in the ledger {shown(ledger)}: {there}")
-    found = {(each.scorer, each.owner, each.hour): each for each in counted}
+    totals = {(each.scorer, each.owner, each.hour): each for each in counted}
     rows: defaultdict[tuple[str, str, int], dict[str, int]] = defaultdict(dict)
     for (scorer, owner, hour, state), number in states.items():
         rows[scorer, owner, hour][state] = number
     parts: defaultdict[str, list[ScorerCoverage]] = defaultdict(list)
-    for key in found.keys() | rows.keys():
-        parts[key[0]].append(_part(key, found.get(key), rows.get(key, {})))
+    for key in totals.keys() | rows.keys():
+        scorer, owner, hour = key
+        none = LiveCounts(stream=stream, scorer=scorer, owner=owner, hour=hour)
+        parts[scorer].append(_part(totals.get(key, none), rows.get(key, {})))
     first = None if start is None else datetime.fromtimestamp(start, UTC)
     return Coverage(stream=stream, since=first, scorers=tuple(_sum(name, parts[name]) for name in sorted(parts)))
 
 
-def _part(key: tuple[str, str, int], found: LiveCounts | None, rows: dict[str, int]) -> ScorerCoverage:
-    scorer, owner, hour = key
-    known = found or LiveCounts(stream="", scorer=scorer, owner=owner, hour=hour)
+def _part(known: LiveCounts, rows: dict[str, int]) -> ScorerCoverage:
     missing = (
         known.seen - known.filtered - known.eligible,
         known.eligible - known.declined - known.dropped - known.accepted,
         known.accepted - sum(rows.values()),
     )
     return ScorerCoverage(
-        scorer=scorer,
+        scorer=known.scorer,
         seen=known.seen,
         filtered=known.filtered,
         eligible=known.eligible,

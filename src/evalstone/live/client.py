@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 from evalstone._core import sync
 from evalstone._core.display import excerpt
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
-from evalstone.errors import ConfigError, EvalstoneError, described, unknown
+from evalstone.errors import ConfigError, described, error_text, unknown
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of
 from evalstone.live import frames
 from evalstone.live.frames import LONGEST_NAME, USER_ERRORS, Content, Priority, Settings, Submitted
@@ -338,8 +338,7 @@ class Live:
                 drawn = 0
             copied, size = frames.snapshot(content)
         except errors as error:  # it becomes a failed score
-            problem = str(error) if isinstance(error, EvalstoneError) else described(error)
-            copied, size = frames.snapshot(Content(None, problem=problem))
+            copied, size = frames.snapshot(Content(None, problem=error_text(error)))
         number = next(self._sender.numbers)
         return Submitted(number, now, drawn, source, trace.trace_id, trace.span_id, entity, copied, size)
 

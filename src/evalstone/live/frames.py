@@ -136,11 +136,11 @@ def _copy(root: list[Any]) -> int | None:
     size = 0
     for copy in copies:  # and those that are appended
         size += VALUE_BYTES * len(copy)
-        for place, item in _PAIRS[type(copy)](copy):
+        for place, item in PAIRS[type(copy)](copy):
             kind: Any = type(item)  # pyright: ignore[reportUnknownVariableType]
             if kind is str:
                 size += len(item)
-            elif kind in _PAIRS:
+            elif kind in PAIRS:
                 if len(item) + len(copies) > MOST_VALUES:
                     return None
                 copy[place] = item.copy()
@@ -152,7 +152,8 @@ def _copy(root: list[Any]) -> int | None:
     return size
 
 
-_PAIRS: dict[Any, Callable[[Any], Iterable[tuple[Any, Any]]]] = {dict: dict[Any, Any].items, list: enumerate}
+PAIRS: dict[Any, Callable[[Any], Iterable[tuple[Any, Any]]]] = {dict: dict[Any, Any].items, list: enumerate}
+"""The kinds of values that are copied, with what gives their items and the places of these."""
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _KEYS = frozenset({str, int})
 

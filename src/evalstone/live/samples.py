@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, cast
 
+from evalstone.api import one_sample
 from evalstone.datasets import load
-from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.errors import DataError
 from evalstone.live.frames import Content
 from evalstone.targets import Answer
 from evalstone.targets.base import BlankAnswer
-from evalstone.types import SAMPLE_FIELDS, Sample
+from evalstone.types import Sample, trace_metadata
 
 
 def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
@@ -33,8 +34,7 @@ def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
         except BlankAnswer as blank:  # which scorers may have something to say about
             answer = blank.answer
         sample = answer.fill(sample, seconds=content.seconds)
-    stored = sample.metadata.get("trace")
-    known = {**cast("Mapping[str, Any]", stored if isinstance(stored, Mapping) else {}), **trace}
+    known = {**trace_metadata(sample), **trace}
     return dataclasses.replace(sample, metadata={**sample.metadata, "trace": known}) if known else sample
 
 
@@ -43,10 +43,7 @@ def _read(fields: object) -> Sample:
         return fields
     if not isinstance(fields, Mapping):
         raise DataError(f"a Sample, a mapping or fields were expected, not {type(fields).__name__}")
-    given = {str(name): value for name, value in cast("Mapping[Any, Any]", fields).items() if value is not None}
-    for name in given:
-        if name not in ("id", *SAMPLE_FIELDS):
-            raise ConfigError(unknown("sample field", name, ("id", *SAMPLE_FIELDS)))
-    if not given:
+    row = {str(name): value for name, value in cast("Mapping[Any, Any]", fields).items() if value is not None}
+    if not row:
         raise DataError("it has no field")
-    return next(iter(load([given])))
+    return next(iter(load([one_sample(None, row)])))

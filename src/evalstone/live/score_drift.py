@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from evalstone.ledger.base import existing
 from evalstone.results.run import OfScorer, Run
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
-from evalstone.types import Score
+from evalstone.types import Score, scorer_name
 
 if TYPE_CHECKING:
     from evalstone.ledger.scores import WatchedScore
@@ -174,7 +174,7 @@ def drift(
         raise ConfigError(f"settle must be above 0, not {settle}")
     with Ledger(existing(ledger)) as opened:
         name = only_stream(opened) if name is None else name
-        found = _Watching(opened, name, alpha, tolerance, two_sided, settle.total_seconds())
+        watching = _Watching(opened, name, tolerance, two_sided, settle.total_seconds())
         if isinstance(baseline, Run):
             refuse_weights(((each.sample, each.weight) for each in baseline.records), "a watch")
             infos, label = list(baseline.scorers), baseline.id
@@ -185,8 +185,8 @@ def drift(
             since = end if since is None else since
             if since < end:
                 raise ConfigError(f"the watch must begin when the baseline has ended ({end}), not at {since}")
-            infos, label = found.infos(), f"{start.isoformat()}..{end.isoformat()}"
-        here = [info for info in infos if found.has(info)]
+            infos, label = watching.infos(), f"{start.isoformat()}..{end.isoformat()}"
+        here = [info for info in infos if watching.has(info)]
         if not here:
             raise ConfigError(
                 f"{name} has no scores by a scorer of the baseline ({joined([info.signature for info in infos])}); "
@@ -199,23 +199,23 @@ def drift(
         for info in chosen:
             if isinstance(baseline, Run):
                 before = _of_run(baseline, info)
-                if note := found.mismatch(baseline, info):
+                if note := watching.mismatch(baseline, info):
                     if not allow_mismatch:
                         raise ConfigError(f"{note}; {term('allow_mismatch', True)} watches all the same")
                     notes.append(note)
             else:
-                before = found.closed(info, *(time.timestamp() for time in baseline)).units
-            result.append(found.watch(info, titles[info.signature], before, since, alpha / len(chosen)))
+                before = watching.closed(info, *(time.timestamp() for time in baseline)).units
+            result.append(watching.watch(info, titles[info.signature], before, since, alpha / len(chosen)))
     return LiveDrift(label, name, since, alpha, tuple(notes), tuple(result))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Unit:
     """A trace, a conversation or a single score: how many samples, and the shares of the scale of those scored."""
 
-    began: float
-    samples: int
-    shares: Sequence[float]
+    began: float = 0.0
+    samples: int = 0
+    shares: list[float] = field(default_factory=list[float])
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,6 @@ class _Watching:
 
     ledger: Ledger
     stream: str
-    alpha: float
     tolerance: float | None
     two_sided: bool
     settle: float
@@ -248,7 +247,7 @@ class _Watching:
 
         infos: list[ScorerInfo] = []
         for signature in dict.fromkeys(each.scorer for each in counts(self.ledger, self.stream)[0]):
-            name = signature.partition("(")[0].partition("@")[0]
+            name = scorer_name(signature)
             rows = scores(self.ledger, stream=self.stream, scorer=signature, limit=1000)
             scale = next((row.scale for row in rows if row.scale is not None), 1.0)
             kind = SCORERS.get(name)
@@ -289,13 +288,9 @@ class _Watching:
         if self.two_sided:
             parts.append(("score, rising", [1 - x for x in means_before], [1 - x for x in means], scored))
         parts.append(("scored", _scored(before), _scored(now.units), now.units))
-        tests = tuple(
-            filter(
-                None,
-                (self._test(*part, alpha / len(parts), 1.0 if part[0] == "scored" else info.scale) for part in parts),
-            )
-        )
-        verdicts = [one.watch.verdict for one in tests]
+        watched = (self._test(*part, alpha / len(parts), 1.0 if part[0] == "scored" else info.scale) for part in parts)
+        tests = tuple(filter(None, watched))
+        verdicts = [test.watch.verdict for test in tests]
         few = not tests or tests[0].of != "score" or tests[0].watch.verdict == "too few"
         return ScorerWatch(
             title=title,
@@ -336,29 +331,29 @@ def units_of(rows: Iterable[WatchedScore], settle: float, now: float) -> _Closed
     late = 0
     for row in rows:
         key = ("group", row.group) if row.group else ("trace", row.trace) if row.trace else ("score", row.id)
-        unit = units.get(key) or _Unit(row.submitted, 0, ())
+        unit = units.setdefault(key, _Unit(row.submitted))
         closes = unit.began + settle
         if row.submitted > closes:
             late += 1
             continue
-        in_time = row.share is not None and row.finished is not None and row.finished <= closes
-        shares = (*unit.shares, row.share) if in_time and row.share is not None else unit.shares
-        units[key] = replace(unit, samples=unit.samples + 1, shares=shares)
+        unit.samples += 1
+        if row.share is not None and row.finished is not None and row.finished <= closes:
+            unit.shares.append(row.share)
     closed = [unit for unit in units.values() if unit.began + settle <= now]
     return _Closed(closed, len(units) - len(closed), late)
 
 
 def _of_run(run: Run, info: ScorerInfo) -> list[_Unit]:
     """The units of a run: groups of samples, and trials of one."""
-    units: dict[tuple[str, str], tuple[int, list[float]]] = {}
+    units: dict[tuple[str, str], _Unit] = {}
     for record in run.records:
         if record.scorer == info.signature:
             key = ("group", record.group) if record.group is not None else ("sample", record.sample)
-            count, shares = units.get(key, (0, []))
+            unit = units.setdefault(key, _Unit())
+            unit.samples += 1
             if isinstance(record.outcome, Score):
-                shares.append(record.outcome.fraction)
-            units[key] = count + 1, shares
-    return [_Unit(0.0, count, shares) for count, shares in units.values()]
+                unit.shares.append(record.outcome.fraction)
+    return list(units.values())
 
 
 def _iso(time: datetime | None) -> str | None:

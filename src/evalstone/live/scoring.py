@@ -14,19 +14,19 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core import sync
 from evalstone.api import open_session
 from evalstone.errors import (
     ConfigError,
-    EvalstoneError,
     JudgeError,
     JudgeUnavailable,
     LedgerError,
     LedgerValueError,
     RunAborted,
     described,
+    error_text,
 )
 from evalstone.judges import Judge
 from evalstone.ledger import AsyncLedger, Key, live
@@ -48,7 +48,7 @@ from evalstone.live.sender import OncePerKind
 from evalstone.questions.base import JudgeAnswer
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session
-from evalstone.types import Failed, Record, Sample
+from evalstone.types import Failed, Record, Sample, trace_metadata
 
 HELD, HELD_BYTES = 256, 64_000_000
 """Samples that the worker has accepted and not finished, at most, and their size, which the last frame may exceed; more
@@ -217,10 +217,9 @@ class Scoring:
         try:
             sample = sample_from(restored(item.content), trace)
             key = sample_hash(sample)
-            stored = sample.metadata.get("trace")
-            trace = cast("Mapping[str, Any]", stored if isinstance(stored, Mapping) else {})
+            trace = trace_metadata(sample)
         except Exception as error:  # noqa: BLE001 - whatever was submitted
-            problem = str(error) if isinstance(error, EvalstoneError) else described(error)
+            problem = error_text(error)
             kind = "read" if problem.startswith(READ_FAILED) else "invalid"
             sample, problem = None, problem if kind == "read" else INVALID + problem
             self._tell(kind, problem)
@@ -461,7 +460,6 @@ class _DailyBudget:
         spent: What the ledger says that all processes have spent since a time.
         """
         if self._limit is None:
-            self._in_work += 1
             return True
         async with self._settled:
             while True:
@@ -480,10 +478,11 @@ class _DailyBudget:
 
     async def settle(self, cost: float) -> None:
         """Give back the room of a sample that has ended, and count what it has cost until the ledger is asked again."""
+        if self._limit is None:
+            return
         self._in_work -= 1
         self._paid += cost
         self._spent += cost
         self._most = max(self._most, cost)
-        if self._limit is not None:
-            async with self._settled:
-                self._settled.notify_all()
+        async with self._settled:
+            self._settled.notify_all()

@@ -25,6 +25,7 @@ from typing import IO, Any, Protocol
 from evalstone._core.display import safe
 from evalstone._core.redaction import masked
 from evalstone.errors import described
+from evalstone.ledger.base import HOUR
 from evalstone.live import frames
 from evalstone.live.frames import Frame, HourCounts, Reply, Settings, Submitted
 
@@ -43,8 +44,6 @@ DRAIN = 1.0
 """Seconds beyond the deadline of `close` for what waits in the queue to become pending in the ledger."""
 LAST_SECONDS = 2.0
 """Seconds for the worker to end, beyond what it was given."""
-HOUR = 3600
-
 LOGGED = 500
 """Characters of a message at most."""
 log = logging.getLogger("evalstone.live")
@@ -175,7 +174,6 @@ class Sender:
 
     def __init__(self, settings: Settings, queue: int, connect: Callable[[Settings], Channel]) -> None:
         self._settings, self._limit, self._connect = settings, queue, connect
-        self._scorers = len(settings.scorers)
         self._channel: Channel | None = None
         self.tell = OncePerKind(settings.stream).warn
         self._over = False
@@ -201,8 +199,8 @@ class Sender:
         self._thread: threading.Thread | None = None
         self._awake = self._closing = False
         """Whether the thread has something to do, and whether it is to end."""
-        self._put = self._taken = self._frames = 0
-        """How many samples were put into the queue, how many are in frames, and the number of the last frame."""
+        self._put = self._frames = 0
+        """How many samples were put into the queue, and the number of the last frame."""
         self._unacknowledged: Frame | None = None
         """It is sent again to the next worker."""
         self._flushes: list[_Flush] = []
@@ -329,7 +327,7 @@ class Sender:
         hour = int(now // HOUR)
         found = self._hours.get(hour)
         if found is None:
-            found = self._hours.setdefault(hour, _Hour(self._scorers + 1))
+            found = self._hours.setdefault(hour, _Hour(len(self._settings.scorers) + 1))
         found.changed = True
         return found
 
@@ -422,7 +420,6 @@ class Sender:
                 submitted.append(made)
         counts: list[HourCounts] = []
         with self._lock:
-            self._taken += len(some)
             self._frames += 1
             if submitted:
                 self._filled = self._frames
@@ -432,8 +429,9 @@ class Sender:
                     if hour.changed:
                         hour.changed = False
                         counts.append(hour.counts(at))
+            framed = self._put - len(self._queue)
             for flush in self._flushes:
-                if flush.frame is None and flush.target <= self._taken:
+                if flush.frame is None and flush.target <= framed:
                     flush.frame = self._frames
         return Frame(self._frames, counts, submitted)
 

@@ -6,12 +6,12 @@ import contextlib
 import functools
 import inspect
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError, unknown
 from evalstone.live.client import Trace, current_trace
-from evalstone.live.frames import USER_ERRORS, Content
+from evalstone.live.frames import PAIRS, USER_ERRORS, Content
 from evalstone.targets.base import INPUTS, Answer
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class _Call:
 
 def _copy(value: Any) -> Any:
     """A copy of lists and mappings, however deep; other values are shared."""
-    if type(value) not in _PAIRS:
+    if type(value) not in PAIRS:
         return value
     root: Any = value.copy()
     # Each with what it was made of, so that no other value gets its ID.
@@ -171,13 +171,10 @@ def _copy(value: Any) -> Any:
     todo: list[Any] = [root]
     with contextlib.suppress(*USER_ERRORS):  # of the code of a key
         for copy in todo:
-            for place, item in _PAIRS[type(copy)](copy):
-                if type(item) in _PAIRS:
+            for place, item in PAIRS[type(copy)](copy):
+                if type(item) in PAIRS:
                     if id(item) not in copies:
                         copies[id(item)] = item, item.copy()
                         todo.append(copies[id(item)][1])
                     copy[place] = copies[id(item)][1]
     return root
-
-
-_PAIRS: dict[Any, Callable[[Any], Iterable[tuple[Any, Any]]]] = {dict: dict[Any, Any].items, list: enumerate}

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from typing import IO, TypeVar
 
 from evalstone._core.redaction import masked
-from evalstone.errors import EvalstoneError, described
+from evalstone.errors import described, error_text
 from evalstone.live import frames
 from evalstone.live.frames import Frame, Reply, Settings
 from evalstone.live.scoring import Scoring
@@ -46,9 +46,8 @@ def main() -> None:
             _become_idle()
         asyncio.run(_serve(settings, source, replies))
     except BaseException as error:  # noqa: BLE001 - said by the application
-        text = str(error) if isinstance(error, EvalstoneError) else described(error)
         try:
-            frames.write(replies, pickle.dumps(f"the worker failed: {masked(text)}"))
+            frames.write(replies, pickle.dumps(f"the worker failed: {masked(error_text(error))}"))
         except OSError:  # the application is gone
             sys.exit(1)
 
@@ -149,13 +148,10 @@ class ThreadChannel:
             return future.result()
         except Exception as error:  # noqa: BLE001 - said by the sender
             self.end(LAST_SECONDS)
-            raise ChannelLost(f"the worker failed: {masked(described(error))}") from None
+            raise ChannelLost(f"the worker failed: {described(error)}") from None
 
     def end(self, seconds: float) -> None:
         """End the thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(seconds)
-
-    def kill(self) -> None:
-        """A thread can't be killed; it ends with the process."""

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from evalstone._core.display import safe, visible
 from evalstone._core.redaction import masked, redacted
@@ -22,7 +22,7 @@ from evalstone.questions.base import Question
 from evalstone.results.summary import without_fingerprints
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import brief
-from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Skipped, Usage
+from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Skipped, Usage, scorer_name, trace_metadata
 
 Attributes: TypeAlias = dict[str, str | bool | int | float]
 
@@ -49,13 +49,12 @@ _TRACE_ID, _SPAN_ID = re.compile("(?!0{32})[0-9a-f]{32}"), re.compile("[0-9a-f]{
 def source_of(sample: Sample) -> dict[str, str]:
     """`metadata["trace"]` of a sample, as far as it is what it should be: `trace_id`, `span_id`, `response_id`,
     `entity` and `service`. IDs have small hexadecimal digits, and that of a trace is not zero."""
-    value: object = sample.metadata.get("trace")
-    found: dict[str, str] = {}
-    for name, text in cast("Mapping[object, object]", value).items() if isinstance(value, Mapping) else ():
+    source: dict[str, str] = {}
+    for name, text in trace_metadata(sample).items():
         pattern = {"trace_id": _TRACE_ID, "span_id": _SPAN_ID}.get(str(name))
         if isinstance(text, str) and text and (pattern is None or pattern.fullmatch(text)):
-            found[str(name)] = text
-    return found
+            source[str(name)] = text
+    return source
 
 
 def scorer_attributes(record: Record) -> Attributes:
@@ -108,8 +107,7 @@ def _evaluator(record: Record, scorer: Scorer | None) -> str:
     arguments: dict[str, Any] | None = None
     if scorer is not None:
         arguments = {name: _argument(value) for name, value in scorer.changed_parameters()} or None
-    name = re.split(r"[(@]", record.scorer, maxsplit=1)[0]
-    return json.dumps({"name": safe(name, NAME), "arguments": arguments}, separators=(",", ":"))
+    return json.dumps({"name": safe(scorer_name(record.scorer), NAME), "arguments": arguments}, separators=(",", ":"))
 
 
 def _argument(value: object) -> str | bool | int | float | None:

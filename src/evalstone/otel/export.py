@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 import threading
@@ -197,7 +196,7 @@ class _Counting:
         self._delivery = None if own_credentials(signal) else Delivery(signal, troubles.say)
         self._exporter: Any = exporter(session=self._delivery)
         self._noun, self._plural = noun, plural
-        self._made, self._counted = itertools.count(), 0
+        self._counted, self._lock = 0, threading.Lock()
         self._closed = False
         self.sent = 0
 
@@ -206,7 +205,8 @@ class _Counting:
 
     def made(self) -> None:
         """Count one that is to be exported."""
-        self._counted = next(self._made) + 1
+        with self._lock:
+            self._counted += 1
 
     @property
     def lost(self) -> str:

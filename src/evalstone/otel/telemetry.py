@@ -16,9 +16,9 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from evalstone._core.display import safe
 from evalstone._core.observe import NOBODY, Observed, Observer, observe, observer
 from evalstone._core.redaction import masked
-from evalstone.errors import AnswerPending, EvalstoneError, JudgeError, RunStopped, described
+from evalstone.errors import AnswerPending, JudgeError, RunStopped, error_text
 from evalstone.judges.base import Judge
-from evalstone.judges.model import ModelJudge, opening_messages
+from evalstone.judges.model import opening_messages
 from evalstone.otel.attributes import (
     EXPLANATION,
     NAME,
@@ -61,6 +61,7 @@ class _Spanned(Observed[R], Generic[R]):
         span: Begun, and not yet the current one.
         ended: Called with the result, before the span ends.
         left: Called with the seconds it took and the error that ended it, or None.
+        source: What its trace says beside its IDs; None for what no score can belong to.
     """
 
     def __init__(
@@ -93,8 +94,7 @@ class _Spanned(Observed[R], Generic[R]):
         if error is not None:
             span.set_attribute("error.type", error_type(error))
             if isinstance(error, Exception) and not isinstance(error, AnswerPending | RunStopped):
-                text = masked(str(error)) if isinstance(error, EvalstoneError) else described(error)
-                span.set_status(Status(StatusCode.ERROR, safe(text, EXPLANATION)))
+                span.set_status(Status(StatusCode.ERROR, safe(masked(error_text(error)), EXPLANATION)))
         elif not self._done:
             span.set_attribute("error.type", OTHER)
             span.set_status(Status(StatusCode.ERROR))
@@ -225,7 +225,8 @@ class Telemetry(Observer):
         )
         took = (NO_USAGE, None)
         if self._content and span.is_recording():
-            span.set_attribute("gen_ai.input.messages", messages(_asked(model, question)))
+            opening = opening_messages(question, model.instructions)
+            span.set_attribute("gen_ai.input.messages", messages(opening))
 
         def replied(reply: str | None) -> None:
             if self._content and reply is not None:
@@ -311,10 +312,6 @@ class Telemetry(Observer):
 
 def _nothing(span: Span, result: object) -> None:
     pass
-
-
-def _asked(model: ModelJudge, question: Question[Any]) -> list[Any]:
-    return opening_messages(question, model.instructions)
 
 
 def _context_of(sample: Sample) -> Context | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Container
 
 from evalstone.errors import (
-    EvalstoneError,
     JudgeDeclined,
     JudgeUnavailable,
     PromptTooLong,
     ProviderTimeout,
     RunAborted,
     TargetUnreachable,
-    described,
+    error_text,
 )
 
 FAILURE_LIMIT = 10
@@ -75,7 +74,7 @@ class CircuitBreaker:
         self._unreachable = self._unreachable + 1 if isinstance(error, ProviderTimeout | TargetUnreachable) else 0
         if self._open:
             return
-        said = str(error) if isinstance(error, EvalstoneError) else described(error)
+        said = error_text(error)
         if self._failed >= FAILURE_LIMIT and not self.has_answered:
             self._open = (
                 f"{self._name} failed on each of the first {self._failed} {self._calls}; the last error: {said}"

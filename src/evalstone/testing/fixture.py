@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
 import pytest
 
@@ -43,7 +43,7 @@ from evalstone.types import Record, Sample
 T = TypeVar("T")
 P = ParamSpec("P")
 Inconclusive: TypeAlias = Literal["fail", "pass", "skip"]
-INCONCLUSIVE = ("fail", "pass", "skip")
+INCONCLUSIVE = get_args(Inconclusive)
 WORST = 3
 """How many samples a gate that failed shows."""
 
@@ -71,11 +71,12 @@ class Evalstone:
     """
 
     def __init__(self, node: pytest.Item, judge: JudgeSpec) -> None:
+        self.judge: Judge
+        """Who answers the scorers' questions, unless a call names another judge: the fixture `evalstone_judge`."""
         try:
-            self.judge: Judge = parse_judge(judge)
+            self.judge = parse_judge(judge)
         except ConfigError as error:
             raise ConfigError(f"the fixture evalstone_judge: {error}") from None
-        """Who answers the scorers' questions, unless a call names another judge: the fixture `evalstone_judge`."""
         self._node = node
         self._settings = settings_of(node.config)
 
@@ -262,7 +263,7 @@ class Evalstone:
         if inconclusive not in INCONCLUSIVE:
             raise ConfigError(f"inconclusive must be one of {', '.join(INCONCLUSIVE)}, not {inconclusive!r}")
         try:
-            found = gate(
+            result = gate(
                 run,
                 criteria,
                 baseline=baseline,
@@ -275,22 +276,22 @@ class Evalstone:
             )
         except EvalstoneError as error:
             _raise(error)
-        self._property("verdict", found.verdict)
+        self._property("verdict", result.verdict)
         if not run.complete:
-            raise AssertionError(f"the run is incomplete: {safe(run.stop_reason)}\n\n{found}")
-        undecided = found.verdict == "inconclusive" and _measured(run, criteria, missing)
-        if found.verdict == "pass" or (undecided and inconclusive == "pass"):
-            return found
+            raise AssertionError(f"the run is incomplete: {safe(run.stop_reason)}\n\n{result}")
+        undecided = result.verdict == "inconclusive" and _measured(run, criteria, missing)
+        if result.verdict == "pass" or (undecided and inconclusive == "pass"):
+            return result
         if undecided and inconclusive == "skip":
-            pytest.skip(str(found).splitlines()[0])
-        missed = [one for one in found.decisions if one.verdict != "pass"]
+            pytest.skip(str(result).splitlines()[0])
+        missed = [one for one in result.decisions if one.verdict != "pass"]
         raise AssertionError(
             "\n".join(
                 [
                     "; ".join(_head(one, "sample" if run.trials == 1 else "answer") for one in missed),
                     "",
-                    str(found),
-                    *_worst(run, criteria, found),
+                    str(result),
+                    *_worst(run, criteria, result),
                 ]
             )
         )
@@ -402,9 +403,9 @@ def _measured(run: Run, criteria: GateCriteria, missing: Missing) -> bool:
     return all(line.scored and (missing == "ignore" or not line.failed) for line in lines)
 
 
-def _worst(run: Run, criteria: GateCriteria, found: Gate) -> Iterator[str]:
+def _worst(run: Run, criteria: GateCriteria, result: Gate) -> Iterator[str]:
     """The worst samples of the scorers whose checks don't pass, with the evidence."""
-    missed = [one.name for one in found.decisions if one.verdict != "pass"]
+    missed = [one.name for one in result.decisions if one.verdict != "pass"]
     checked = dict.fromkeys((*criteria.tested, *criteria.require))
     names = [name for name in checked if any(one == name or one.startswith(f"{name} ") for one in missed)]
     infos = {run[name].info.signature: run[name].info for name in names}

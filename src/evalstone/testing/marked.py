@@ -28,10 +28,10 @@ from evalstone.judges.providers.limits import Limits
 from evalstone.results.run import Run
 from evalstone.run.plan import scorer_info
 from evalstone.targets import Answer, FunctionTarget, parse_target, parse_user
-from evalstone.targets.base import PARAMETERS, parameter_values
+from evalstone.targets.base import PARAMETERS
 from evalstone.testing.explain import Check, explained
 from evalstone.testing.fixture import Evalstone
-from evalstone.testing.marks import Case, thresholds
+from evalstone.testing.marks import Case, sample_values, thresholds
 from evalstone.testing.plugin import PARAMETER
 from evalstone.testing.settings import settings_of
 
@@ -125,7 +125,6 @@ def call(item: pytest.Function) -> object | None:
     if function.running:
         return None
     case = cast(Case, _case_of(item))
-    problem = ""
     try:
         fixture: Evalstone = item._request.getfixturevalue("evalstone")  # pyright: ignore[reportPrivateUsage]
         if case.sample is None:
@@ -133,31 +132,25 @@ def call(item: pytest.Function) -> object | None:
         else:
             _test_each(fixture, function, case)
     except EvalstoneError as error:
-        problem = str(error)
-    if problem:
-        pytest.fail(problem, pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
     return True
 
 
 def _test_all(fixture: Evalstone, function: TestFunction, case: Case) -> None:
     run = evaluated(fixture, function, case)
     mark = case.mark
-    problem = ""
     try:
         with front_end(MARK):
             fixture.assert_gate(
                 run, case.criteria, alpha=mark.alpha, missing=mark.missing, inconclusive=mark.inconclusive
             )
     except AssertionError as error:
-        problem = str(error)
-    if problem:
-        pytest.fail(problem, pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 def evaluated(fixture: Evalstone, function: TestFunction, case: Case) -> Run:
     """The run of a marked test over its dataset."""
-    mark, settings = case.mark, settings_of(function.item.config)
-    trials = mark.trials or settings.trials or 1
+    mark = case.mark
     answering = None if mark.target is None else parse_target(mark.target)
     calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
     if case.answers:
@@ -173,10 +166,15 @@ def evaluated(fixture: Evalstone, function: TestFunction, case: Case) -> Run:
             case.scorers,
             judge=fixture.judge if mark.judge is None else mark.judge,
             target=answering,
-            trials=trials if answering is not None else 1,
+            trials=1 if answering is None else _trials(function, case),
             user=None if mark.user is None else parse_user(mark.user),
         )
     return _serve(fixture.run_plan(plan), calls)
+
+
+def _trials(function: TestFunction, case: Case) -> int:
+    """How often each sample is answered."""
+    return case.mark.trials or settings_of(function.item.config).trials or 1
 
 
 def _target(function: TestFunction, case: Case, calls: SimpleQueue[Callable[[], None] | None]) -> FunctionTarget:
@@ -237,12 +235,10 @@ def _serve(work: Coroutine[Any, Any, T], calls: SimpleQueue[Callable[[], None] |
 def _test_each(fixture: Evalstone, function: TestFunction, case: Case) -> None:
     """Answer one sample, and check its scores."""
     assert case.sample is not None  # noqa: S101 - it is one of a test per sample
-    trials = case.mark.trials or settings_of(function.item.config).trials or 1
-    if not case.answers:
-        trials = 1
+    trials = _trials(function, case) if case.answers else 1
     for trial in range(1, trials + 1):
         sample = case.sample
-        values = {**parameter_values(sample, trial=trial, thread=f"{sample.id}-{trial}"), "sample": sample}
+        values = sample_values(sample, trial)
         if lacking := [name for name in case.takes if values[name] is None]:
             raise ConfigError(f"the test takes {joined(lacking)}, which the sample lacks")
         started = time.perf_counter()

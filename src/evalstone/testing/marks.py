@@ -110,16 +110,16 @@ def parametrize(metafunc: pytest.Metafunc, mark: pytest.Mark) -> None:
         hidden = getattr(pytest, "HIDDEN_PARAM", case.dataset.name)
         metafunc.parametrize(names, [(*(None for _ in case.takes), case)], ids=[hidden])
         return
-    rows = [
-        (*map(_values(sample).__getitem__, case.takes), dataclasses.replace(case, sample=sample))
+    rows = [  # what fixtures see of a sample; the test itself has its values anew for each trial
+        (*map(sample_values(sample, 1).__getitem__, case.takes), dataclasses.replace(case, sample=sample))
         for sample in case.dataset
     ]
     metafunc.parametrize(names, rows, ids=[sample.id[:LONGEST_ID] for sample in case.dataset])
 
 
-def _values(sample: Sample) -> dict[str, Any]:
-    """What fixtures see of a sample; the test itself has its values anew for each trial."""
-    return {**parameter_values(sample, trial=1, thread=f"{sample.id}-1"), "sample": sample}
+def sample_values(sample: Sample, trial: int) -> dict[str, Any]:
+    """What a test or a fixture may take of a sample, by the name of the parameter."""
+    return {**parameter_values(sample, trial=trial, thread=f"{sample.id}-{trial}"), "sample": sample}
 
 
 def refuse_parameter(metafunc: pytest.Metafunc) -> NoReturn:

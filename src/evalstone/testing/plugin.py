@@ -159,9 +159,7 @@ class Session:
 
     def _spent(self) -> float:
         """US dollars of --evalstone-budget that are spent, those of samples that got no score included."""
-        if self.config.stash.get(SPENT, None) is not None:
-            return self.spent + self.config.stash[SPENT]()
-        return self.spent
+        return self.spent + self.config.stash.get(SPENT, float)()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

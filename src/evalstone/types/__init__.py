@@ -29,6 +29,7 @@ from evalstone.types.records import Record as Record
 from evalstone.types.records import Score as Score
 from evalstone.types.records import Skipped as Skipped
 from evalstone.types.records import reaches as reaches
+from evalstone.types.records import scorer_name as scorer_name
 from evalstone.types.records import total_cost as total_cost
 from evalstone.types.samples import LARGEST as LARGEST
 from evalstone.types.samples import LISTS as LISTS
@@ -36,6 +37,7 @@ from evalstone.types.samples import SAMPLE_FIELDS as SAMPLE_FIELDS
 from evalstone.types.samples import Sample as Sample
 from evalstone.types.samples import case_key as case_key
 from evalstone.types.samples import passages as passages
+from evalstone.types.samples import trace_metadata as trace_metadata
 from evalstone.types.trajectories import STEP_DATA as STEP_DATA
 from evalstone.types.trajectories import TOOL_STEPS as TOOL_STEPS
 from evalstone.types.trajectories import ExpectedStep as ExpectedStep

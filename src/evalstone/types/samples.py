@@ -193,6 +193,12 @@ def case_key(sample: str, trial: int | None) -> str:
     return sample if trial is None else f"{sample} #{trial}"
 
 
+def trace_metadata(sample: Sample) -> Mapping[str, Any]:
+    """Where a sample comes from: `metadata["trace"]`; empty where that is no table."""
+    trace: object = sample.metadata.get("trace")
+    return cast("Mapping[str, Any]", trace) if isinstance(trace, Mapping) else {}
+
+
 def passages(value: object) -> tuple[str, ...] | None:
     """Passages as a tuple; one string is one passage. Raises ConfigError for anything but text or a list of texts."""
     if value is None or (isinstance(value, tuple) and all(isinstance(p, str) for p in cast(Any, value))):
