@@ -69,7 +69,7 @@ def calibrate(
 ) -> int:
     """Compare a judge with human labels.
 
-    Shows how accurate the judge is and which threshold to use. The calibration is saved beside the ledger.
+    Shows how accurate the judge is and which threshold to use. The calibration is saved next to the ledger.
     """
     from evalstone.datasets.writing import write_jsonl, write_text
     from evalstone.judge_quality.calibrate import LabelConfig
