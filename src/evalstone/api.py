@@ -100,28 +100,28 @@ async def aevaluate(
     """Evaluate samples with scorers.
 
     Args:
-        samples: What to score: Sample values, dictionaries, a path, a table, or a Dataset.
+        samples: The samples to score: Sample values, dictionaries, a path, a table, or a Dataset.
         scorers: One or more names, Scorer values or tables.
-        judge: Who answers the scorers' questions. "lexical" needs no key and no network.
-        target: What answers the samples before they are scored: a function whose parameters name what it gets (input,
-            messages, context, instructions, metadata, trial, thread) and which returns text or an `Answer`; an address;
-            or a Target. Scorers then see its answer in place of what the samples hold.
+        judge: The judge. "lexical" needs no key and no network.
+        target: The system to evaluate: a function, an address, or a Target. A function receives the arguments that its
+            parameters name (input, messages, context, instructions, metadata, trial, thread) and returns text or an
+            `Answer`. Its answers replace the samples' outputs before scoring.
         trials: How often the target answers each sample. Every trial is scored; means and intervals are over samples.
-        user: Who talks to the target in turns where a sample has no `turns` of its own: a list of messages, a function
-            whose parameters name what it gets (messages, turn, trial, input, metadata), or who plays a person with the
-            `goal`, `persona` and `facts` in the sample's metadata: a judge or a `SimulatedUser`.
-        concurrency: The most judge calls in flight at a time.
-        ledger: Where answers and records are kept, so that no call is paid for twice and an interrupted run resumes;
-            None keeps nothing.
+        user: The user in conversations, for samples without `turns`: a list of messages, a function whose parameters
+            select its arguments (messages, turn, trial, input, metadata), or a judge or a `SimulatedUser`, which
+            follows the `goal`, `persona` and `facts` in the sample's metadata.
+        concurrency: Maximum number of judge calls in flight.
+        ledger: The ledger that stores answers and records, so that no call is paid for twice and an interrupted run
+            resumes. None stores nothing.
         progress: Whether to show a progress bar; by default only in terminals and notebooks.
-        mapping: Sample field to column name, for columns with names of your own.
-        use_cache: Whether answers in the ledger are used.
-        budget: US dollars that the run may cost; it ends with what it has when the next call does not fit.
-        batch: Ask through the provider's batch API, at half the price. The run ends when everything is submitted, and
-            the same call continues it later; `BatchOptions(wait=True)` waits.
+        mapping: Maps sample fields to column names.
+        use_cache: Whether to reuse answers from the ledger.
+        budget: Maximum cost of the run in US dollars. The run stops when the next call could exceed it.
+        batch: Use the provider's batch API, at half the price. The run ends when everything is submitted, and the same
+            call continues it later. `BatchOptions(wait=True)` waits.
         stop: Ends the run from outside.
         on_record: Called with each record once it is stored, one at a time: `async def` on the event loop, `def` in a
-            thread. What it raises ends the run, and is raised.
+            thread. An exception in it ends the run and propagates.
         on_sample: Called like `on_record`, with each sample and trial once the records of all scorers are stored.
         name: A name for the run, to find it again.
         tags: Tags for the run.

@@ -55,7 +55,7 @@ class EvalstoneError(Exception):
 
 
 class ConfigError(EvalstoneError):
-    """Something the caller can mend. Its text says what came and what was expected."""
+    """An error that the caller can fix. The message has the invalid value and the expected one."""
 
 
 class DataError(ConfigError):
@@ -92,7 +92,7 @@ class StorageError(EvalstoneError):
 
 
 class LedgerError(StorageError):
-    """The ledger is damaged, lost or out of reach. One that is no ledger, or can't be one, is a ConfigError."""
+    """The ledger is damaged, lost or unreachable. A file that isn't a ledger is a ConfigError."""
 
 
 class LedgerBusyError(LedgerError):
@@ -113,15 +113,15 @@ class WriteError(StorageError):
 
 
 class RunAborted(EvalstoneError):
-    """A run cannot go on. What was judged by then is in the ledger."""
+    """A run can't continue. The results so far are in the ledger."""
 
 
 class BudgetExceeded(RunAborted):
-    """The next question does not fit into what is left of the run's budget."""
+    """The next question would exceed the rest of the run's budget."""
 
 
 class JudgeUnavailable(RunAborted):
-    """The judge failed on each of the first questions of a run, or its endpoint answers none of the last."""
+    """The judge failed on each of the first questions of a run, or its endpoint stopped answering."""
 
 
 class TargetUnavailable(RunAborted):

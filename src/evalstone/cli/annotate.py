@@ -45,7 +45,7 @@ def annotate(
     data: options.Data = None,
     ledger: options.Ledger = None,
 ) -> int:
-    """Label samples of a run on the terminal.
+    """Label samples of a run in the terminal.
 
     Starts with the samples that are most informative about the judge's errors. Run the same command again to continue,
     then correct the run's mean with evalstone report --labels. To correct the difference of two runs, label the same

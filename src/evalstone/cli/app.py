@@ -40,16 +40,16 @@ COMMANDS = {
     "gate": ("results", "Check a saved run against thresholds."),
     "power": ("results", "Estimate how many samples you need."),
     "runs": ("results", "List saved runs with their mean scores."),
-    "annotate": ("annotate", "Label samples of a run on the terminal."),
+    "annotate": ("annotate", "Label samples of a run in the terminal."),
     "calibrate": ("judge", "Compare a judge with human labels."),
     "audit": ("judge", "Test a judge's robustness to irrelevant changes."),
     "collect": ("traces", "Receive traces over OTLP/HTTP, write them to a file, and score them."),
-    "traces": ("traces", "List the samples in a file of traces, or make a dataset of some."),
-    "live": ("", "See what live scoring has found."),
+    "traces": ("traces", "List the samples in a file of traces, or create a dataset from them."),
+    "live": ("", "Check the coverage and drift of live scoring."),
     "ledger": ("", "Inspect and maintain the ledger."),
 }
 LIVE_COMMANDS = {
-    "coverage": ("live", "Show how much of the traffic was scored, and what became of the rest."),
+    "coverage": ("live", "Show how much of the traffic was scored, skipped or dropped."),
     "drift": ("live", "Check whether live scores have become worse than a baseline."),
 }
 LEDGER_COMMANDS = {
@@ -58,7 +58,7 @@ LEDGER_COMMANDS = {
     "export": ("ledger", "Export rows to a file, as a backup or for another ledger."),
     "prune": ("ledger", "Delete runs or answers."),
     "verify": ("ledger", "Check the ledger for damage."),
-    "recover": ("ledger", "Copy what is readable in a damaged ledger into another one."),
+    "recover": ("ledger", "Copy the readable rows of a damaged ledger into another one."),
     "import": ("ledger", "Import exported rows."),
 }
 
@@ -68,7 +68,7 @@ _JUDGE_EXIT_CODES = (
 )
 EXIT_CODES = {
     "run": "Exit codes: 0 success; 1 a threshold was not met; 2 usage error; 3 some scores failed, no sample "
-    "was scored, the judge answered nothing, or the run is incomplete or could not be completed; "
+    "was scored, the judge gave no answers, or the run is incomplete or could not be completed; "
     "4 with --gate, inconclusive; 130 interrupted.",
     "score": "Exit codes: 0 success; 2 usage error; 3 the score failed or could not be computed; 130 interrupted.",
     "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, the run is "

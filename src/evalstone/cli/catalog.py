@@ -38,8 +38,8 @@ def scorers(
     """List the scorers, or describe one.
 
     Describes a scorer's formula, required fields, parameters and interpretation. With --from, lists another tool's
-    names for scorers. SCORER is then a scorer, a call or an option of that tool, to see what stands for each option:
-    evalstone scorers --from deepeval GEval, or evalstone scorers --from deepeval strict_mode.
+    names for scorers. SCORER is then a scorer, a call or an option of that tool, to show the counterpart of each
+    option: evalstone scorers --from deepeval GEval, or evalstone scorers --from deepeval strict_mode.
     """
     from evalstone.scorers import SCORERS, parse_scorers
     from evalstone.scorers.registry import TEMPLATES

@@ -57,7 +57,7 @@ def calibrate(
     ledger: options.Ledger = None,
     concurrency: options.Concurrency = None,
     objective: Annotated[
-        str, option("--objective MEASURE", "What the threshold maximizes: balanced_accuracy, accuracy, f1, kappa, ...")
+        str, option("--objective MEASURE", "Maximized by the threshold: balanced_accuracy, accuracy, f1, kappa, ...")
     ] = "balanced_accuracy",
     calibrator: Annotated[str, option("--calibrator platt|isotonic|auto", "How scores become probabilities.")] = "auto",
     out: Annotated[Value, option("--out -o FILE", "Write a copy of the calibration (JSON).")] = None,
@@ -69,7 +69,7 @@ def calibrate(
 ) -> int:
     """Compare a judge with human labels.
 
-    Shows how accurate the judge is and which threshold to use. The calibration is saved beside the ledger.
+    Shows how accurate the judge is and which threshold to use. The calibration is saved next to the ledger.
     """
     from evalstone.datasets.writing import write_jsonl, write_text
     from evalstone.judge_quality.calibrate import LabelConfig

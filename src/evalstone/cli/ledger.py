@@ -66,20 +66,16 @@ def scores(
     ] = None,
     stream: Annotated[options.Value, option("--stream NAME", "Only live scores of this stream.")] = None,
     run: Annotated[options.Value, option("--run RUN", "Only scores of this run: its ID, or its name.")] = None,
-    entity: Annotated[
-        options.Value, option("--entity NAME", "Only scores of what was evaluated: an agent or a target.")
-    ] = None,
+    entity: Annotated[options.Value, option("--entity NAME", "Only scores of this agent or target.")] = None,
     since: options.Since = None,
     until: options.Until = None,
     limit: Annotated[int, option("--limit N", "How many scores to list.", min=1)] = 50,
-    before: Annotated[
-        options.Value, option("--before CURSOR", "The next page: the cursor that the page before ends with.")
-    ] = None,
+    before: Annotated[options.Value, option("--before CURSOR", "The cursor at the end of the previous page.")] = None,
     as_json: options.Json = False,
 ) -> int:
     """List scores, newest first.
 
-    The time of a run's scores is that of its start.
+    The time of a run's scores is the start of the run.
     """
     from evalstone.cli.output import deliver, json_lines
     from evalstone.ledger.scores import list_scores
@@ -138,7 +134,7 @@ def export(
     to: Annotated[str, argument("FILE", "A .jsonl or .parquet file.")],
     ledger: options.Ledger = None,
     what: Annotated[
-        str, option("--what all|answers|records", "What to export; .parquet holds answers or records.")
+        str, option("--what all|answers|records", "Rows to export; .parquet files contain answers or records.")
     ] = "all",
     run: Annotated[str, option("--run RUN", "The run whose records to export: its ID or name, or last.")] = "last",
 ) -> int:
@@ -271,7 +267,7 @@ def recover(
     damaged: Annotated[str, argument("FILE", "The damaged ledger. It is not changed.")],
     into: Annotated[str, option("--into LEDGER", "A new ledger, or one to add to.")],
 ) -> int:
-    """Copy what is readable in a damaged ledger into another one."""
+    """Copy the readable rows of a damaged ledger into another one."""
     from evalstone.ledger.base import shown
     from evalstone.ledger.copy import recover as recover_rows
 

@@ -29,18 +29,18 @@ def drift(
     ] = 0.05,
     tolerance: Annotated[
         float | None,
-        option("--tolerance SHARE", "A mean worse by at most this share of the scale is no drift. Default: 0.02."),
+        option("--tolerance SHARE", "Ignore drops of the mean up to this share of the scale. Default: 0.02."),
     ] = None,
-    two_sided: Annotated[bool, option("--two-sided", "Watch for better scores, too.")] = False,
+    two_sided: Annotated[bool, option("--two-sided", "Also detect improvements.")] = False,
     settle: Annotated[
-        str, option("--settle TIME", "How long a trace or conversation is waited for from its first score on.")
+        str, option("--settle TIME", "How long after its first score a trace or conversation counts as complete.")
     ] = "10m",
     allow_mismatch: options.AllowMismatch = False,
     as_json: options.Json = False,
 ) -> int:
     """Check whether live scores have become worse than a baseline.
 
-    The error rate holds for all looks together. Keep the baseline, the options and --since the same.
+    The error rate covers all looks together. Keep the baseline, the options and --since the same.
     """
     from evalstone import read_run
     from evalstone.live import live_text, score_drift
@@ -87,9 +87,9 @@ def coverage(
     since: options.Since = None,
     as_json: options.Json = False,
 ) -> int:
-    """Show how much of the traffic was scored, and what became of the rest.
+    """Show how much of the traffic was scored, skipped or dropped.
 
-    Hours are counted as a whole. Exit code 1 if the numbers don't add up.
+    Counts whole hours. Exit code 1 if the numbers don't add up.
     """
     from evalstone.live import live_text
     from evalstone.live.accounting import coverage as covered

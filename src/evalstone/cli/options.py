@@ -93,15 +93,15 @@ Concurrency = Annotated[
     int | None, option("--concurrency N", "Maximum number of concurrent judge calls. Default: 32.", min=1)
 ]
 DryRun = Annotated[bool, option("--dry-run", "Estimate calls, tokens and cost without calling the judge.")]
-Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
+Quiet = Annotated[bool, option("--quiet -q", "Hide the progress bar.")]
 
 # Target
 Target = Annotated[
     Value,
     option(
         "--target ADDRESS",
-        "What answers the samples before they are scored: my_app:agent, path/agent.py:agent, cmd:COMMAND, a URL, "
-        "a model such as openai/gpt-5.1, or replay:RUN (a results folder, or a run in the ledger).",
+        "The system to evaluate: my_app:agent, path/agent.py:agent, cmd:COMMAND, a URL, a model such as "
+        "openai/gpt-5.1, or replay:RUN (a results folder, or a run in the ledger).",
     ),
 ]
 Trials = Annotated[int | None, option("--trials N", "How often the target answers each sample. Default: 1.", min=1)]
@@ -109,16 +109,16 @@ User = Annotated[
     Value,
     option(
         "--user USER",
-        "Who talks to the target in turns: a model such as openai/gpt-5.1, which plays a person with the goal in each "
+        "The user in conversations with the target: a model such as openai/gpt-5.1, which pursues the goal in each "
         "sample's metadata, or a function such as my_app:user.",
     ),
 ]
 TargetVersion = Annotated[
     Value,
-    option("--target-version V", "The target's version, so that later runs use the answers that it gave in this one."),
+    option("--target-version V", "The target's version. Later runs with the same version reuse its answers."),
 ]
 TargetTimeout = Annotated[
-    float | None, option("--target-timeout SECONDS", "How long one answer of the target may take. Default: 120.")
+    float | None, option("--target-timeout SECONDS", "Maximum time for one answer of the target. Default: 120.")
 ]
 TargetConcurrency = Annotated[
     int | None, option("--target-concurrency N", "Maximum number of concurrent target calls. Default: 8.", min=1)
@@ -127,8 +127,8 @@ TargetTools = Annotated[
     Value,
     option(
         "--target-tools KIND:FILE",
-        "What answers the tools of a function: record:FILE calls and records them, replay:FILE has their recorded "
-        "results.",
+        "Record or replay the tools of a function: record:FILE calls them and records the results, replay:FILE "
+        "returns the recorded results.",
     ),
 ]
 
@@ -154,17 +154,16 @@ Missing = Annotated[
     Value,
     option(
         "--missing worst|failed|ignore",
-        "Samples without a score count as the worst in tests for a pass and as the best in tests for a fail: all of "
-        "them, failed ones and missing answers of the judge only, or none. Default: worst.",
+        "Which samples without a score count as the worst in tests for a pass and as the best in tests for a fail: "
+        "all (worst), only failed ones and those without an answer from the judge (failed), or none (ignore). "
+        "Default: worst.",
     ),
 ]
 Confidence = Annotated[float, option("--confidence LEVEL", "Confidence level of the intervals.")]
 
 # Time
-Since = Annotated[
-    Value, option("--since TIME", "From this time on: ISO 8601 (UTC unless it says otherwise) or an age (24h, 7d).")
-]
-Until = Annotated[Value, option("--until TIME", "Before this time.")]
+Since = Annotated[Value, option("--since TIME", "Start of the period: ISO 8601 (UTC by default) or an age (24h, 7d).")]
+Until = Annotated[Value, option("--until TIME", "End of the period.")]
 
 # Output
 Out = Annotated[Value, option("--out -o FOLDER", "Write records.jsonl, summary.json and samples.jsonl here.")]
@@ -175,7 +174,7 @@ Junit = Annotated[Value, option("--junit FILE", "Write JUnit XML; - for stdout."
 Json = Annotated[bool, option("--json", "Print JSON on one line.")]
 Otel = Annotated[
     bool,
-    option("--otel", "Export scores, traces and metrics over OTLP/HTTP, as the OTEL_... environment variables say."),
+    option("--otel", "Export scores, traces and metrics over OTLP/HTTP, as set by the OTEL_... environment variables."),
 ]
 
 

@@ -72,7 +72,7 @@ def report(
     ] = None,
     calibrated: Annotated[
         bool,
-        option("--calibrated", "Correct pass rates with the judge's calibrations, stored beside the ledger."),
+        option("--calibrated", "Correct pass rates with the judge's calibrations, stored next to the ledger."),
     ] = False,
     html: options.Html = None,
     markdown: options.Markdown = None,
@@ -83,7 +83,7 @@ def report(
 ) -> int:
     """Show a saved run, or export it.
 
-    Without options, the run is shown on the terminal. Several formats can be written at once.
+    Without options, the run is shown in the terminal. Several formats can be written at once.
     """
     from evalstone._core.json import to_jsonable
     from evalstone.ledger.base import DEFAULT_LEDGER
@@ -190,7 +190,7 @@ def compare(
     ledger: options.Ledger = None,
     slice_by: options.SliceBy = None,
     unpaired: Annotated[
-        bool, option("--unpaired", "Compare the means of runs over different samples, as independent.")
+        bool, option("--unpaired", "Compare the means of independent runs over different samples.")
     ] = False,
     allow_mismatch: options.AllowMismatch = False,
     correction: Annotated[
@@ -299,14 +299,14 @@ def gate(
         int | None,
         option(
             "--look N",
-            "Which look at a growing run this is. Default: the one after those that its folder remembers, or 1.",
+            "The number of this look at a growing run. Default: the next one recorded in its folder, or 1.",
             min=1,
         ),
     ] = None,
     missing: options.Missing = None,
     labels: Annotated[
         Values,
-        option("--labels SCORER=FILE", "Test a scorer's means as people would give them (id, label). Repeatable."),
+        option("--labels SCORER=FILE", "Test means corrected with human labels (id, label). Repeatable."),
     ] = None,
     baseline_labels: Annotated[
         Values, option("--baseline-labels SCORER=FILE", "Labels of the baseline, for --max-regression. Repeatable.")

@@ -57,21 +57,21 @@ FIELDS: Mapping[str, Callable[[Sample], str]] = {
 
 
 def traces(
-    file: Annotated[str, argument("FILE", "Traces: lines of OTLP's JSON, or spans (.jsonl, .json, also .gz).")],
+    file: Annotated[str, argument("FILE", "Traces: OTLP JSON or spans, one per line (.jsonl, .json, optionally .gz).")],
     where: Annotated[
         Values,
         option(
             "--where FIELD=VALUE",
-            f"Choose the samples with this {', '.join(FIELDS)} (error and context: yes or no). Repeatable: of one "
-            "field, any value; of several, all.",
+            f"Only samples with this {', '.join(FIELDS)} (error and context: yes or no). Repeatable: several values "
+            "of one field match any of them; different fields must all match.",
         ),
     ] = None,
     since: options.Since = None,
     until: options.Until = None,
-    limit: Annotated[int | None, option("--limit N", "Choose only the first N.", min=1)] = None,
-    out: Annotated[Value, option("--out -o FILE", "Write the chosen samples as a dataset (.jsonl).")] = None,
+    limit: Annotated[int | None, option("--limit N", "Only the first N samples.", min=1)] = None,
+    out: Annotated[Value, option("--out -o FILE", "Write the matching samples as a dataset (.jsonl).")] = None,
 ) -> int:
-    """List the samples in a file of traces, or make a dataset of some."""
+    """List the samples in a file of traces, or create a dataset from them."""
     from evalstone.collect.store import has_traces
     from evalstone.datasets.stored import write_samples
     from evalstone.datasets.writing import check_writable
@@ -152,9 +152,9 @@ def _show(samples: Iterable[Sample]) -> None:
 def collect(
     host: Annotated[str, option("--host HOST", "Address to listen on. There is no authentication.")] = "127.0.0.1",
     port: Annotated[int, option("--port PORT", "Port to listen on; 0 for any free one.", min=0, max=65535)] = PORT,
-    out: Annotated[str, option("--out -o FILE", "Append what arrives to this file.")] = FILE,
+    out: Annotated[str, option("--out -o FILE", "Append received traces to this file.")] = FILE,
     scorer: Annotated[
-        Values, option("--scorer -s SCORER", "Score complete traces with this scorer as they come. Repeatable.")
+        Values, option("--scorer -s SCORER", "Score complete traces with this scorer as they arrive. Repeatable.")
     ] = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
@@ -166,11 +166,11 @@ def collect(
     ] = None,
     name: Annotated[Value, option("--name STREAM", "Name of the scores in the ledger. Default: traces.")] = None,
     settle: Annotated[
-        Value, option("--settle TIME", "How long nothing comes for a complete trace. Default: 5s.")
+        Value, option("--settle TIME", "How long without new spans a trace counts as complete. Default: 5s.")
     ] = None,
     ledger: options.Ledger = None,
     otel: Annotated[
-        bool, option("--otel", "Export the scores over OTLP/HTTP, as the OTEL_... environment variables say.")
+        bool, option("--otel", "Export the scores over OTLP/HTTP, as set by the OTEL_... environment variables.")
     ] = False,
 ) -> int:
     """Receive traces over OTLP/HTTP, write them to a file, and score them."""

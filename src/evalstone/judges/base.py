@@ -19,16 +19,16 @@ A = TypeVar("A")
 
 
 class Judge(ABC):
-    """Anything that can answer a question: a language model, code, a recording, several of those together.
+    """Anything that can answer a question: a language model, code, a recording, or a combination of judges.
 
-    Values, not connections: frozen, picklable and comparable.
+    Judges are values, not connections: frozen, picklable and comparable.
     """
 
     cacheable: bool = True
     """Whether the answers are worth storing in the ledger."""
 
     deterministic: bool = False
-    """Whether it gives the same answer each time, so that asking again says nothing."""
+    """Whether it gives the same answer each time, so that repeating a question is pointless."""
 
     members: tuple[Judge, ...] = ()
     """The judges that this one asks; empty for a judge that answers by itself."""
@@ -37,7 +37,7 @@ class Judge(ABC):
     """One sentence for reports: what this judge is and what it can't see."""
 
     limits: Limits = NO_LIMITS
-    """How much it may be asked. A judge that answers by itself applies them: `async with
+    """Limits for calls to this judge. A judge without members applies them itself: `async with
     self.limits.admitted(self.identity): …`."""
 
     @property
@@ -90,7 +90,7 @@ class Judge(ABC):
         return DEFAULT_LIMITS
 
     def check(self) -> None:  # noqa: B027 - most judges have nothing to check
-        """Raise ConfigError for anything that can be known to be wrong before the first call, such as a missing key."""
+        """Raise ConfigError for problems that can be detected before the first call, such as a missing key."""
 
 
 def register_secrets(judge: Judge) -> None:

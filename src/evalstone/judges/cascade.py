@@ -37,13 +37,13 @@ FOLDS = 10
 class Cascade(Composite):
     """Asks `primary`, and `fallback` if the primary's confidence is below `threshold`.
 
-    An answer without confidence, and a question that the primary can't answer, go to the fallback; an error that ends a
+    An answer without confidence, and a question that the primary can't answer, go to the fallback. An error that ends a
     run is raised. If a question has several items and the primary is confident in some, only the others go to the
-    fallback, in a question of their own. What the fallback answers stands, and its error is the cascade's.
+    fallback, in a separate question. The fallback's answer is final, and its error is the cascade's error.
 
-    Confidence: the primary's if its answer was kept, else the fallback's; the lower of both if items were divided.
+    Confidence: the primary's if its answer was used, otherwise the fallback's; the lower of both if items were split.
     `JudgeAnswer.detail` has `escalated`, the share of the question that went to the fallback, in [0, 1], `items`, their
-    numbers from 1 if they were divided, the primary's `confidence`, and `why`.
+    numbers from 1 if they were split, the primary's `confidence`, and `why`.
 
     Raises ConfigError for two equal judges, or a threshold outside [0, 1].
     """

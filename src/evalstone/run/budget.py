@@ -19,10 +19,10 @@ OUTPUT_MARGIN = 3
 
 
 class StopSignal:
-    """A request, from any thread, that a run start nothing new and end when the calls in flight are done.
+    """Asks a run, from any thread, to start no new calls and to end after the calls in flight.
 
     Args:
-        shuffled: Process the samples in random order, so that those scored by then are a fair part of the dataset.
+        shuffled: Process the samples in random order, so that the scored subset is representative.
     """
 
     def __init__(self, *, shuffled: bool = False) -> None:

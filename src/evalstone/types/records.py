@@ -54,7 +54,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Skipped:
-    """The score is undefined for this sample. It is in no mean.
+    """The score is undefined for this sample. It doesn't count in the mean.
 
     Raises:
         OutcomeError: The reason is not text.
@@ -73,7 +73,7 @@ TARGET_FAILED = "the target failed: "
 
 @dataclass(frozen=True)
 class Failed:
-    """An error. It is in no mean."""
+    """An error. It doesn't count in the mean."""
 
     error: str
     reply: str | None = None

@@ -19,13 +19,13 @@ _ROOM = ContextLimits(tokens=10**9, items=10**9, whole=True)
 
 @dataclass(frozen=True)
 class LexicalJudge(Judge):
-    """Answers from the texts alone, offline, the same each time: no model, no network, no cost.
+    """Answers by comparing words and numbers: offline, deterministic, and free.
 
-    It lists claims and verifies them against passages, says with what probability passages support a whole response,
-    rates passages, and sets statements beside questions and answers beside references; every other question raises
-    JudgeDeclined. confidence: for claims, the probability that the least certain verdict is right, were half of
-    all claims supported; for a yes or no, that of the verdict; None where there is none. `card` has its measured
-    accuracy, and docs/lexical-judge.md what it cannot see.
+    It lists claims and verifies them against passages, estimates the probability that passages support a whole
+    response, rates passages, and compares statements with questions and answers with references. Every other question
+    raises JudgeDeclined. confidence: for claims, the probability that the least certain verdict is right, assuming that
+    half of all claims are supported; for a yes or no, the probability of the verdict; otherwise None. `card` has its
+    measured accuracy, and docs/lexical-judge.md its limitations.
     """
 
     cacheable = False

@@ -47,9 +47,9 @@ WATCH = 0.1
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a judge may be asked. None means no limit.
+    """Limits for calls to a judge. None means no limit.
 
-    A limit holds for all equal judges on one event loop together. Raises ConfigError for a value out of range.
+    All equal judges on one event loop share a limit. Raises ConfigError for a value out of range.
     """
 
     max_concurrency: Annotated[int | None, Range(1)] = None

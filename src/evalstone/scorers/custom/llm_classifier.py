@@ -18,7 +18,7 @@ ABSTAINING = "the material does not let you tell"
 
 @dataclass(frozen=True)
 class LLMClassifier(CustomScorer):
-    """What a judge's choice among some words is worth.
+    """The value of the word that a judge chooses.
 
         llm classifier = the value of the word that the judge chose          range [0, scale]
 
