@@ -28,7 +28,9 @@ def lazy_exports(package: str, file: str) -> "tuple[Callable[[str], Any], Callab
             import ast  # noqa: PLC0415 - not needed by commands, which import from the modules
             from pathlib import Path  # noqa: PLC0415
 
-            stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+            from evalstone._core.syntax import parse_module  # noqa: PLC0415
+
+            stub = parse_module(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
             imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
             table.update({alias.name: node.module or "" for node in imports for alias in node.names})
         return table

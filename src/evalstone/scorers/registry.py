@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from evalstone._core.display import joined
+from evalstone._core.syntax import parse_expression
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
 from evalstone.scorers.base import Scorer, require_known
 
@@ -323,7 +324,7 @@ def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
         return name, {}
     message = f"{spec!r} cannot be read as a scorer; expected a form such as context_relevance(scale=10)"
     try:
-        call = ast.parse(f"f({rest}", mode="eval").body
+        call = parse_expression(f"f({rest}")
         if isinstance(call, ast.Call) and call.args and isinstance(call.func, ast.Name):
             raise ConfigError(f"{message}, with the names of parameters")
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):

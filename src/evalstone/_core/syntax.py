@@ -1,0 +1,34 @@
+"""Python's own parser, one thread at a time.
+
+Up to Python 3.12 the depth of the syntax tree under construction is counted for the whole process. If garbage
+collection lets another thread run meanwhile, and that one parses too, both may fail with SystemError.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import threading
+
+_lock = threading.RLock()  # a finalizer that runs meanwhile may parse, too
+
+
+def _reset_after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+def parse_module(code: str) -> ast.Module:
+    """The syntax tree of a module. Raises what `ast.parse` raises."""
+    with _lock:
+        return ast.parse(code)
+
+
+def parse_expression(code: str) -> ast.expr:
+    """The syntax tree of an expression. Raises what `ast.parse` raises."""
+    with _lock:
+        return ast.parse(code, mode="eval").body
