@@ -134,10 +134,7 @@ class SpanReader:
             self._run_places.append(len(self.messages) if self.closed is None else self.closed)
         else:
             self._read_model_call(attributes, summary=kind == "agent" and bool(self.messages))
-        documents: Any = parsed(attributes.get(DOCUMENTS))
-        if isinstance(documents, list):
-            self.retrieved = True
-            self._keep(self.passages, objects_in(cast("list[Any]", documents)))
+        self._read_documents(attributes.get(DOCUMENTS), self.passages)
         if counted:
             self._count(attributes, operation)
         self._read_openinference(record, attributes, main=main, counted=counted)
@@ -191,7 +188,7 @@ class SpanReader:
         llm = entries_of(nested.get("llm"))
         kind = attributes.get("openinference.span.kind")
         items = [
-            _openinference_message(each) for key in ("input", "output") for each in _list(llm.get(f"{key}_messages"))
+            _openinference_message(each) for key in ("input", "output") for each in _objects(llm.get(f"{key}_messages"))
         ]
         if items and not (self.messages and is_part(attributes)):
             self._merge(read_conversation(items, ".llm"))
@@ -201,12 +198,10 @@ class SpanReader:
             cached = entries_of(tokens.get("prompt_details")).get("cache_read")
             usage = read_usage({**counts, "cached": cached})
             self.usage += replace(usage, requests=1) if usage is not None else NO_USAGE
-        documents = _list(entries_of(nested.get("retrieval")).get("documents"))
-        self._keep(self.passages, [entries_of(each.get("document")) for each in documents])
-        outputs = _list(entries_of(nested.get("reranker")).get("output_documents"))
-        self._keep(self.reranked, [entries_of(each.get("document")) for each in outputs])
+        self._read_documents(entries_of(nested.get("retrieval")).get("documents"), self.passages)
+        self._read_documents(entries_of(nested.get("reranker")).get("output_documents"), self.reranked)
         nothing = kind == "RETRIEVER" and parsed(attributes.get("output.value")) in ([], {"documents": []})
-        self.retrieved = self.retrieved or bool(documents) or bool(outputs) or nothing
+        self.retrieved = self.retrieved or nothing
         if main and kind != "TOOL":
             self.asked, self.answered = asked(attributes), answered(attributes)
 
@@ -229,10 +224,20 @@ class SpanReader:
         spent = read_cost(next((attributes[key] for key in _COSTS if attributes.get(key) is not None), None))
         self.cost = self.cost if spent is None else (self.cost or 0.0) + spent
 
-    def _keep(self, passages: dict[str, None], documents: list[Entries]) -> None:
-        texts = [first(document, _DOCUMENT_TEXTS) for document in documents]
-        self.without_text += sum(not isinstance(text, str) for text in texts)
-        passages |= dict.fromkeys(text for text in texts if isinstance(text, str) and text.strip())
+    def _read_documents(self, value: Any, passages: dict[str, None]) -> None:
+        """What a retrieval returned, if it says so: documents or texts."""
+        if value is None:
+            return
+        documents = _items(value)
+        if documents is None:
+            self.without_text += 1
+            return
+        texts = list(map(_document_text, documents))
+        found = dict.fromkeys(text for text in texts if text and text.strip())
+        unknown = texts.count(None)
+        self.without_text += unknown or bool(texts and not found)
+        self.retrieved = self.retrieved or bool(found) or not texts
+        passages |= found
 
     def _merge(self, read: Conversation, *, summary: bool = False) -> None:
         """Add the messages that are not there yet. What a later call repeats may have the results of tools.
@@ -327,27 +332,46 @@ def _richer(one: Message, other: Message) -> Message:
 
 def _openinference_message(item: Entries) -> Entries:
     """A message of OpenInference as OpenAI would write it."""
-    message = entries_of(item.get("message"))
+    message = entries_of(item.get("message", item))
     read: Entries = {key: message[key] for key in ("role", "content", "tool_call_id", "name") if key in message}
-    contents = _list(message.get("contents"))
+    contents = _objects(message.get("contents"))
     if contents:
         parts = [entries_of(part.get("message_content")) for part in contents]
         texts = [message["content"]] if isinstance(message.get("content"), str) and message["content"] else []
         read["content"] = [*(text for text in texts if all(part.get("text") != text for part in parts)), *parts]
-    calls = [entries_of(call.get("tool_call")) for call in _list(message.get("tool_calls"))]
+    calls = [entries_of(call.get("tool_call")) for call in _objects(message.get("tool_calls"))]
     if message.get("function_call_name"):
         arguments = message.get("function_call_arguments_json")
         calls.append({"function": {"name": message["function_call_name"], "arguments": arguments}})
     return {"content": None, **read, "tool_calls": calls}
 
 
-def _list(value: Any) -> list[Entries]:
-    """The objects in a list, or in the object with the list's indices that flat attributes make of it."""
+def _document_text(document: Any) -> str | None:
+    """The text of a retrieved document; None if it has none."""
+    known: Any = _replanted(parsed(document))
+    if isinstance(known, dict):
+        entries = cast("Entries", known)
+        text = first(entries_of(entries.get("document")) or entries, _DOCUMENT_TEXTS)
+        if isinstance(text, str):
+            return text
+    return document if isinstance(document, str) else None
+
+
+def _items(value: Any) -> list[Any] | None:
+    """A list, its JSON, an object with `documents`, or the object with a list's indices that flat attributes make of
+    it; None for anything else."""
+    value = parsed(value)
     if isinstance(value, dict):
         entries = cast("Entries", value)
-        keys = sorted((key for key in entries if _INDEX.fullmatch(key)), key=int)
-        return [entries_of(entries[key]) for key in keys]
-    return objects_in(value)
+        if keys := sorted((key for key in entries if _INDEX.fullmatch(key)), key=int):
+            return [entries[key] for key in keys]
+        value = parsed(entries.get("documents"))
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def _objects(value: Any) -> list[Entries]:
+    """The objects in a list, in any of the forms that `_items` reads."""
+    return objects_in(_replanted(_items(value)))
 
 
 def _nested(attributes: Entries) -> Entries:

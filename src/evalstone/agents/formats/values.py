@@ -100,6 +100,9 @@ def json_text(value: Any) -> Any:
     return value
 
 
+_DIGITS = re.compile(r"[0-9]{1,15}")
+
+
 class PlacedError(DataError):
     """What cannot be read, and the place of it inside the value that is read: `.content[1].type`."""
 
@@ -133,7 +136,17 @@ def read_usage(value: Any) -> Usage | None:
 
 
 def _counts(entries: Entries) -> dict[str, int]:
-    return {name: count for name, count in entries.items() if type(count) is int and count >= 0}
+    counts = {name: _count(value) for name, value in entries.items()}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _count(value: Any) -> int | None:
+    """A whole number from 0, which may be a float, as tables have them, or a text; None for anything else."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and value >= 0 else None
 
 
 def read_cost(value: Any) -> float | None:
