@@ -66,6 +66,17 @@ def test_an_id_is_read_in_each_form(given: Any, found: str) -> None:
     assert identifier(given) == found
 
 
+def test_what_a_log_record_says_itself_comes_before_what_is_in_its_body() -> None:
+    body = {"kvlistValue": {"values": attributes({"a": "body", "b": "body"})}}
+    (record,) = records_in({"traceId": "1" * 32, "body": body, "attributes": attributes({"a": "own", "c": {}})})
+    assert (record.kind, record.attributes["a"], record.attributes["b"]) == ("log", "own", "body")
+
+
+def test_an_attribute_without_a_value_is_none() -> None:
+    (record,) = records_in({"name": "x", "attributes": [{"key": "a", "value": {}}, {"key": "b"}]})
+    assert record.attributes == {}
+
+
 def test_of_several_exceptions_the_last_is_what_a_span_failed_with() -> None:
     events = [{"name": "exception", "attributes": attributes({"exception.message": text})} for text in ("one", "two")]
     (record, *_) = records_in(spans(span(1, "x", {}, status={"code": 2}, events=events)))
