@@ -135,7 +135,7 @@ def test_a_retrieval_beside_model_calls_belongs_to_the_next_one() -> None:
         spans(
             span(1, "POST /", {}, end=9),
             span(2, "chat", chat([message("user", "rewrite")], "rewritten"), parent=1, start=0, end=1),
-            span(3, "retrieval", found, parent=1, start=2, end=3),
+            span(3, "retrieval", found, parent=1, start=2, end=4),
             span(4, "chat", chat([message("user", "answer")], "answered"), parent=1, start=4, end=5),
         )
     )
@@ -263,6 +263,41 @@ def test_the_tokens_of_nested_model_spans_count_once() -> None:
         "usage": {"input": 7, "output": 3, "cached": 0, "requests": 1},
         "cost": 0.5,
     }
+
+
+def test_what_model_calls_cost_is_added_up() -> None:
+    first, then = [message("user", "q")], [message("user", "q"), message("assistant", "a"), message("user", "r")]
+    calls = (chat(first, "a", **{"operation.cost": 0.5}), chat(then, "b", **{"operation.cost": 0.25}))
+    used = {"gen_ai.usage.input_tokens": 7}
+    model = [span(n, "chat", {**call, **used}, parent=1, start=n) for n, call in enumerate(calls, start=2)]
+    sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), *model))
+    assert sample.metadata["target"]["cost"] == 0.75
+
+
+def test_the_tokens_that_an_agent_alone_knows_are_those_of_a_request() -> None:
+    tokens = {"gen_ai.usage.input_tokens": 7, "gen_ai.usage.output_tokens": 3}
+    values = {**chat([message("user", "q")], "a", **tokens), "gen_ai.operation.name": "invoke_agent"}
+    assert only(spans(span(1, "invoke_agent", values))).metadata["target"]["usage"]["requests"] == 1
+
+
+def test_a_span_that_ends_before_it_began_took_no_time() -> None:
+    sample = only(spans(span(1, "chat", chat([message("user", "q")], "a"), start=5, end=3)))
+    assert sample.metadata["target"] == {"seconds": 0.0}
+
+
+@pytest.mark.parametrize(("given", "known"), [("Thun", {"city": "Thun"}), ("in Thun", {"raw": "in Thun"})])
+def test_a_tool_has_the_arguments_of_a_call_only_if_it_is_surely_that_one(given: str, known: dict[str, str]) -> None:
+    calls: list[dict[str, Any]] = [
+        {"type": "tool_call", "id": id, "name": "weather", "arguments": {"city": city}}
+        for id, city in (("c1", "Bern"), ("c2", "Thun"))
+    ]
+    model = span(2, "chat", chat([message("user", "q")], message("assistant", *calls)), parent=1)
+    values = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather"}
+    ran = span(3, "execute_tool", {**values, "gen_ai.tool.call.arguments": given}, parent=1, start=2)
+    sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), model, ran))
+    assert sample.trajectory is not None
+    (step,) = (each for each in sample.trajectory.steps if each.duration_ms is not None)
+    assert step.data["tool_args"] == known
 
 
 def test_a_conversation_is_a_group() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import resource
+import socket
 from pathlib import Path
 
 import pytest
@@ -134,13 +136,17 @@ async def test_a_request_that_is_being_answered_is_not_cut_off(tmp_path: Path, m
         reader, writer = await connected(url, WHOLE)
         answering = receiver._connections._answering  # pyright: ignore[reportPrivateUsage]
         await until(lambda: bool(answering))
+        later = await connected(url, HEAD + b"Content-Length: 2\r\n\r\n{}")
+        assert (await later[0].readuntil(b"{}")).startswith(b"HTTP/1.1 200 ")
         silent = [await connected(url) for _ in range(3)]
-        assert [await is_closed(each) for each, _ in silent[:2]] == [True, True]
+        assert [await is_closed(each) for each, _ in silent] == [True] * 3
         go.set()
         assert (await reader.readuntil(b"{}")).startswith(b"HTTP/1.1 200 ")
         assert not answering
-        for _, each in (*silent, (reader, writer)):
+        for _, each in (*silent, later, (reader, writer)):
             each.close()
+        known = receiver._connections  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: not known._requested)  # pyright: ignore[reportPrivateUsage]
 
 
 @awaited
@@ -164,6 +170,28 @@ async def test_connections_that_are_too_many_wait_until_there_is_room(
         for _, each in (*many, (reader, writer)):
             each.close()
     assert not caplog.records
+
+
+@awaited
+async def test_a_connection_for_which_no_file_is_left_waits_and_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    accept, refused = loop.sock_accept, list[socket.socket]()
+
+    async def refuse_once(listener: socket.socket) -> tuple[socket.socket, object]:
+        if not refused:
+            refused.append(listener)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return await accept(listener)
+
+    monkeypatch.setattr(loop, "sock_accept", refuse_once)
+    async with receiving(tmp_path / "t.jsonl") as (_, url, _):
+        reader, writer = await connected(url, WHOLE)
+        reply = await asyncio.wait_for(reader.readuntil(b"{}"), 10)
+        assert reply.startswith(b"HTTP/1.1 200 ")
+        assert len(refused) == 1
+        writer.close()
 
 
 @pytest.mark.parametrize(

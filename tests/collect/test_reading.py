@@ -68,6 +68,14 @@ def test_pieces_end_with_a_line(written: Written, tmp_path: Path, monkeypatch: p
     assert pieces(written) == [(trace, 0.0) for trace in "abcde"]
 
 
+def test_each_line_has_its_place_and_its_length(written: Written, tmp_path: Path) -> None:
+    opened(written, tmp_path / "t", "abc")
+    written.add(LENGTH, 3 * LENGTH, 0.0)
+    piece = written.read()
+    assert piece is not None
+    assert [each[1:] for each in piece.lines] == [(LENGTH, LENGTH), (2 * LENGTH, LENGTH)]
+
+
 def test_lines_that_are_no_traces_are_said_and_the_others_read(written: Written, tmp_path: Path) -> None:
     opened(written, tmp_path / "t", "ab")
     (tmp_path / "t").write_bytes(line("a").replace(b"{", b"[", 1) + line("b"))
@@ -223,6 +231,24 @@ def test_an_index_knows_each_form_of_the_id_of_a_trace(tmp_path: Path, before: b
     index = TraceIndex(path)
     index.look_back()
     assert list(index.records_of(["a" * 32], ())) == ["a" * 32]
+
+
+def test_of_a_line_only_the_traces_that_are_asked_for_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    both = spans(*(span(1, "chat", {}, trace=trace * 32) for trace in "ab"))
+    path.write_text(json.dumps(both, separators=(",", ":")) + "\n")
+    index = TraceIndex(path)
+    index.look_back()
+    found = index.records_of(["a" * 32], ())
+    assert [record.trace for records in found.values() for record in records] == ["a" * 32]
+
+
+def test_a_line_that_cannot_be_read_costs_no_other_line_of_its_trace(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(line("a")[:-9] + b"\n" + line("a"))
+    index = TraceIndex(path)
+    index.look_back()
+    assert len(index.records_of(["a" * 32], ())["a" * 32]) == 1
 
 
 def test_places_beyond_four_gigabytes_are_kept() -> None:

@@ -199,6 +199,7 @@ async def test_what_is_not_taken_until_the_end_is_counted(tmp_path: Path) -> Non
             await post(session, url, spans(one(number)))
     await receiver.stop(0.05)
     assert receiver.unscored == 3
+    assert len(asyncio.all_tasks()) == 1, "nothing goes on"
 
 
 @awaited

@@ -148,6 +148,7 @@ async def test_logs_are_received_in_both_forms(tmp_path: Path) -> None:
         ("traces", b"[" * 100_000, JSON, 400, "nested too deeply"),
         ("traces", b'{"resourceSpans": [{"scopeSpans": [{"spans": [5]}]}]}', JSON, 400, "a span must be an object"),
         ("traces", b"\xff\xff\xff", PROTOBUF, 400, "not an export request in protobuf"),
+        ("traces", b'{"resourceSpans": [{"x": 1e999}]}', JSON, 400, "a number without a form as JSON"),
         ("traces", b"{}", "text/plain", 415, "Content-Type must be"),
         ("metrics", b"{}", JSON, 404, ""),
     ],
@@ -161,6 +162,7 @@ async def test_what_is_no_export_request_is_refused(
         session.post(f"{url}/v1/{path}", data=body, headers={"Content-Type": content_type}) as reply,
     ):
         assert reply.status == status
+        assert "Retry-After" not in reply.headers
         said = await reply.read()
     assert problem.encode() in said
     if content_type == PROTOBUF:
@@ -172,7 +174,7 @@ async def test_what_is_no_export_request_is_refused(
 
 @awaited
 async def test_what_is_longer_than_a_line_may_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = encoded(spans(span(1, "chat", {"text": "\x01" * 1000})))  # six characters each in JSON
+    body = encoded(spans(span(1, "chat", {"text": "\x01" * 300})))  # six characters each in JSON
     monkeypatch.setenv("EVALSTONE_MAX_ROW_MB", "0.002")
     async with receiving(tmp_path / "t.jsonl") as (receiver, url, session):
         for content_type, data, status in ((JSON, b" " * 2001, 413), (PROTOBUF, body, 400)):
@@ -390,6 +392,28 @@ async def test_pieces_that_are_compressed_one_by_one_are_all_read(tmp_path: Path
             async with session.post(f"{url}/v1/traces", data=body, headers=headers) as reply:
                 assert reply.status == code
         assert receiver.spans == 2
+
+
+@awaited
+async def test_the_name_of_the_encoding_may_have_capital_letters(tmp_path: Path) -> None:
+    body, headers = gzip.compress(json.dumps(ONE).encode()), {"Content-Type": JSON, "Content-Encoding": "GZip"}
+    async with (
+        receiving(tmp_path / "t.jsonl") as (receiver, url, session),
+        session.post(f"{url}/v1/traces", data=body, headers=headers) as reply,
+    ):
+        assert (reply.status, receiver.spans) == (200, 1)
+
+
+@awaited
+async def test_the_url_of_an_address_of_ipv6_can_be_exported_to(tmp_path: Path) -> None:
+    receiver = receiver_of(tmp_path / "t.jsonl")
+    try:
+        url = await receiver.start("::1", 0)
+    except ConfigError:
+        pytest.skip("this machine has no IPv6")
+    async with aiohttp.ClientSession() as session, session.post(f"{url}/v1/traces", json=ONE) as reply:
+        assert reply.status == 200
+    await receiver.stop()
 
 
 @awaited

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,59 @@ def test_what_a_failed_write_left_is_removed_once_it_can_be(tmp_path: Path, monk
 
     asyncio.run(main())
     assert path.read_bytes() == (LINE + b"\n") * 2
+
+
+def test_a_line_that_ends_where_a_piece_begins_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, half = tmp_path / "t.jsonl", LINE[:30]
+    monkeypatch.setattr(store, "_PIECE", len(half) + 1)
+    path.write_bytes((LINE + b"\n") * 2 + half)
+    write(path)
+    assert path.read_bytes() == (LINE + b"\n") * 2
+
+
+@awaited
+async def test_a_close_that_is_canceled_takes_no_line_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, sync = threading.Event(), os.fsync
+
+    def slowly(number: int) -> None:
+        release.wait(10)
+        sync(number)
+
+    monkeypatch.setattr(store.os, "fsync", slowly)
+    file = TraceFile(tmp_path / "t.jsonl")
+    appended = asyncio.create_task(file.append(LINE))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(file.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    release.set()
+    await asyncio.wait_for(appended, 10)
+    await file.close()
+    assert (tmp_path / "t.jsonl").read_bytes() == LINE + b"\n"
+
+
+def test_a_file_that_something_else_has_emptied_before_a_write_failed_gets_no_zeros(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.jsonl"
+
+    def fails(number: int) -> None:
+        path.write_bytes(b"")
+        _refuse()
+
+    async def main() -> None:
+        file = TraceFile(path)
+        await file.append(LINE)
+        with monkeypatch.context() as patched:
+            patched.setattr("os.fsync", fails)
+            with pytest.raises(OSError, match="Too many open files"):
+                await file.append(LINE)
+        await file.append(LINE)
+        await file.close()
+
+    asyncio.run(main())
+    assert path.read_bytes() == LINE + b"\n"
 
 
 def test_a_disk_that_stays_full_takes_no_more_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

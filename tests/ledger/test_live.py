@@ -6,6 +6,7 @@ import dataclasses
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -106,6 +107,28 @@ def test_rows_of_a_dead_worker_are_taken_over_and_those_of_a_living_one_are_not(
         live.finish(second, [one[0].ended(record(Score(0.0)))])
         live.finish(second, [one[0].ended(record(Score(1.0)))])
         assert {found.id: found.value for found in live.scores(second)} == {"a/0": 0.0, "a/1": None}
+
+
+def test_the_oldest_rows_are_taken_over_first(url: str) -> None:
+    with Ledger(url) as first, Ledger(url) as second:
+        live.write_frame(first, [], [row(age, submitted=NOW - age) for age in range(4)], [])
+        first.release_leases()
+        taken = [[each.id for each, _ in live.claim_pending(second, "shop", limit, ["s@1"])] for limit in (2, 10)]
+        assert taken == [["a/3", "a/2"], ["a/1", "a/0"]]
+
+
+def test_counts_and_rows_are_those_of_one_moment(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Ledger(url) as ledger, Ledger(url) as other:
+        live.write_frame(ledger, [counted(1)], [row(0)], [])
+
+        def meanwhile(**values: Any) -> LiveCounts:
+            live.write_frame(other, [], [row(1)], [])
+            return LiveCounts(**values)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(live, "LiveCounts", meanwhile)
+            assert sum(live.counts(ledger, "shop")[1].values()) == 1
+        assert sum(live.counts(ledger, "shop")[1].values()) == 2
 
 
 def test_a_worker_whose_lease_has_expired_leases_its_name_again(url: str) -> None:

@@ -67,6 +67,16 @@ async def test_frames_are_settled_in_order_once_everything_in_them_has_an_outcom
 
 
 @awaited
+async def test_what_is_finished_makes_room(worker: Worker) -> None:
+    async with worker.of("1-a", own.slow) as scored:
+        long = item(1)._replace(size=scoring.HELD_BYTES)
+        assert (await scored.accept(Frame(1, (), [long]))).room == 0
+        await scored.finish(10)
+        assert (await scored.accept(Frame(2))).room == scoring.HELD
+        assert not scored._held  # pyright: ignore[reportPrivateUsage]
+
+
+@awaited
 async def test_what_was_taken_over_counts_for_the_application_that_submitted_it_alone(worker: Worker) -> None:
     async with worker.of("1-a", own.endless) as left:
         await left.accept(Frame(1, (), [item(1)]))

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -58,6 +59,30 @@ def says(answer: Any) -> Callable[[list[str]], Any]:
         return answer
 
     return function
+
+
+LANGUAGE: ContextVar[str] = ContextVar("language", default="")
+
+
+def test_a_scorer_sees_the_context_of_the_request() -> None:
+    def language(output: str) -> float:
+        return float(LANGUAGE.get() == output)
+
+    check = guard([language], below=1)
+    token = LANGUAGE.set("fr")
+    try:
+        assert check(output="fr").passed
+        assert asyncio.run(check.acheck(output="fr")).passed
+    finally:
+        LANGUAGE.reset(token)
+    assert not check(output="fr").passed
+
+
+def test_a_score_that_is_missing_is_of_the_group_of_its_sample() -> None:
+    (record,) = guard([Sleeps(seconds=0.05)], below=1, timeout=0.001)(
+        Sample(output="x", metadata={"group": "g"})
+    ).records
+    assert (record.group, record.value) == ("g", None)
 
 
 def test_a_claim_that_no_passage_supports_blocks_and_the_explanation_quotes_both() -> None:

@@ -67,6 +67,10 @@ def test_a_score_that_is_missing_or_late_counts_as_a_sample_without_one() -> Non
     assert units([WatchedScore("p", 0, None, None, None, None)]) == [(1, ())]
 
 
+def test_a_unit_is_closed_once_it_was_waited_for() -> None:
+    assert [len(units([row("a", 0)], settle=10, now=now)) for now in (9, 10)] == [0, 1]
+
+
 def test_what_is_submitted_after_a_unit_closed_changes_it_no_more() -> None:
     rows = [row("a", 0, 0.1, trace="t"), row("b", 10, 0.2, trace="t", took=0), row("c", 10.5, 0.3, trace="t")]
     found = units_of(rows, 10, 1000)
@@ -196,11 +200,11 @@ def test_a_stream_like_the_baseline_has_not_drifted_and_one_that_fell_has_since_
 
 
 def test_of_scores_of_which_lower_is_better_higher_ones_are_worse(world: World) -> None:
-    world.stream(scores(0.5, 200))
+    world.stream(scores(0.6, 200))
     assert not world.drift(baseline(scores(0.9, 300), lower=True)).drifted
     found = world.drift(baseline(scores(0.1, 300), lower=True))["s"]
     assert found.verdict == "drifted"
-    assert (found.mean, found.baseline) == (pytest.approx(0.5), pytest.approx(0.1))
+    assert (found.mean, found.baseline) == (pytest.approx(0.6), pytest.approx(0.1))
 
 
 def test_better_scores_are_drift_only_if_both_directions_are_watched(world: World) -> None:
@@ -258,6 +262,7 @@ def test_a_scale_and_a_tolerance(world: World) -> None:
     )
     assert found.tests[0].watch.bound > 3.5
     assert world.drift(run, tolerance=0.2)["s"].verdict == "no drift so far"
+    assert world.drift(run, tolerance=0)["s"].verdict == "drifted"
 
 
 def test_the_error_rate_is_shared_by_scorers_and_tests(world: World) -> None:
@@ -279,7 +284,7 @@ def test_of_two_scorers_each_has_half_of_the_error_rate_and_one_can_be_chosen(wo
         records=[*first.records, *second.records],
         summary=(*first.summary, *second.summary),
     )
-    alone, together = world.drift(both, scorers=["s"], alpha=0.05), world.drift(both, alpha=0.1)
+    alone, together = world.drift(both, scorers=["s", SCORER], alpha=0.05), world.drift(both, alpha=0.1)
     assert [one.title for one in alone] == ["s"]
     assert [one.title for one in together] == ["s", "z"]
     bounds = {one.tests[0].watch.bound for one in (*alone, *together)}

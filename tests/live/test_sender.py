@@ -162,6 +162,31 @@ def test_a_flush_ends_once_what_was_in_the_queue_is_scored_and_not_when_it_was_s
     assert not counting.flush(0.2)
 
 
+def test_a_thread_that_cannot_be_started_is_with_the_next_submission(
+    counting: Sender, channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    now = time.time()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start"):
+            counting.count(now)
+    counting.count(now)
+    assert counting.flush(10)
+    assert channel.seen == {int(now // HOUR): [2]}
+
+
+def test_what_is_submitted_in_a_worker_takes_no_room(counting: Sender) -> None:
+    item = Submitted(1, time.time(), 1, "live", None, None, None, b"", sender.QUEUE_BYTES)
+    sender.in_worker.set()
+    try:
+        assert all(counting.offer(item.at, 1, item, item.size) for _ in range(3))
+    finally:
+        sender.in_worker.clear()
+
+
 def test_what_is_counted_for_an_hour_that_is_over_is_added_to_its_counts(
     counting: Sender, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +196,15 @@ def test_what_is_counted_for_an_hour_that_is_over_is_added_to_its_counts(
     assert counting.flush(10)
     assert counting.flush(10)
     assert channel.seen == {100: [1, 2]}, "not one and one, of which the second would say less than the first"
+
+
+def test_only_hours_whose_counts_have_changed_are_sent_again(counting: Sender, channel: Channel) -> None:
+    counting.count(OLD)
+    counting.count(OLD + HOUR)
+    assert counting.flush(10)
+    counting.count(OLD + HOUR)
+    assert counting.flush(10)
+    assert channel.seen == {100: [1], 101: [1, 2]}
 
 
 def test_what_interrupts_a_submission_may_submit_and_close(counting: Sender, channel: Channel) -> None:

@@ -18,7 +18,10 @@ from typing import Any, cast
 
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -28,6 +31,7 @@ import evalstone
 import evalstone.otel
 from evalstone import ConfigError, evaluate
 from evalstone._core.redaction import redacted
+from evalstone.otel.delivery import own_credentials
 from evalstone.otel.export import _Counting, _Troubles  # pyright: ignore[reportPrivateUsage]
 from tests.fakes import ROOT, python
 
@@ -286,10 +290,68 @@ def test_what_an_endpoint_rejects_of_a_request_is_a_loss(receiver: Receiver, mon
     monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
     monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
     reply = ExportTraceServiceResponse()
-    reply.partial_success.rejected_spans, reply.partial_success.error_message = 2, "quota \x1b[2J"
+    reply.partial_success.rejected_spans = 2
+    reply.partial_success.error_message = "quota of api_key=hunter2-abc \x1b[2J"
     receiver.reply, receiver.body = {"Content-Type": "application/x-protobuf"}, reply.SerializeToString()
     _, (lost,), _ = exported()
-    assert lost == f"not exported to OpenTelemetry: 2 of 6 spans ({receiver.url} rejected a part: quota \\u001b[2J)"
+    why = f"{receiver.url} rejected a part: quota of api_key=*** \\u001b[2J"
+    assert lost == f"not exported to OpenTelemetry: 2 of 6 spans ({why})"
+
+
+@pytest.mark.parametrize(
+    ("rejected", "said"), [(2, ["not exported to OpenTelemetry: 1 of 1 batch of metrics"]), (-2, [])]
+)
+def test_metrics_of_which_an_endpoint_rejects_some_are_a_loss(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, rejected: int, said: list[str]
+) -> None:
+    for signal in ("TRACES", "LOGS"):
+        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    reply = ExportMetricsServiceResponse()
+    reply.partial_success.rejected_data_points = rejected
+    receiver.reply, receiver.body = {"Content-Type": "application/x-protobuf"}, reply.SerializeToString()
+    _, lost, _ = exported()
+    assert [text.partition(" (")[0] for text in lost] == said
+
+
+def test_the_credentials_of_one_signal_are_for_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_PYTHON_EXPORTER_OTLP_HTTP_LOGS_CREDENTIAL_PROVIDER", "mine")
+    assert (own_credentials("LOGS"), own_credentials("TRACES")) == (True, False)
+
+
+def test_an_endpoint_that_takes_a_part_is_waited_for_to_the_end(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for signal in ("METRICS", "LOGS"):
+        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2")
+    monkeypatch.setattr("evalstone.otel.export.HOPELESS_SECONDS", 0.15)
+    reply = ExportTraceServiceResponse()
+    reply.partial_success.rejected_spans = 1
+    receiver.reply, receiver.body = {"Content-Type": "application/x-protobuf"}, reply.SerializeToString()
+    receiver.delay = 0.1
+    _, (lost,), _ = exported()
+    assert lost.startswith("not exported to OpenTelemetry: 3 of 6 spans (")
+
+
+def test_a_password_in_the_url_of_an_endpoint_is_printed_nowhere(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url.replace("//", "//ann:tok-endpoint0123456@"))
+    receiver.status = 401
+    _, (lost,), _ = exported()
+    assert lost.endswith(f"({receiver.url} answered HTTP 401 Unauthorized)")
+    assert redacted("It was tok-endpoint0123456.") == "It was ***."
+
+
+@pytest.mark.parametrize("propagate", [True, False])
+def test_the_sdk_logs_afterwards_as_it_did_before(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, propagate: bool
+) -> None:
+    library = logging.getLogger("opentelemetry")
+    monkeypatch.setattr(library, "propagate", propagate)
+    before = list(library.handlers)
+    exported()
+    assert (library.propagate, library.handlers) == (propagate, before)
 
 
 def test_the_loss_is_logged_where_nobody_asks(
@@ -320,9 +382,20 @@ def test_signals_can_be_turned_off(receiver: Receiver, monkeypatch: pytest.Monke
 def test_what_can_t_be_exported_to_is_refused(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
 ) -> None:
+    library = logging.getLogger("opentelemetry")
+    monkeypatch.setattr(library, "propagate", True)
     monkeypatch.setenv(variable, value)
     with pytest.raises(ConfigError, match=message):
         exported()
+    assert library.propagate, "nothing has begun"
+
+
+def test_variables_that_are_empty_are_as_none(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "OTEL_LOGS_EXPORTER"):
+        monkeypatch.setenv(variable, "")
+    _, lost, _ = exported()
+    assert not lost
+    assert len(receiver.events()) == 5
 
 
 @pytest.mark.parametrize(

@@ -482,3 +482,32 @@ def test_a_session_without_scores_says_nothing(pytester: pytest.Pytester) -> Non
     assert "evalstone" not in "\n".join(result.outlines[4:])
     assert not Path(pytester.path, "out").exists()
     assert not Path(pytester.path, ".evalstone").exists()
+
+
+def test_the_worst_samples_are_those_without_a_score_and_with_the_lowest(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from evalstone import GateCriteria
+
+def share(output: str) -> float:
+    return float(output)
+
+def test_it(evalstone):
+    run = evalstone.evaluate([{"id": text, "output": text} for text in ("1.0", "0.5", "0.2", "no", "0.1")], share)
+    evalstone.assert_gate(run, GateCriteria(minimum={"share": 0.9}), alpha=None)
+""",
+    )
+    shown = result.outlines[result.outlines.index("E   Worst samples:") + 1 :]
+    worst = [line.split(": ")[0] for line in shown if line.startswith("E   ") and ": share " in line]
+    assert worst == ["E   0.2", "E   no", "E   0.1"]
+
+
+def test_the_trials_that_a_test_asks_for_come_before_those_of_the_session(pytester: pytest.Pytester) -> None:
+    code = """
+def test_it(evalstone):
+    runs = [evalstone.evaluate([{"input": "q"}], "exact_match(expected=a)", target=lambda input: "a", trials=n)
+            for n in (2, None)]
+    assert [run.trials for run in runs] == [2, 3]
+"""
+    run(pytester, code, "--evalstone-trials=3").assert_outcomes(passed=1)

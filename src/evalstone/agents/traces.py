@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from evalstone.agents.formats.dialects import DOCUMENTS, INPUT, OUTPUT, QUESTION
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.spans import SpanReader, is_part
-from evalstone.agents.formats.tool_runs import ToolRun, paired
+from evalstone.agents.formats.tool_runs import ToolRun, is_certain, paired
 from evalstone.agents.formats.values import Entries, first, objects_in, parsed
 from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
@@ -473,8 +474,14 @@ def _trajectory(unit: _Unit, messages: Sequence[Message], own: Collection[int]) 
     nodes = sorted((*below, *unit.beside), key=_start)
     calls = [call for message in messages for call in message.tool_calls]
     tools = [node for node in _walk(nodes) if node.kind == "tool" and id(node) in own]
-    pairs = paired([ToolRun.of(node.attributes, node.record.error) for node in tools], calls)
-    steps = _steps(nodes, {id(tools[number]): calls[place] for number, place in pairs.items()})
+    runs = [ToolRun.of(node.attributes, node.record.error) for node in tools]
+    pairs, names = paired(runs, calls), Counter(call.name for call in calls)
+    known = {
+        id(tools[number]): calls[place]
+        for number, place in pairs.items()
+        if names[calls[place].name] == 1 or is_certain(runs[number], calls[place])
+    }
+    steps = _steps(nodes, known)
     spanned, at = set(pairs.values()), 0
     for place, call in enumerate(calls):
         if place in spanned:

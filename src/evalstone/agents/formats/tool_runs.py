@@ -70,13 +70,14 @@ def paired(runs: Sequence[ToolRun], calls: Sequence[ToolCall]) -> dict[int, int]
     """The places of the runs that are of a call, with those of the calls.
 
     A run with an ID is of the last call with it. The others are of a call each that no run with an ID is of: of the
-    first one of their tool with their arguments, else of the first one of their tool that is left.
+    first one of their tool with their arguments or their only argument, else of the first one of their tool that is
+    left.
     """
     ids = {call.id: place for place, call in enumerate(calls) if call.id}
     pairs = {number: ids[run.id] for number, run in enumerate(runs) if run.id in ids}
     taken = set(pairs.values())
     without = [(number, run) for number, run in enumerate(runs) if not run.id]
-    for key_of in (_with_arguments, _name):
+    for key_of in (_with_arguments, _with_only_argument, _name):
         places: dict[Hashable, deque[int]] = {}
         for place, call in enumerate(calls):
             if place not in taken:
@@ -88,10 +89,24 @@ def paired(runs: Sequence[ToolRun], calls: Sequence[ToolCall]) -> dict[int, int]
     return pairs
 
 
+def is_certain(run: ToolRun, call: ToolCall) -> bool:
+    """Whether a run is of its call by more than its place."""
+    return bool(run.id) or any(key(run) == key(call) for key in (_with_arguments, _with_only_argument))
+
+
 def _with_arguments(one: ToolRun | ToolCall) -> Hashable:
     given: Any = one.arguments
     arguments = to_jsonable(dict(cast("Entries", given))) if isinstance(given, Mapping) else given
     return one.name, json.dumps(arguments, sort_keys=True, default=str)
+
+
+def _with_only_argument(one: ToolRun | ToolCall) -> Hashable:
+    """LangChain writes the only argument of a call without its name."""
+    given: Any = one.arguments
+    if isinstance(given, Mapping):
+        values = list(cast("Entries", given).values())
+        given = values[0] if len(values) == 1 else None
+    return one.name, given if isinstance(given, str) else id(one)
 
 
 def _name(one: ToolRun | ToolCall) -> Hashable:
