@@ -201,7 +201,7 @@ class Panel(Composite):
     The answer's confidence is the smallest share of members that agree on a verdict (the smallest mean probability if
     the vote is by that), in [0, 1], not calibrated; None if there are only numbers. `JudgeAnswer.detail` has `vote`,
     `agreement` and `entropy` (means over the verdicts, in [0, 1] and in bits), `verdicts` with the votes for each, and
-    `silent`: who gave no answer, and why.
+    `no_answer`: which members gave no answer, and why.
 
     Raises ConfigError for fewer than two judges, two equal ones, an unknown vote, or a quorum beyond their number.
     """
