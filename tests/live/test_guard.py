@@ -188,7 +188,9 @@ def test_the_event_loop_goes_on_while_a_long_text_is_looked_at() -> None:
     async def main() -> float:
         return await longest_wait(check.acheck(output=text, context=[text]))
 
-    assert asyncio.run(main()) < 0.5
+    began = time.perf_counter()
+    longest = asyncio.run(main())
+    assert longest < (time.perf_counter() - began) / 2
 
 
 def test_answers_are_looked_at_beside_each_other() -> None:
