@@ -8,6 +8,7 @@ values of other classes than evalstone's become plain data, so that the worker n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import pickle
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -156,6 +157,25 @@ PAIRS: dict[Any, Callable[[Any], Iterable[tuple[Any, Any]]]] = {dict: dict[Any, 
 """The kinds of values that are copied, with what gives their items and the places of these."""
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _KEYS = frozenset({str, int})
+
+
+def copied(value: Any) -> Any:
+    """A copy of lists and mappings, however deep; other values are shared."""
+    if type(value) not in PAIRS:
+        return value
+    root: Any = value.copy()
+    # Each with what it was made of, so that no other value gets its ID.
+    copies: dict[int, tuple[Any, Any]] = {id(value): (value, root)}
+    todo: list[Any] = [root]
+    with contextlib.suppress(*USER_ERRORS):  # of the code of a key
+        for copy in todo:
+            for place, item in PAIRS[type(copy)](copy):
+                if type(item) in PAIRS:
+                    if id(item) not in copies:
+                        copies[id(item)] = item, item.copy()
+                        todo.append(copies[id(item)][1])
+                    copy[place] = copies[id(item)][1]
+    return root
 
 
 def restored(data: Snapshot) -> Content:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import time
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError, unknown
 from evalstone.live.client import Trace, current_trace
-from evalstone.live.frames import PAIRS, USER_ERRORS, Content
+from evalstone.live.frames import Content, copied
 from evalstone.targets.base import INPUTS, Answer
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class _Watch:
 
     def taken(self, argument: int | str, value: Any) -> Any:
         """An argument, by its place or name, as it is now if it becomes a field."""
-        return _copy(value) if self._all or argument in self._needed else value
+        return copied(value) if self._all or argument in self._needed else value
 
     def fields(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         bound = self.signature.bind(*args, **kwargs)
@@ -159,22 +158,3 @@ class _Call:
             return Content(fields, answer, answered=True, seconds=seconds)
 
         watch.live.offer(content, self._trace, self._drawn, entity=watch.entity)
-
-
-def _copy(value: Any) -> Any:
-    """A copy of lists and mappings, however deep; other values are shared."""
-    if type(value) not in PAIRS:
-        return value
-    root: Any = value.copy()
-    # Each with what it was made of, so that no other value gets its ID.
-    copies: dict[int, tuple[Any, Any]] = {id(value): (value, root)}
-    todo: list[Any] = [root]
-    with contextlib.suppress(*USER_ERRORS):  # of the code of a key
-        for copy in todo:
-            for place, item in PAIRS[type(copy)](copy):
-                if type(item) in PAIRS:
-                    if id(item) not in copies:
-                        copies[id(item)] = item, item.copy()
-                        todo.append(copies[id(item)][1])
-                    copy[place] = copies[id(item)][1]
-    return root
