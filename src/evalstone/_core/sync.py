@@ -172,9 +172,15 @@ def is_async(function: object) -> bool:
 
 
 def is_generator(function: object) -> bool:
-    """Whether calling this, a function or an object that is called like one, gives a generator, async or not."""
+    """Whether calling this, a function or an object that is called like one, gives a generator."""
     method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - as above
-    return any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in (function, method))
+    return inspect.isgeneratorfunction(function) or inspect.isgeneratorfunction(method)
+
+
+def is_async_generator(function: object) -> bool:
+    """Whether calling this, a function or an object that is called like one, gives an async generator."""
+    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - as above
+    return inspect.isasyncgenfunction(function) or inspect.isasyncgenfunction(method)
 
 
 def name_of(function: object) -> str:

@@ -149,7 +149,7 @@ class Guard:
             if not callable(cast(object, function)):
                 raise ConfigError(f"protect takes a function, not {type(function).__name__}")
             name = sync.name_of(function)
-            if sync.is_generator(function):
+            if sync.is_generator(function) or sync.is_async_generator(function):
                 raise ConfigError(
                     f"{name} is a generator: what it yields is sent before the answer is whole. "
                     "Collect the answer and protect the function that does"

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core import sync
 from evalstone.errors import ConfigError, unknown
 from evalstone.live.client import Trace, current_trace
 from evalstone.live.frames import Content, copied
@@ -21,7 +22,8 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
     """The function, with its calls submitted. Raises ConfigError as `Live.watch`."""
     if not callable(function):
         raise ConfigError(f"live.watch takes a function, not {type(function).__name__}")
-    signature, name = inspect.signature(function), getattr(function, "__name__", type(function).__name__)
+    signature = inspect.signature(function)
+    name = getattr(function, "__name__", None) or sync.name_of(function).rpartition(".")[2]
     for field, parameter in fields.items():
         if field not in INPUTS:
             raise ConfigError(unknown("field of a watched function", field, INPUTS))
@@ -34,7 +36,7 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
         )
     watch = _Watch(live, signature, mapped, name if entity is None else entity)
 
-    if inspect.isasyncgenfunction(function):
+    if sync.is_async_generator(function):
 
         async def answered_in_parts(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             call, parts = watch.call(args, kwargs), list[Any]()
@@ -56,7 +58,7 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
                 await source.aclose()
 
         wrapper: Callable[..., Any] = answered_in_parts
-    elif inspect.isgeneratorfunction(function):
+    elif sync.is_generator(function):
 
         def told_in_parts(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             call, parts = watch.call(args, kwargs), list[Any]()
@@ -79,7 +81,7 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
                 source.close()
 
         wrapper = told_in_parts
-    elif inspect.iscoroutinefunction(function):
+    elif sync.is_async(function):
 
         async def answered(*args: Any, **kwargs: Any) -> Any:
             call = watch.call(args, kwargs)
