@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace as otel
 
+from evalstone import Record, Sample, Scorer
 from evalstone.judges.parse import parse_judge
 from evalstone.live import Live, Request, Response, asgi, client, frames, scoring, sender
 from evalstone.live.frames import Content, Frame, HourCounts, Settings, Submitted
@@ -23,7 +24,8 @@ from evalstone.scorers import parse_scorers
 from evalstone.types import Failed
 from tests.live import scoring as own
 from tests.live.conftest import Start
-from tests.live.test_live import CONTAINS, SAMPLE, answered, found, numbers
+from tests.live.test_asgi import app, asked
+from tests.live.test_live import CONTAINS, SAMPLE, answered, found, numbers, trace
 
 CONTENT, _ = frames.snapshot(Content(SAMPLE))
 
@@ -345,3 +347,23 @@ def test_a_submission_that_waits_is_never_dropped(start: Start, monkeypatch: pyt
     long = start(CONTAINS, name="long")
     assert asyncio.run(go(long, output="x" * 20_000, reference="x")) == [True] * 6
     assert [(numbers(live).scored, numbers(live).dropped_queue) for live in (few, long)] == [(6, 0)] * 2
+
+
+def test_what_was_no_sample_is_given_to_on_record_once_as_a_failure_with_where_it_comes_from(start: Start) -> None:
+    seen: list[tuple[Record, Sample, str]] = []
+
+    def keep(record: Record, sample: Sample, scorer: Scorer) -> None:
+        seen.append((record, sample, scorer.name))
+
+    live = start(on_record=keep)
+    source = {"trace_id": trace(1), "span_id": "00f067aa0ba902b7", "response_id": "r"}
+    live.submit({"said": "x", "metadata": {"trace": source}}, entity="guide")
+    live.submit(nonsense="x", trace_id="not of OpenTelemetry")
+    live.submit(iter(["a generator"]))  # pyright: ignore[reportArgumentType]
+    asked(live.asgi(app, lambda request, response: 1 / 0), "?")  # pyright: ignore[reportArgumentType, reportReturnType]
+    assert numbers(live).failed == len(seen) == 4
+    assert all(isinstance(record.outcome, Failed) and name == "contains" for record, _, name in seen)
+    found_in = [sample.metadata.get("trace", {}) for _, sample, _ in seen]
+    assert {**source, "entity": "guide"} in found_in
+    assert {"entity": "/ask"} in found_in
+    assert found_in.count({}) == 2

@@ -110,7 +110,8 @@ class Live:
             scored, and the queue fills.
         unsampled: Whether to score traces that their tracer declined, too.
         on_record: Called in the worker with each record, its sample and its scorer once they are stored: at most once
-            for each, and not for those whose worker ends before it could. What it raises is logged once.
+            for each, and not for those whose worker ends before it could. Of what was no sample, the score has failed,
+            and the sample says in its metadata where it comes from. What it raises is logged once.
 
     Raises:
         ConfigError: For whatever the caller can fix.

@@ -38,6 +38,14 @@ def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
     return dataclasses.replace(sample, metadata={**sample.metadata, "trace": known}) if known else sample
 
 
+def submitted_trace(content: Content) -> Mapping[str, Any]:
+    """What `metadata["trace"]` says in what was submitted, where that is no sample."""
+    found: Any = content.fields
+    for name in ("metadata", "trace"):
+        found = cast("Mapping[str, Any]", found).get(name) if isinstance(found, Mapping) else None
+    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+
+
 def _read(fields: object) -> Sample:
     if isinstance(fields, Sample):
         return fields

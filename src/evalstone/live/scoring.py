@@ -36,6 +36,7 @@ from evalstone.live.frames import (
     LONGEST_NAME,
     READ_FAILED,
     USER_ERRORS,
+    Content,
     Frame,
     HourCounts,
     Reply,
@@ -43,7 +44,7 @@ from evalstone.live.frames import (
     Submitted,
     restored,
 )
-from evalstone.live.samples import sample_from
+from evalstone.live.samples import sample_from, submitted_trace
 from evalstone.live.sender import OncePerKind
 from evalstone.questions.base import JudgeAnswer
 from evalstone.run.runner import score_sample
@@ -213,9 +214,10 @@ class Scoring:
         if item.trace is not None and _TRACE_ID.fullmatch(item.trace):
             known["trace_id"] = item.trace
         trace: Mapping[str, Any] = {name: text for name, text in known.items() if text is not None}
-        sample, key, problem = None, None, ""
+        sample, key, problem, content = None, None, "", Content(None)
         try:
-            sample = sample_from(restored(item.content), trace)
+            content = restored(item.content)
+            sample = sample_from(content, trace)
             key = sample_hash(sample)
             trace = trace_metadata(sample)
         except Exception as error:  # noqa: BLE001 - whatever was submitted
@@ -223,6 +225,7 @@ class Scoring:
             kind = "read" if problem.startswith(READ_FAILED) else "invalid"
             sample, problem = None, problem if kind == "read" else INVALID + problem
             self._tell(kind, problem)
+            trace = {**submitted_trace(content), **trace}
         names = ("span_id", "response_id", "entity")
         texts = [str(trace[name])[:LONGEST_NAME] if trace.get(name) else None for name in names]
         rows = [
@@ -317,10 +320,11 @@ class Scoring:
         finally:
             if room:
                 await self._budget.settle(cost)
-        for _, record in ended:
-            if record is not None and job.sample is not None and self._settings.on_record is not None:
+        for row, record in ended:
+            if record is not None and self._settings.on_record is not None:
+                sample = _origin(row) if job.sample is None else job.sample
                 try:
-                    await sync.call(self._settings.on_record, record, job.sample, self._scorers[record.scorer])
+                    await sync.call(self._settings.on_record, record, sample, self._scorers[record.scorer])
                 except USER_ERRORS as error:
                     task = asyncio.current_task()
                     if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
@@ -404,6 +408,15 @@ class Scoring:
         settings = self._settings
         self._session = _LiveSession(settings.judge, ledger=self._ledger, concurrency=settings.concurrency)
         self._refused, self._renew_at = False, time.monotonic() + RENEWED
+
+
+def _origin(row: LiveScore) -> Sample:
+    """In place of what was no sample: where it comes from."""
+    known = {"span_id": row.span, "response_id": row.response, "entity": row.entity}
+    if row.trace is not None and _TRACE_ID.fullmatch(row.trace):
+        known["trace_id"] = row.trace
+    trace = {name: text for name, text in known.items() if text is not None}
+    return Sample(metadata={"trace": trace} if trace else {})
 
 
 async def _cancel(tasks: Collection[asyncio.Future[Any]]) -> None:
