@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalstone._core import sync
+from evalstone._core.display import money
 from evalstone.api import open_session
 from evalstone.errors import (
     ConfigError,
@@ -383,6 +384,11 @@ class Scoring:
             return row.ended(record, known_cost=False), record
         scorer = self._scorers[row.scorer]
         if scorer.may_ask and not paid:
+            self._tell(
+                f"budget of day {int(time.time() // DAY)}",
+                f"the daily budget of {money(self._settings.daily_budget)} is spent: until midnight (UTC), samples are "
+                "dropped for the scorers that ask a judge",
+            )
             return row.ended(None), None
         try:
             record = await score_sample(scorer, job.sample, self._session_now())
