@@ -367,3 +367,24 @@ def test_what_was_no_sample_is_given_to_on_record_once_as_a_failure_with_where_i
     assert {**source, "entity": "guide"} in found_in
     assert {"entity": "/ask"} in found_in
     assert found_in.count({}) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"question": "Where?"}, "unknown sample field 'question'; did you mean input?"),
+        ({"Contexts": ["In Rome."]}, "unknown sample field 'Contexts'; did you mean context?"),
+        ({"answer": "In Rome."}, "unknown sample field 'answer'; did you mean output?"),
+        ({"outptu": "In Rome."}, "unknown sample field 'outptu'; did you mean output?"),
+        ({"colour": "red"}, "unknown sample field 'colour'; known: context, "),
+    ],
+)
+def test_a_field_by_the_name_of_a_column_is_told_what_it_is_called(
+    start: Start, fields: dict[str, Any], says: str
+) -> None:
+    live = start()
+    live.submit(fields)
+    (row,) = found(live)
+    assert row.record is not None
+    assert isinstance(row.record.outcome, Failed)
+    assert says in row.record.outcome.error

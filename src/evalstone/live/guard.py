@@ -436,7 +436,7 @@ def _sample(given: object) -> Sample:
 def _fields_of(answer: Any) -> dict[str, Any]:
     """The sample fields in what a function returned. Raises DataError where there are none."""
     try:
-        found = Answer.of(answer)
+        found = Answer.of(answer, by="the function")
     except BlankAnswer as error:
         found = replace(error.answer, output=error.answer.output or "")
     except DataError as error:

@@ -30,7 +30,7 @@ def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
     sample = _read(content.fields)
     if content.answered:
         try:
-            answer = Answer.of(content.answer)
+            answer = Answer.of(content.answer, by="the function")
         except BlankAnswer as blank:  # which scorers may have something to say about
             answer = blank.answer
         sample = answer.fill(sample, seconds=content.seconds)

@@ -156,7 +156,7 @@ class _Call:
                     raise TypeError(f"a watched generator must yield text, not {type(others[0]).__name__}")
                 answer = "".join(result)
             elif not isinstance(result, str | Mapping | Sequence | None):
-                answer = Answer.of(result)  # here, since the worker doesn't know the class
+                answer = Answer.of(result, by="the function")  # here, since the worker doesn't know the class
             return Content(fields, answer, answered=True, seconds=seconds)
 
         watch.live.offer(content, self._trace, self._drawn, entity=watch.entity)
