@@ -200,22 +200,32 @@ class _Portable(pickle.Pickler):
         return NotImplemented
 
 
-def portable(settings: object) -> bytes:
+def portable(settings: Settings) -> bytes:
     """Settings for another process.
 
     Raises:
         ConfigError: A value can't be sent to one.
     """
+    for what, those, value in (
+        ("on_record", "it", settings.on_record),
+        ("the scorers or the judge", "them", settings),
+    ):
+        try:
+            modules, data = _sent(value)
+        except Exception as error:  # noqa: BLE001 - whatever a value's own code raises
+            raise ConfigError(
+                f"{what} can't be sent to another process ({error}). Define {those} at the top of a module that can be "
+                "imported, or score in this process with process=False"
+            ) from None
+    return pickle.dumps((folders_of(modules), data), protocol=5)
+
+
+def _sent(value: object) -> tuple[set[str], bytes]:
+    """The pickle of a value for another process, and the modules that it needs there."""
     buffer = io.BytesIO()
     pickler = _Portable(buffer)
-    try:
-        pickler.dump(settings)
-    except Exception as error:  # noqa: BLE001 - whatever a value's own code raises
-        raise ConfigError(
-            f"the scorers or the judge can't be sent to another process ({error}). Define them at the top of a module "
-            "that can be imported, or score in this process with process=False"
-        ) from None
-    return pickle.dumps((folders_of(pickler.modules), buffer.getvalue()), protocol=5)
+    pickler.dump(value)
+    return pickler.modules, buffer.getvalue()
 
 
 def received(data: bytes) -> Any:
