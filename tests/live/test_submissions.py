@@ -388,3 +388,20 @@ def test_a_field_by_the_name_of_a_column_is_told_what_it_is_called(
     assert row.record is not None
     assert isinstance(row.record.outcome, Failed)
     assert says in row.record.outcome.error
+
+
+def test_what_is_submitted_while_no_thread_can_be_started_waits_in_the_queue(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    live = start()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        live.start()
+        assert live.submit(**answered(1))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "what is submitted waits in the queue: RuntimeError: can't start new thread" in said
+    assert live.submit(**answered(2))
+    assert numbers(live).scored == 2
