@@ -17,6 +17,7 @@ import pytest
 from opentelemetry import trace as otel
 
 from evalstone import Record, Sample, Scorer
+from evalstone.errors import ConfigError
 from evalstone.judges.parse import parse_judge
 from evalstone.live import Live, Request, Response, asgi, client, frames, scoring, sender
 from evalstone.live.frames import Content, Frame, HourCounts, Settings, Submitted
@@ -405,3 +406,36 @@ def test_what_is_submitted_while_no_thread_can_be_started_waits_in_the_queue(
     assert "what is submitted waits in the queue: RuntimeError: can't start new thread" in said
     assert live.submit(**answered(2))
     assert numbers(live).scored == 2
+
+
+class LateJudge(own.PaidJudge):
+    """Refuses the key once it is told to go on."""
+
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(self, question: Any, repeat: int = 0) -> Any:
+        self.asked.set()
+        await self.go_on.wait()
+        raise ConfigError("the endpoint refuses the key")
+
+
+def test_a_late_refusal_says_nothing_of_the_session_that_has_begun_meanwhile(tmp_path: Path) -> None:
+    judge = LateJudge(tmp_path / "asked")
+    scorers = parse_scorers("factual_correctness")
+    settings = Settings(stream="live", owner="1-a", scorers=scorers, judge=judge, ledger=str(tmp_path / "l.db"))
+    at = time.time()
+    item = Submitted(1, at, 1, "live", None, None, None, CONTENT, 1)
+    frame = Frame(1, [HourCounts(int(at // 3600), 1, 0, (0, 0), (0, 1))], [item])
+
+    async def work() -> None:
+        async with scoring.Scoring(settings) as this:
+            await this.accept(frame)
+            await asyncio.wait_for(judge.asked.wait(), 20)
+            this._renew()  # pyright: ignore[reportPrivateUsage]
+            until = this._renew_at  # pyright: ignore[reportPrivateUsage]
+            judge.go_on.set()
+            await this.finish(20)
+            assert not this.backlog
+            assert this._renew_at == until  # pyright: ignore[reportPrivateUsage]
+
+    asyncio.run(work())

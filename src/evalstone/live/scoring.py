@@ -390,15 +390,16 @@ class Scoring:
                 "dropped for the scorers that ask a judge",
             )
             return row.ended(None), None
+        session = self._session_now()
         try:
-            record = await score_sample(scorer, job.sample, self._session_now())
+            record = await score_sample(scorer, job.sample, session)
             if any(leaf.answer is not None and not leaf.cached for step in record.steps for leaf in step.leaves()):
                 self._pause = FIRST_PAUSE
             return row.ended(record), record
         except (RunAborted, ConfigError) as error:
             # The judge is of no use: until it is asked again, its session refuses every question at once.
             self._tell("judge", str(error))
-            if not self._refused:
+            if not self._refused and session is self._session:  # of one that was renewed meanwhile, it says nothing new
                 self._refused, self._renew_at = True, time.monotonic() + self._pause
                 self._pause = min(2 * self._pause, MAX_PAUSE)
             record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(str(error)))
