@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from evalstone._core import sync
 from evalstone.datasets import Dataset, load
-from evalstone.datasets.columns import ColumnMapping
-from evalstone.errors import ConfigError, unknown
+from evalstone.datasets.columns import ColumnMapping, unknown_field
+from evalstone.errors import ConfigError
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
@@ -225,7 +225,7 @@ def one_sample(sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, A
     """The sample that a call gives, whole or by its fields. Raises ConfigError for both, and for an unknown field."""
     for name in fields:
         if name not in ("id", *SAMPLE_FIELDS):
-            raise ConfigError(unknown("sample field", name, ("id", *SAMPLE_FIELDS)))
+            raise ConfigError(unknown_field(name))
     if sample is None:
         return fields
     if fields:

@@ -138,6 +138,7 @@ def test_what_is_listed_of_each(filled: str) -> None:
     assert list(states.values()) == ["scored", "skipped", "failed", "pending", "dropped"]
     assert (by["ta/6"].value, by["ta/6"].scale, by["ta/6"].entity, by["ta/6"].stream) == (3.0, 5.0, "other", "shop")
     assert [by[f"ta/{n}"].reason for n in (1, 2, 3, 4)] == ["", "no claims", "boom", ""]
+    assert by["ta/5"].reason == "the daily budget is spent"
     assert (by["ta/1"].sample, by["ta/4"].sample) == ("q1", "")
     first = by[f"r1:{B}:r1-0"]
     assert (first.time, first.source, first.entity, first.reason) == (at(2.5), "run", "", "why")

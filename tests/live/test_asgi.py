@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from evalstone import Live
 from evalstone.errors import ConfigError
 from evalstone.live import Request, Response
 from evalstone.live.asgi import Part, trace_of
@@ -434,3 +435,52 @@ def test_the_worker_starts_and_ends_before_the_server_is_told_of_it(
     monkeypatch.setattr(live, "aclose", aclose)
     served(live.asgi(application, read), send=send, type="lifespan")
     assert order == ["started", "lifespan.startup.complete", "closed", f"lifespan.shutdown.{outcome}"]
+
+
+def test_headers_that_can_be_read_only_once_reach_the_application_and_the_server(start: Start) -> None:
+    seen: list[dict[bytes, bytes]] = []
+    pairs: list[dict[str, str]] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(dict(scope["headers"]))
+        await send({"type": "http.response.start", "status": 200, "headers": iter([(b"X-Model", b"m")])})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    def read_headers(request: Request, response: Response) -> Mapping[str, Any]:
+        pairs.append({**request.headers, **response.headers})
+        return {"output": "x"}
+
+    async def ask(live: Live) -> list[Any]:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b""}
+
+        async def send(message: Any) -> None:
+            sent.append(dict(message.get("headers", ())))
+
+        headers = (pair for pair in [(b"traceparent", TRACED.encode()), (b"x-user", b"u")])
+        scope = {"type": "http", "path": "/ask", "method": "GET", "headers": headers}
+        await live.asgi(application, read_headers)(scope, receive, send)
+        return sent
+
+    for sampling in (1.0, 0.0):
+        live = start(name=f"at {sampling:g}", sampling=sampling)
+        assert asyncio.run(ask(live))[0] == {b"X-Model": b"m"}
+        assert seen.pop() == {b"traceparent": TRACED.encode(), b"x-user": b"u"}
+        assert numbers(live).seen == 1
+    assert pairs == [{"traceparent": TRACED, "x-user": "u", "x-model": "m"}]
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        (Part(headers={}, body=b'{"a": "b', truncated=True), "the body was cut at body_limit=8"),
+        (Part(headers={}, body=b"123", truncated=True), "the body was cut at body_limit=3"),
+        (Part(headers={}, body=b"", truncated=True), "the body was sent as a file"),
+        (Part(headers={}, body=b""), "the body is empty"),
+    ],
+)
+def test_a_body_that_is_cut_or_empty_says_so_where_json_is_expected(part: Part, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        part.json()

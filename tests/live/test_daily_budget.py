@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstone.ledger.scores import list_scores
 from evalstone.ledger.store import Ledger
 from evalstone.live import scoring
 from evalstone.live.scoring import DAY, SPENT_EVERY
@@ -125,3 +126,26 @@ def test_what_was_paid_before_midnight_is_not_of_this_day(start: Start, tmp_path
     with Ledger(str(tmp_path / "l.db")) as ledger, ledger.transaction(writing=True) as connection:
         connection.exec_driver_sql(f"UPDATE live_scores SET finished = {midnight - 1}")
     assert again() == (1, 2)
+
+
+def test_a_budget_that_is_spent_is_logged_once_a_day_and_is_the_reason_of_what_was_dropped(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = start("factual_correctness", own.PaidJudge(tmp_path / "asked"), daily_budget=1.0, concurrency=1)
+
+    def said() -> list[str]:
+        return [record.getMessage() for record in caplog.records if "daily budget" in record.getMessage()]
+
+    for number in range(4):
+        live.submit(**answered(number))
+    assert numbers(live).dropped_budget > 1
+    (warning,) = said()
+    assert warning.startswith("live: the daily budget of $1.00 is spent: until midnight (UTC), samples are dropped")
+    listed = list_scores(live.ledger)
+    assert {one.reason for one in listed if one.state == "dropped"} == {"the daily budget is spent"}
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + DAY)
+    for number in range(10, 14):
+        live.submit(**answered(number))
+    assert live.flush(20)
+    assert len(said()) == 2

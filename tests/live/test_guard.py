@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 
-from evalstone import ConfigError, DataError, Failed, ModelJudge, Sample, Score, ScriptedJudge, Skipped, guard
+from evalstone import ConfigError, Failed, ModelJudge, Sample, Score, ScriptedJudge, Skipped, guard
 from evalstone.live import Guard, GuardVerdict
 from evalstone.live.guard import THREADS
 from evalstone.scorers import Scorer
@@ -292,11 +293,141 @@ def test_a_function_whose_parameters_are_no_fields_is_warned_of_once(
     assert not caplog.records
 
 
-def test_a_blank_answer_has_no_score_and_what_is_no_answer_is_refused() -> None:
+def test_a_blank_answer_has_no_score() -> None:
+    assert guard({"faithfulness": 0.9}).protect("no")(says(""))(CONTEXT) == "no"
+
+
+@pytest.mark.parametrize("answer", [{"text": GOOD, "source": 1}, None, 3, object(), {"output": GOOD, "context": 5}])
+@pytest.mark.parametrize("mode", ["block", "flag"])
+@pytest.mark.parametrize("on_undefined", ["block", "pass"])
+def test_an_answer_that_can_not_be_read_has_no_score_and_the_request_goes_on(
+    answer: object, mode: Any, on_undefined: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[GuardVerdict] = []
+    scorers = ["faithfulness", "contains(expected=Paris)"]
+    check = guard(scorers, below=0.9, mode=mode, on_undefined=on_undefined, on_verdict=seen.append)
+    protected = check.protect("no")(says(answer))
+    blocked = mode == "block" and on_undefined == "block"
+    assert [protected(CONTEXT) for _ in range(2)] == ["no" if blocked else answer] * 2
+    verdict = seen[0]
+    assert (verdict.blocked, verdict.passed) == (blocked, on_undefined == "pass")
+    assert verdict.undefined == ("faithfulness", "contains")
+    assert "Faithfulness has no score: the answer can't be checked: " in verdict.explanation
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "function: the answer can't be checked: " in said
+
+
+def test_an_async_function_whose_answer_can_not_be_read_is_not_broken_by_its_guard() -> None:
+    async def answer(context: list[str]) -> Any:
+        return None
+
+    assert asyncio.run(guard({"faithfulness": 0.9}, mode="flag").protect()(answer)(CONTEXT)) is None
+    assert asyncio.run(guard({"faithfulness": 0.9}).protect("no")(answer)(CONTEXT)) == "no"
+
+
+@pytest.mark.parametrize("made", [None, 3, {"answer": GOOD}, {"output": 3}, ZeroDivisionError()])
+def test_a_sample_that_can_not_be_made_is_no_score(made: Any) -> None:
+    def case(answer: str, context: list[str]) -> Any:
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    seen: list[GuardVerdict] = []
+    check = guard({"faithfulness": 0.9}, mode="flag", on_verdict=seen.append)
+    assert check.protect(sample=case)(says(GOOD))(CONTEXT) == GOOD
+    assert seen[0].undefined == ("faithfulness",)
+
+
+@pytest.mark.parametrize("mode", ["block", "flag"])
+def test_an_error_of_on_verdict_is_logged_once_and_the_verdict_stands(
+    mode: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(verdict: GuardVerdict) -> None:
+        raise ZeroDivisionError("the counter")
+
+    check = guard({"faithfulness": 0.9}, mode=mode, on_verdict=fails)
+    verdict = check(output=BAD, context=CONTEXT)
+    assert (verdict.passed, verdict.blocked) == (False, mode == "block")
+    assert asyncio.run(check.acheck(output=GOOD, context=CONTEXT)).passed
+    assert check.protect("no")(says(BAD))(CONTEXT) == ("no" if mode == "block" else BAD)
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "evalstone.live"]
+    assert "on_verdict failed: ZeroDivisionError: the counter" in said
+
+
+def test_on_verdict_must_be_a_plain_function() -> None:
+    async def later(verdict: GuardVerdict) -> None: ...
+
+    functions: list[Any] = [later, 3]
+    for function in functions:
+        with pytest.raises(ConfigError, match="on_verdict must be a plain function"):
+            guard({"faithfulness": 0.9}, on_verdict=function)
+
+
+class Answers:
+    """An object that is called like a function."""
+
+    def __call__(self, question: str) -> str:
+        return GOOD
+
+
+class AnswersLater:
+    """Likewise, with a coroutine."""
+
+    async def __call__(self, question: str) -> str:
+        return GOOD
+
+
+def answer_to(question: str, source: str) -> str:
+    """Says something."""
+    return GOOD
+
+
+def test_partial_functions_and_callable_objects_are_protected_and_named(caplog: pytest.LogCaptureFixture) -> None:
     check = guard({"faithfulness": 0.9})
-    assert check.protect("no")(says(""))(CONTEXT) == "no"
-    with pytest.raises(DataError, match="sample="):
-        check.protect("no")(says(3))(CONTEXT)
+    assert check.protect("no")(functools.partial(answer_to, source="web"))("?") == "no"
+    assert check.protect("no")(Answers())("?") == "no"
+    assert asyncio.run(check.protect("no")(AnswersLater())("?")) == "no"
+    said = [record.getMessage().partition(": ")[0] for record in caplog.records]
+    assert said == ["answer_to", "Answers", "AnswersLater"]
+
+
+def test_a_coroutine_function_as_the_fallback_is_awaited() -> None:
+    async def blocked(verdict: GuardVerdict) -> str:
+        await asyncio.sleep(0)
+        return f"Blocked by {verdict.blocked_by[0]}"
+
+    async def answer(context: list[str]) -> str:
+        return BAD
+
+    check = guard({"faithfulness": 0.9})
+    assert asyncio.run(check.protect(blocked)(answer)(CONTEXT)) == "Blocked by faithfulness"
+    with pytest.raises(ConfigError, match=r"function is a plain function, .*fallback"):
+        check.protect(blocked)(says(BAD))
+
+
+def test_what_a_function_does_to_its_arguments_is_no_part_of_the_sample() -> None:
+    check = guard({"faithfulness": 0.9})
+
+    @check.protect("no")
+    def answer(context: list[str]) -> str:
+        context.append(BAD)
+        return BAD
+
+    async def answer_later(docs: list[str]) -> str:
+        docs.append(BAD)
+        return BAD
+
+    def case(answer: str, docs: list[str]) -> Sample:
+        return Sample(output=answer, context=docs)
+
+    assert answer([*CONTEXT]) == "no"
+    assert asyncio.run(check.protect("no", sample=case)(answer_later)(docs=[*CONTEXT])) == "no"
+
+
+def test_what_is_no_function_can_not_be_protected() -> None:
+    check, other = guard({"faithfulness": 0.9}), cast("Any", 3)
+    with pytest.raises(ConfigError, match="takes a function, not int"):
+        check.protect("no")(other)
 
 
 def test_an_error_of_the_function_is_its_own() -> None:
@@ -311,8 +442,13 @@ def test_a_generator_can_not_be_protected() -> None:
     def stream() -> Iterator[str]:
         yield BAD
 
-    with pytest.raises(ConfigError, match="is a generator"):
-        guard({"faithfulness": 0.9}).protect("no")(stream)
+    class Streams:
+        def __call__(self) -> Iterator[str]:
+            yield BAD
+
+    for function in (stream, functools.partial(stream), Streams()):
+        with pytest.raises(ConfigError, match="is a generator"):
+            guard({"faithfulness": 0.9}).protect("no")(function)
 
 
 def test_what_it_quotes_can_not_steer_a_terminal() -> None:
@@ -350,6 +486,8 @@ def test_it_works_in_evalstones_own_loop_and_beside_other_threads() -> None:
         ({"faithfulness": 0.5}, {"mode": "warn"}, "mode must be"),
         ({"faithfulness": 0.5}, {"on_undefined": "skip"}, "on_undefined must be"),
         ({"faithfulness": 0.5}, {"timeout": 0}, "timeout must be"),
+        ({"faithfulness": 0.5}, {"timeout": 1e300}, "timeout must be"),
+        ({"faithfulness": 0.5}, {"timeout": 2 * threading.TIMEOUT_MAX}, "timeout must be"),
         ({"faithfulness": 0.5}, {"judge": "vllm/m(base_url=http://127.0.0.1:1)"}, "timeout="),
         ({"nope": 0.5}, {}, "nope"),
     ],

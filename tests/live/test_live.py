@@ -491,8 +491,11 @@ def test_what_no_other_process_can_have_is_refused() -> None:
     with pytest.raises(ConfigError, match="process=False"):
         Live(CONTAINS, on_record=ignore)
     here = type("Here", (own.PaidJudge,), {"__module__": "__main__"})
-    with pytest.raises(ConfigError, match="Here is defined in __main__"):
+    with pytest.raises(ConfigError, match=r"^the scorers or the judge can't be sent .*Here is defined in __main__"):
         Live("faithfulness", here(Path("x")))
+    keep = type("Keep", (own.Keep,), {"__module__": "__main__"})
+    with pytest.raises(ConfigError, match=r"^on_record can.t be sent .*is defined in __main__.*Define it at the"):
+        Live(CONTAINS, on_record=keep(Path("x")))
 
 
 def test_the_application_imports_no_database_until_it_asks_for_coverage() -> None:

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from opentelemetry import trace as otel
 
+from evalstone import Record, Sample, Scorer
+from evalstone.errors import ConfigError
 from evalstone.judges.parse import parse_judge
 from evalstone.live import Live, Request, Response, asgi, client, frames, scoring, sender
 from evalstone.live.frames import Content, Frame, HourCounts, Settings, Submitted
@@ -23,7 +25,8 @@ from evalstone.scorers import parse_scorers
 from evalstone.types import Failed
 from tests.live import scoring as own
 from tests.live.conftest import Start
-from tests.live.test_live import CONTAINS, SAMPLE, answered, found, numbers
+from tests.live.test_asgi import app, asked
+from tests.live.test_live import CONTAINS, SAMPLE, answered, found, numbers, trace
 
 CONTENT, _ = frames.snapshot(Content(SAMPLE))
 
@@ -345,3 +348,94 @@ def test_a_submission_that_waits_is_never_dropped(start: Start, monkeypatch: pyt
     long = start(CONTAINS, name="long")
     assert asyncio.run(go(long, output="x" * 20_000, reference="x")) == [True] * 6
     assert [(numbers(live).scored, numbers(live).dropped_queue) for live in (few, long)] == [(6, 0)] * 2
+
+
+def test_what_was_no_sample_is_given_to_on_record_once_as_a_failure_with_where_it_comes_from(start: Start) -> None:
+    seen: list[tuple[Record, Sample, str]] = []
+
+    def keep(record: Record, sample: Sample, scorer: Scorer) -> None:
+        seen.append((record, sample, scorer.name))
+
+    live = start(on_record=keep)
+    source = {"trace_id": trace(1), "span_id": "00f067aa0ba902b7", "response_id": "r"}
+    live.submit({"said": "x", "metadata": {"trace": source}}, entity="guide")
+    live.submit(nonsense="x", trace_id="not of OpenTelemetry")
+    live.submit(iter(["a generator"]))  # pyright: ignore[reportArgumentType]
+    asked(live.asgi(app, lambda request, response: 1 / 0), "?")  # pyright: ignore[reportArgumentType, reportReturnType]
+    assert numbers(live).failed == len(seen) == 4
+    assert all(isinstance(record.outcome, Failed) and name == "contains" for record, _, name in seen)
+    found_in = [sample.metadata.get("trace", {}) for _, sample, _ in seen]
+    assert {**source, "entity": "guide"} in found_in
+    assert {"entity": "/ask"} in found_in
+    assert found_in.count({}) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"question": "Where?"}, "unknown sample field 'question'; did you mean input?"),
+        ({"Contexts": ["In Rome."]}, "unknown sample field 'Contexts'; did you mean context?"),
+        ({"answer": "In Rome."}, "unknown sample field 'answer'; did you mean output?"),
+        ({"outptu": "In Rome."}, "unknown sample field 'outptu'; did you mean output?"),
+        ({"colour": "red"}, "unknown sample field 'colour'; known: context, "),
+    ],
+)
+def test_a_field_by_the_name_of_a_column_is_told_what_it_is_called(
+    start: Start, fields: dict[str, Any], says: str
+) -> None:
+    live = start()
+    live.submit(fields)
+    (row,) = found(live)
+    assert row.record is not None
+    assert isinstance(row.record.outcome, Failed)
+    assert says in row.record.outcome.error
+
+
+def test_what_is_submitted_while_no_thread_can_be_started_waits_in_the_queue(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    live = start()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        live.start()
+        assert live.submit(**answered(1))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "what is submitted waits in the queue: RuntimeError: can't start new thread" in said
+    assert live.submit(**answered(2))
+    assert numbers(live).scored == 2
+
+
+class LateJudge(own.PaidJudge):
+    """Refuses the key once it is told to go on."""
+
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(self, question: Any, repeat: int = 0) -> Any:
+        self.asked.set()
+        await self.go_on.wait()
+        raise ConfigError("the endpoint refuses the key")
+
+
+def test_a_late_refusal_says_nothing_of_the_session_that_has_begun_meanwhile(tmp_path: Path) -> None:
+    judge = LateJudge(tmp_path / "asked")
+    scorers = parse_scorers("factual_correctness")
+    settings = Settings(stream="live", owner="1-a", scorers=scorers, judge=judge, ledger=str(tmp_path / "l.db"))
+    at = time.time()
+    item = Submitted(1, at, 1, "live", None, None, None, CONTENT, 1)
+    frame = Frame(1, [HourCounts(int(at // 3600), 1, 0, (0, 0), (0, 1))], [item])
+
+    async def work() -> None:
+        async with scoring.Scoring(settings) as this:
+            await this.accept(frame)
+            await asyncio.wait_for(judge.asked.wait(), 20)
+            this._renew()  # pyright: ignore[reportPrivateUsage]
+            until = this._renew_at  # pyright: ignore[reportPrivateUsage]
+            judge.go_on.set()
+            await this.finish(20)
+            assert not this.backlog
+            assert this._renew_at == until  # pyright: ignore[reportPrivateUsage]
+
+    asyncio.run(work())

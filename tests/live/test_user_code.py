@@ -15,8 +15,13 @@ from tests.live.conftest import Start
 from tests.live.test_asgi import app, asked
 from tests.live.test_live import SAMPLE, answered, found, numbers
 
+
+class Terminated(BaseException):
+    """What a signal handler of the application's own raises."""
+
+
 ERRORS = [asyncio.CancelledError, GeneratorExit]
-ENDING = [SystemExit, KeyboardInterrupt]
+ENDING = [SystemExit, KeyboardInterrupt, Terminated]
 
 
 class Unreadable:

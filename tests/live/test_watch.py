@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import json
 import time
@@ -64,6 +65,34 @@ def test_an_async_method_with_parameters_of_its_own_names(start: Start) -> None:
     assert (sample.input, sample.output, sample.context) == ("Where?", "Rome", ("found",))
     assert sample.metadata["target"]["cost"] == 0.5
     assert [row.entity for row in found(live)] == ["agent"]
+
+
+class Says:
+    """An object that is called like an async function."""
+
+    async def __call__(self, input: str) -> str:
+        return f"It is {input}."
+
+
+class Streams:
+    """An object that is called like a generator function."""
+
+    def __call__(self, input: str) -> Generator[str]:
+        yield from ("It ", "streams.")
+
+
+def told(input: str, end: str) -> str:
+    """Says so."""
+    return f"It is {input}{end}"
+
+
+def test_partial_functions_and_callable_objects_are_watched_and_named(start: Start) -> None:
+    live = start()
+    assert live.watch(functools.partial(told, end="!"))(input="partial") == "It is partial!"
+    assert asyncio.run(live.watch(Says())("async")) == "It is async."
+    assert "".join(live.watch(Streams())("?")) == "It streams."
+    assert [sample.output for sample in samples(live)] == ["It is async.", "It is partial!", "It streams."]
+    assert {row.entity for row in found(live)} == {"told", "Says", "Streams"}
 
 
 def test_lists_are_taken_as_they_were_when_the_function_was_called(start: Start) -> None:
@@ -141,7 +170,7 @@ def test_a_call_that_raises_is_not_submitted_and_what_is_no_answer_is_a_failed_s
     assert (one.seen, one.failed, one.skipped) == (3, 2, 1), "a blank answer is for the scorers to judge"
     errors = [row.record.outcome.error for row in found(live) if row.record and isinstance(row.record.outcome, Failed)]
     assert len(errors) == 2
-    assert all(error.startswith("what was submitted is no sample: the target returned ") for error in errors)
+    assert all(error.startswith("what was submitted is no sample: the function returned ") for error in errors)
 
 
 def test_what_is_not_drawn_is_counted_and_not_looked_at(start: Start) -> None:

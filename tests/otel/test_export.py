@@ -440,6 +440,30 @@ print("scored")
     assert "evalstone.outcomes" in receiver.metrics()
 
 
+def test_live_scoring_exports_an_event_of_each_score_and_nothing_of_its_work(receiver: Receiver, folder: Path) -> None:
+    code = """
+import evalstone.otel
+from evalstone import Live
+live = Live(
+    ["contains(expected=Ada)", "faithfulness"],
+    sampling=1.0, process=False, concurrency=1, on_record=evalstone.otel.emit_otlp,
+)
+for n in range(4):
+    said = f"Ada has {n} hats."
+    live.submit(output=said, context=[said], trace_id="0af7651916cd43dd8448eb211c80319c")
+live.submit(nonsense="x", trace_id="0af7651916cd43dd8448eb211c80319c", entity="guide")
+live.close(20)
+print("scored")
+"""
+    assert python(f"import os; os.chdir({str(folder)!r})\n{code}", OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url) == "scored"
+    assert not receiver.spans()
+    said = [{each.key: each.value.string_value for each in event.attributes} for event in receiver.events()]
+    assert sorted(each["evalstone.outcome"] for each in said) == ["failed"] * 2 + ["score"] * 8
+    assert {event.trace_id.hex() for event in receiver.events()} == {"0af7651916cd43dd8448eb211c80319c"}
+    assert [each.get("gen_ai.evaluation.target") for each in said].count("guide") == 2
+    assert receiver.metrics() == {"evalstone.score", "evalstone.outcomes"}
+
+
 def test_the_example_shows_each_score_under_the_span_that_it_is_about() -> None:
     shown = python((ROOT / "examples" / "otel" / "score_events.py").read_text()).splitlines()
     spans = [line.split()[1] for line in shown if line.startswith("span ")]

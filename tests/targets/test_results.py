@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,3 +127,20 @@ def test_an_answer_with_a_field_too_many_is_told_that_field_first() -> None:
         DataError, match=r"what is no answer: retrieved: no field of an Answer, which has context, cost"
     ):
         Answer.of({"output": "x", "retrieved": ["d1"]})
+
+
+@pytest.mark.parametrize(
+    ("returned", "says"),
+    [
+        (7, "no answer: return text, an Answer, or a mapping of its fields (context, cost, "),
+        ({"text": "x", "n": 1}, "no answer: return text, an Answer, or a mapping of its fields (context, cost, "),
+        (
+            {"answer": "x", "contexts": ["y"]},
+            "no answer: answer, contexts: no field of an Answer, which has context, cost, messages, output, state, "
+            "trace, turns, usage (did you mean output for answer and context for contexts?); ",
+        ),
+    ],
+)
+def test_what_is_no_answer_is_told_first_what_to_return(returned: Any, says: str) -> None:
+    with pytest.raises(DataError, match=re.escape(f"the target returned what is {says}")):
+        Answer.of(returned)

@@ -171,6 +171,25 @@ def is_async(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)
 
 
+def is_generator(function: object) -> bool:
+    """Whether calling this, a function or an object that is called like one, gives a generator."""
+    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - as above
+    return inspect.isgeneratorfunction(function) or inspect.isgeneratorfunction(method)
+
+
+def is_async_generator(function: object) -> bool:
+    """Whether calling this, a function or an object that is called like one, gives an async generator."""
+    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - as above
+    return inspect.isasyncgenfunction(function) or inspect.isasyncgenfunction(method)
+
+
+def name_of(function: object) -> str:
+    """The name of a function, of that in a partial one, or of the class of an object that is called like one."""
+    while isinstance(function, functools.partial):
+        function = cast("functools.partial[Any]", function).func
+    return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+
+
 async def call(function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: Any) -> T:
     """The result of a user's function: an async one is awaited, a plain one runs in one of 32 threads.
 
@@ -231,7 +250,7 @@ async def _awaited(function: object, result: Awaitable[T]) -> T:
 
 def ordinary(function: object, error: BaseException) -> RuntimeError:
     """What is raised in place of an error that would end more than the call."""
-    text = f"{getattr(function, '__qualname__', function)} raised {type(error).__name__}"
+    text = f"{name_of(function)} raised {type(error).__name__}"
     return RuntimeError(f"{text}: {error}" if str(error) else text).with_traceback(error.__traceback__)
 
 

@@ -120,6 +120,20 @@ def claims(columns: tuple[str, ...]) -> Mapping[str, tuple[Claim, ...]]:
     return {field: tuple(sorted(items, key=lambda claim: claim[0])) for field, items in claimed.items()}
 
 
+def field_of(column: str) -> str | None:
+    """The field that a column of this name becomes; None for a name that isn't known."""
+    known = _KNOWN.get(normal(column))
+    return known and known[0]
+
+
+def unknown_field(name: str) -> str:
+    """The text for a name that is no field of a sample, with the field that a column of this name would become."""
+    known = field_of(name)
+    if known is None:
+        return unknown("sample field", name, FIELD_NAMES)
+    return f"unknown sample field {name!r}; did you mean {known}?"
+
+
 def inner_names(field: str) -> tuple[str, ...]:
     """The normal names under which an object may hold the text of a field: the field's own, then `text`, `content`."""
     return (*(normal(name) for rank in FIELD_NAMES[field] for name in rank), "text", "content")

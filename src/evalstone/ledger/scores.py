@@ -25,6 +25,8 @@ from evalstone.types import Failed, Record, Score, scorer_name
 Source: TypeAlias = Literal["live", "run", "trace"]
 PAGE = 100
 """Rows that are read at a time."""
+BUDGET_SPENT = "the daily budget is spent"
+"""Why a row was dropped: what a full queue drops has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ class ListedScore:
     value: float | None
     scale: float | None
     reason: str
-    """The reason, or the error."""
+    """The reason, or the error; "" while it is pending."""
     trace: str | None
     """The trace that was scored, if any."""
     cursor: str
@@ -262,7 +264,7 @@ def _listed_live(ledger: Ledger, row: live.LiveScore) -> ListedScore:
         state=row.state,
         value=None,
         scale=None,
-        reason="",
+        reason=BUDGET_SPENT if row.state == "dropped" else "",
         cursor=str(cursor),
     )
 

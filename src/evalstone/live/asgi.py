@@ -44,7 +44,13 @@ class Part:
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as JSON. Raises ValueError if it is none."""
+        """The body as JSON. Raises ValueError if it is none, or not whole."""
+        if self.truncated and self.body:
+            raise ValueError(f"the body was cut at body_limit={len(self.body)}")
+        if self.truncated:
+            raise ValueError("the body was sent as a file, which is not copied")
+        if not self.body:
+            raise ValueError("the body is empty")
         return json.loads(self.body)
 
     @property
@@ -127,6 +133,7 @@ class Middleware:
         return passed
 
     async def _serve(self, scope: Any, receive: Receive, send: Send) -> None:
+        scope = _readable(scope)
         trace = trace_of(scope["headers"])
         drawn = self._live.draw(trace)
         asked, said = _Copy(self._limit), _Copy(self._limit)
@@ -170,6 +177,7 @@ class Middleware:
         async def passed(message: Message) -> None:
             kind, more, body = message["type"], message.get("more_body", False), b""
             if kind == "http.response.start":
+                message = _readable(message)
                 start.update(status=message["status"], headers=_kept(message.get("headers", ())))
             elif drawn and kind == "http.response.body":
                 body = bytes(message.get("body") or b"")
@@ -203,6 +211,12 @@ class _Copy:
             self.truncated = self.truncated or len(part) < len(body)
             self.parts.append(part)
             self.size += len(part)
+
+
+def _readable(message: Any) -> Any:
+    """A scope or a message with headers that can be read twice: ASGI allows those that can't be."""
+    headers = message.get("headers")
+    return message if headers is None or isinstance(headers, list | tuple) else {**message, "headers": list(headers)}
 
 
 def _kept(headers: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:

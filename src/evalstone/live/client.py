@@ -89,7 +89,8 @@ class Live:
     ID, the decision is random. A trace that its tracer declined (flag 00) is declined here too.
 
     Nothing that happens in scoring is raised in the application: it is counted, and logged once per kind by the logger
-    `evalstone.live`. Only SystemExit and KeyboardInterrupt pass, which a signal handler of the application may raise.
+    `evalstone.live`. Only what is no Exception passes, such as SystemExit and KeyboardInterrupt, which a signal handler
+    of the application may raise; CancelledError and GeneratorExit don't.
 
     Args:
         scorers: One or more names, Scorer values or tables.
@@ -110,7 +111,9 @@ class Live:
             scored, and the queue fills.
         unsampled: Whether to score traces that their tracer declined, too.
         on_record: Called in the worker with each record, its sample and its scorer once they are stored: at most once
-            for each, and not for those whose worker ends before it could. What it raises is logged once.
+            for each, and not for those whose worker ends before it could. Of what was no sample, the score has failed,
+            and the sample says in its metadata where it comes from. What it raises is logged once. The worker imports
+            it, and not from the main module.
 
     Raises:
         ConfigError: For whatever the caller can fix.

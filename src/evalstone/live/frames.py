@@ -8,6 +8,7 @@ values of other classes than evalstone's become plain data, so that the worker n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import pickle
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -158,6 +159,25 @@ _NUMBERS = frozenset({int, float, bool, type(None)})
 _KEYS = frozenset({str, int})
 
 
+def copied(value: Any) -> Any:
+    """A copy of lists and mappings, however deep; other values are shared."""
+    if type(value) not in PAIRS:
+        return value
+    root: Any = value.copy()
+    # Each with what it was made of, so that no other value gets its ID.
+    copies: dict[int, tuple[Any, Any]] = {id(value): (value, root)}
+    todo: list[Any] = [root]
+    with contextlib.suppress(*USER_ERRORS):  # of the code of a key
+        for copy in todo:
+            for place, item in PAIRS[type(copy)](copy):
+                if type(item) in PAIRS:
+                    if id(item) not in copies:
+                        copies[id(item)] = item, item.copy()
+                        todo.append(copies[id(item)][1])
+                    copy[place] = copies[id(item)][1]
+    return root
+
+
 def restored(data: Snapshot) -> Content:
     """The content in a snapshot."""
     return Content(*(pickle.loads(data) if isinstance(data, bytes) else data))  # noqa: S301 - from our own application
@@ -180,22 +200,32 @@ class _Portable(pickle.Pickler):
         return NotImplemented
 
 
-def portable(settings: object) -> bytes:
+def portable(settings: Settings) -> bytes:
     """Settings for another process.
 
     Raises:
         ConfigError: A value can't be sent to one.
     """
+    for what, those, value in (
+        ("on_record", "it", settings.on_record),
+        ("the scorers or the judge", "them", settings),
+    ):
+        try:
+            modules, data = _sent(value)
+        except Exception as error:  # noqa: BLE001 - whatever a value's own code raises
+            raise ConfigError(
+                f"{what} can't be sent to another process ({error}). Define {those} at the top of a module that can be "
+                "imported, or score in this process with process=False"
+            ) from None
+    return pickle.dumps((folders_of(modules), data), protocol=5)
+
+
+def _sent(value: object) -> tuple[set[str], bytes]:
+    """The pickle of a value for another process, and the modules that it needs there."""
     buffer = io.BytesIO()
     pickler = _Portable(buffer)
-    try:
-        pickler.dump(settings)
-    except Exception as error:  # noqa: BLE001 - whatever a value's own code raises
-        raise ConfigError(
-            f"the scorers or the judge can't be sent to another process ({error}). Define them at the top of a module "
-            "that can be imported, or score in this process with process=False"
-        ) from None
-    return pickle.dumps((folders_of(pickler.modules), buffer.getvalue()), protocol=5)
+    pickler.dump(value)
+    return pickler.modules, buffer.getvalue()
 
 
 def received(data: bytes) -> Any:

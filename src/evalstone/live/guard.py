@@ -8,18 +8,22 @@ import contextvars
 import functools
 import inspect
 import logging
+import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
 from evalstone._core import sync
 from evalstone._core.display import joined, safe, sentence
+from evalstone._core.redaction import masked
 from evalstone.api import JudgeSpec, ScorerSpec, one_sample, open_session
-from evalstone.errors import ConfigError, DataError, EvalstoneError, described
+from evalstone.errors import ConfigError, DataError, EvalstoneError, described, error_text
 from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.parse import parse_judge
+from evalstone.live.frames import USER_ERRORS, copied
+from evalstone.live.sender import LOGGED, OncePerKind
 from evalstone.questions.claims import VerifyClaims
 from evalstone.results.summary import find_scorer, scorer_titles
 from evalstone.run.plan import scorer_info
@@ -82,6 +86,7 @@ class Guard:
     on_undefined: OnUndefined
     timeout: float
     on_verdict: Callable[[GuardVerdict], None] | None
+    _tell: Callable[[str, str], None] = field(init=False, repr=False, default_factory=lambda: OncePerKind("guard").warn)
 
     def __call__(self, sample: Sample | Mapping[str, Any] | None = None, **fields: Any) -> GuardVerdict:
         """Decide about an answer: `check(input=…, output=…, context=…)`. Blocks for at most `timeout` seconds.
@@ -119,8 +124,8 @@ class Guard:
         """Make a decorator for a function, `def` or `async def`, that answers: a blocked answer is never returned.
 
         Args:
-            fallback: What is returned in place of a blocked answer; or a function of the verdict that makes it. A guard
-                that only flags needs none.
+            fallback: What is returned in place of a blocked answer; or a function of the verdict that makes it, which
+                may be `async def` if the function is. A guard that only flags needs none.
             sample: A function of the answer and of the function's arguments that returns the sample to check. By
                 default the sample has the arguments that are named like fields of a sample (input, context, …), and
                 what the function returns: text, or what a target may return, such as an `Answer` with its context.
@@ -129,57 +134,78 @@ class Guard:
             ConfigError: There is no fallback and the mode is "block"; or the function is a generator, whose answer
                 would be sent before it is whole.
 
-        The decorated function raises what the function raises, DataError for an answer that is none (without
-        `sample`), and ConfigError for a sample with a wrong field.
+        The decorated function raises what the function or the fallback raises. The sample has the arguments as they
+        were when the function was called. An answer of which no sample can be made has no score.
         """
         if self.mode == "block" and fallback is _NO_FALLBACK:
             raise ConfigError(
                 'a guard with mode="block" needs what is returned in place of a blocked answer: protect(fallback=…)'
             )
 
+        if sample is not None and sync.is_async(sample):
+            raise ConfigError("sample must be a plain function, which returns the sample to check")
+
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
-            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            if not callable(cast(object, function)):
+                raise ConfigError(f"protect takes a function, not {type(function).__name__}")
+            name = sync.name_of(function)
+            if sync.is_generator(function) or sync.is_async_generator(function):
                 raise ConfigError(
-                    f"{function.__qualname__} is a generator: what it yields is sent before the answer is whole. "
+                    f"{name} is a generator: what it yields is sent before the answer is whole. "
                     "Collect the answer and protect the function that does"
                 )
+            in_loop = sync.is_async(function)
+            if sync.is_async(fallback) and not in_loop:
+                raise ConfigError(f"{name} is a plain function, so its fallback must not be a coroutine function")
             signature = inspect.signature(function)
-            unwarned = sample is None
+            told = set[str]()
 
-            def case(answer: Any, *args: Any, **kwargs: Any) -> Sample | Mapping[str, Any]:
-                if sample is not None:
-                    return sample(answer, *args, **kwargs)
-                bound = signature.bind(*args, **kwargs)
-                bound.apply_defaults()
-                taken = {name: value for name, value in bound.arguments.items() if name in SAMPLE_FIELDS}
-                return taken | _fields_of(answer)
+            def warn(kind: str, text: str) -> None:
+                if kind not in told:
+                    told.add(kind)
+                    log.warning("%s: %s", name, text)
 
-            def decided(verdict: GuardVerdict, answer: Any) -> Any:
-                nonlocal unwarned
-                if unwarned and verdict.undefined and (problem := self._unnamed(verdict, signature)):
-                    unwarned = False
-                    log.warning(
-                        "%s: %s; rename a parameter, return an Answer with it, or give protect a function: sample=…",
-                        function.__qualname__,
-                        problem,
-                    )
+            def read(answer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sample | GuardVerdict:
+                started = time.monotonic()
+                try:
+                    if sample is not None:
+                        return _sample(sample(answer, *args, **kwargs))
+                    bound = signature.bind(*args, **kwargs)
+                    bound.apply_defaults()
+                    taken = {field: value for field, value in bound.arguments.items() if field in SAMPLE_FIELDS}
+                    return _sample(taken | _fields_of(answer))
+                except USER_ERRORS as error:  # the function has answered, which a guard must not undo
+                    problem = f"the answer can't be checked: {error_text(error)}"
+                    warn("unread", safe(masked(problem), LOGGED))
+                    return self._decision([_failed(scorer, None, problem) for scorer, _ in self.thresholds], started)
+
+            def sent(verdict: GuardVerdict, answer: Any) -> Any:
+                if sample is None and verdict.undefined and (problem := self._unnamed(verdict, signature)):
+                    hint = "rename a parameter, return an Answer with it, or give protect a function: sample=…"
+                    warn("unnamed", f"{problem}; {hint}")
                 if not verdict.blocked:
                     return answer
                 return fallback(verdict) if callable(fallback) else fallback
 
-            if sync.is_async(function):
+            if in_loop:
 
                 @functools.wraps(function)
                 async def acall(*args: P.args, **kwargs: P.kwargs) -> Any:
+                    given = _copies(args, kwargs)
                     answer: Any = await cast("Awaitable[Any]", function(*args, **kwargs))
-                    return decided(await self.acheck(case(answer, *args, **kwargs)), answer)
+                    found = read(answer, *given)
+                    verdict = await self.acheck(found) if isinstance(found, Sample) else found
+                    result = sent(verdict, answer)
+                    return await result if verdict.blocked and inspect.isawaitable(result) else result
 
                 return cast("Callable[P, R]", acall)
 
             @functools.wraps(function)
             def call(*args: P.args, **kwargs: P.kwargs) -> R:
+                given = _copies(args, kwargs)
                 answer = function(*args, **kwargs)
-                return decided(self(case(answer, *args, **kwargs)), answer)
+                found = read(answer, *given)
+                return sent(self(found) if isinstance(found, Sample) else found, answer)
 
             return call
 
@@ -199,9 +225,7 @@ class Guard:
         return ""
 
     def _start(self, sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> _Work:
-        given = one_sample(sample, fields)
-        case = given if isinstance(given, Sample) else Sample(**one_sample(None, given))  # pyright: ignore[reportCallIssue]
-        work = _Work(case, time.monotonic() + self.timeout)
+        work = _Work(_sample(one_sample(sample, fields)), time.monotonic() + self.timeout)
         work.future = sync.worker(THREADS).submit(contextvars.copy_context().run, self._score, work)
         return work
 
@@ -230,9 +254,12 @@ class Guard:
         if work.future.done() and not work.future.cancelled() and (error := work.future.exception()) is not None:
             late = described(error)
         done = dict(work.records)  # what comes later is not in it
-        scorers = [scorer for scorer, _ in self.thresholds]
-        records = tuple(done.get(scorer.signature) or _failed(scorer, work.sample, late) for scorer in scorers)
-        titles = scorer_titles([scorer_info(scorer) for scorer in scorers])
+        records = [done.get(scorer.signature) or _failed(scorer, work.sample, late) for scorer, _ in self.thresholds]
+        return self._decision(records, work.started)
+
+    def _decision(self, records: Sequence[Record], started: float) -> GuardVerdict:
+        """The verdict that follows from a record of each scorer."""
+        titles = scorer_titles([scorer_info(scorer) for scorer, _ in self.thresholds])
         blocked_by: list[str] = []
         undefined: list[str] = []
         reasons: list[str] = []
@@ -253,12 +280,15 @@ class Guard:
             blocked=bool(blocked_by) and self.mode == "block",
             blocked_by=tuple(blocked_by),
             undefined=tuple(undefined),
-            records=records,
+            records=tuple(records),
             explanation=" ".join(reasons),
-            seconds=time.monotonic() - work.started,
+            seconds=time.monotonic() - started,
         )
         if self.on_verdict is not None:
-            self.on_verdict(verdict)
+            try:
+                self.on_verdict(verdict)
+            except USER_ERRORS as error:  # the verdict stands, and so does the request
+                self._tell("on_verdict", f"on_verdict failed: {described(error)}")
         return verdict
 
 
@@ -289,7 +319,8 @@ def guard(
             "block", since nobody has checked it, or "pass". `verdict.undefined` names these scorers either way.
         timeout: Seconds after which the guard decides with the scores that are there, those of waiting included. By
             default 1; required where a judge is asked over the network.
-        on_verdict: Called with each verdict, before it is returned, to log or count it. What it raises is raised.
+        on_verdict: A plain function that is called with each verdict, before it is returned, to log or count it. What
+            it raises is logged once.
 
     Raises:
         ConfigError: For an unknown scorer or judge; a threshold that is missing, out of range, or that every score
@@ -298,6 +329,8 @@ def guard(
     for name, value, allowed in (("mode", mode, get_args(Mode)), ("on_undefined", on_undefined, get_args(OnUndefined))):
         if value not in allowed:
             raise ConfigError(f"{name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
+    if on_verdict is not None and (not callable(on_verdict) or sync.is_async(on_verdict)):
+        raise ConfigError("on_verdict must be a plain function of a verdict")
     thresholds = _thresholds(scorers, below)
     specs = [scorer for scorer, _ in thresholds]
     if not specs:
@@ -324,7 +357,7 @@ def guard(
         from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for guards without it
 
         answer_to(VerifyClaims(("Rain fell.",), ("Rain fell.",)))  # its model is loaded now, not within a timeout
-    require_number(_Threshold("guard", timeout=timeout), "timeout", exclude_low=True)
+    require_number(_Threshold("guard", timeout=timeout), "timeout", high=threading.TIMEOUT_MAX, exclude_low=True)
     return Guard(
         thresholds=thresholds,
         judge=found,
@@ -379,14 +412,31 @@ class _Threshold:
     timeout: float = 1.0
 
 
-def _failed(scorer: Scorer, sample: Sample, error: str) -> Record:
+def _failed(scorer: Scorer, sample: Sample | None, error: str) -> Record:
+    if sample is None:
+        return Record(sample="", scorer=scorer.signature, outcome=Failed(error))
     return Record(sample=sample.id, scorer=scorer.signature, outcome=Failed(error), group=sample.group)
+
+
+def _copies(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as they are now, since the function may change what it is given."""
+    return tuple(map(copied, args)), {name: copied(value) for name, value in kwargs.items()}
+
+
+def _sample(given: object) -> Sample:
+    """The sample to check. Raises ConfigError for what is none."""
+    if isinstance(given, Sample):
+        return given
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"a Sample, a mapping or fields were expected, not {type(given).__name__}")
+    fields = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
+    return Sample(**one_sample(None, fields))  # pyright: ignore[reportCallIssue]
 
 
 def _fields_of(answer: Any) -> dict[str, Any]:
     """The sample fields in what a function returned. Raises DataError where there are none."""
     try:
-        found = Answer.of(answer)
+        found = Answer.of(answer, by="the function")
     except BlankAnswer as error:
         found = replace(error.answer, output=error.answer.output or "")
     except DataError as error:

@@ -30,12 +30,20 @@ def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
     sample = _read(content.fields)
     if content.answered:
         try:
-            answer = Answer.of(content.answer)
+            answer = Answer.of(content.answer, by="the function")
         except BlankAnswer as blank:  # which scorers may have something to say about
             answer = blank.answer
         sample = answer.fill(sample, seconds=content.seconds)
     known = {**trace_metadata(sample), **trace}
     return dataclasses.replace(sample, metadata={**sample.metadata, "trace": known}) if known else sample
+
+
+def submitted_trace(content: Content) -> Mapping[str, Any]:
+    """What `metadata["trace"]` says in what was submitted, where that is no sample."""
+    found: Any = content.fields
+    for name in ("metadata", "trace"):
+        found = cast("Mapping[str, Any]", found).get(name) if isinstance(found, Mapping) else None
+    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
 
 
 def _read(fields: object) -> Sample:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalstone._core import sync
+from evalstone._core.display import money
 from evalstone.api import open_session
 from evalstone.errors import (
     ConfigError,
@@ -36,6 +37,7 @@ from evalstone.live.frames import (
     LONGEST_NAME,
     READ_FAILED,
     USER_ERRORS,
+    Content,
     Frame,
     HourCounts,
     Reply,
@@ -43,7 +45,7 @@ from evalstone.live.frames import (
     Submitted,
     restored,
 )
-from evalstone.live.samples import sample_from
+from evalstone.live.samples import sample_from, submitted_trace
 from evalstone.live.sender import OncePerKind
 from evalstone.questions.base import JudgeAnswer
 from evalstone.run.runner import score_sample
@@ -213,9 +215,10 @@ class Scoring:
         if item.trace is not None and _TRACE_ID.fullmatch(item.trace):
             known["trace_id"] = item.trace
         trace: Mapping[str, Any] = {name: text for name, text in known.items() if text is not None}
-        sample, key, problem = None, None, ""
+        sample, key, problem, content = None, None, "", Content(None)
         try:
-            sample = sample_from(restored(item.content), trace)
+            content = restored(item.content)
+            sample = sample_from(content, trace)
             key = sample_hash(sample)
             trace = trace_metadata(sample)
         except Exception as error:  # noqa: BLE001 - whatever was submitted
@@ -223,6 +226,7 @@ class Scoring:
             kind = "read" if problem.startswith(READ_FAILED) else "invalid"
             sample, problem = None, problem if kind == "read" else INVALID + problem
             self._tell(kind, problem)
+            trace = {**submitted_trace(content), **trace}
         names = ("span_id", "response_id", "entity")
         texts = [str(trace[name])[:LONGEST_NAME] if trace.get(name) else None for name in names]
         rows = [
@@ -317,10 +321,11 @@ class Scoring:
         finally:
             if room:
                 await self._budget.settle(cost)
-        for _, record in ended:
-            if record is not None and job.sample is not None and self._settings.on_record is not None:
+        for row, record in ended:
+            if record is not None and self._settings.on_record is not None:
+                sample = _origin(row) if job.sample is None else job.sample
                 try:
-                    await sync.call(self._settings.on_record, record, job.sample, self._scorers[record.scorer])
+                    await sync.call(self._settings.on_record, record, sample, self._scorers[record.scorer])
                 except USER_ERRORS as error:
                     task = asyncio.current_task()
                     if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
@@ -379,16 +384,22 @@ class Scoring:
             return row.ended(record, known_cost=False), record
         scorer = self._scorers[row.scorer]
         if scorer.may_ask and not paid:
+            self._tell(
+                f"budget of day {int(time.time() // DAY)}",
+                f"the daily budget of {money(self._settings.daily_budget)} is spent: until midnight (UTC), samples are "
+                "dropped for the scorers that ask a judge",
+            )
             return row.ended(None), None
+        session = self._session_now()
         try:
-            record = await score_sample(scorer, job.sample, self._session_now())
+            record = await score_sample(scorer, job.sample, session)
             if any(leaf.answer is not None and not leaf.cached for step in record.steps for leaf in step.leaves()):
                 self._pause = FIRST_PAUSE
             return row.ended(record), record
         except (RunAborted, ConfigError) as error:
             # The judge is of no use: until it is asked again, its session refuses every question at once.
             self._tell("judge", str(error))
-            if not self._refused:
+            if not self._refused and session is self._session:  # of one that was renewed meanwhile, it says nothing new
                 self._refused, self._renew_at = True, time.monotonic() + self._pause
                 self._pause = min(2 * self._pause, MAX_PAUSE)
             record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(str(error)))
@@ -404,6 +415,15 @@ class Scoring:
         settings = self._settings
         self._session = _LiveSession(settings.judge, ledger=self._ledger, concurrency=settings.concurrency)
         self._refused, self._renew_at = False, time.monotonic() + RENEWED
+
+
+def _origin(row: LiveScore) -> Sample:
+    """In place of what was no sample: where it comes from."""
+    known = {"span_id": row.span, "response_id": row.response, "entity": row.entity}
+    if row.trace is not None and _TRACE_ID.fullmatch(row.trace):
+        known["trace_id"] = row.trace
+    trace = {name: text for name, text in known.items() if text is not None}
+    return Sample(metadata={"trace": trace} if trace else {})
 
 
 async def _cancel(tasks: Collection[asyncio.Future[Any]]) -> None:

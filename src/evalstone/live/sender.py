@@ -199,6 +199,8 @@ class Sender:
         self._thread: threading.Thread | None = None
         self._awake = self._closing = False
         """Whether the thread has something to do, and whether it is to end."""
+        self._unstarted = ""
+        """Why the thread could not be started when that was last tried."""
         self._put = self._frames = 0
         """How many samples were put into the queue, and the number of the last frame."""
         self._unacknowledged: Frame | None = None
@@ -225,6 +227,7 @@ class Sender:
             hour.filtered += filtered
             self._changed = True
             self._start()
+        self._tell_unstarted()
 
     @property
     def is_full(self) -> bool:
@@ -263,6 +266,7 @@ class Sender:
                 self._put += 1
                 self._bytes += size
             self._start()
+        self._tell_unstarted()
         if full:
             limit = f"{self._limit} samples, or {QUEUE_BYTES // 1_000_000} MB"
             self.tell("queue", f"the queue is full ({limit}); what comes now is dropped, and counted")
@@ -275,6 +279,7 @@ class Sender:
         with self._lock:
             self._changed = True
             self._start()
+        self._tell_unstarted()
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything submitted so far is scored; False if that takes longer, or the worker ends before."""
@@ -331,6 +336,10 @@ class Sender:
         found.changed = True
         return found
 
+    def _tell_unstarted(self) -> None:
+        if why := self._unstarted:  # said without the lock, since a log handler may submit something
+            self.tell("thread", f"a thread can't be started, so what is submitted waits in the queue: {why}")
+
     def _start(self) -> None:
         if self._awake:
             return
@@ -338,11 +347,14 @@ class Sender:
             self._queue.clear()
             self._bytes, self._changed = 0, False
             return
-        self._awake = True
+        self._awake, self._unstarted = True, ""
         if self._thread is None:
             try:
                 thread = threading.Thread(target=self._serve, name="evalstone-live", daemon=True)
                 thread.start()
+            except RuntimeError as error:  # the process has no room for it; the next submission tries again
+                self._awake, self._unstarted = False, described(error)
+                return
             except BaseException:
                 self._awake = False
                 raise

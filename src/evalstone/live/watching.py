@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core import sync
 from evalstone.errors import ConfigError, unknown
 from evalstone.live.client import Trace, current_trace
-from evalstone.live.frames import PAIRS, USER_ERRORS, Content
+from evalstone.live.frames import Content, copied
 from evalstone.targets.base import INPUTS, Answer
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
     """The function, with its calls submitted. Raises ConfigError as `Live.watch`."""
     if not callable(function):
         raise ConfigError(f"live.watch takes a function, not {type(function).__name__}")
-    signature, name = inspect.signature(function), getattr(function, "__name__", type(function).__name__)
+    signature = inspect.signature(function)
+    name = getattr(function, "__name__", None) or sync.name_of(function).rpartition(".")[2]
     for field, parameter in fields.items():
         if field not in INPUTS:
             raise ConfigError(unknown("field of a watched function", field, INPUTS))
@@ -35,7 +36,7 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
         )
     watch = _Watch(live, signature, mapped, name if entity is None else entity)
 
-    if inspect.isasyncgenfunction(function):
+    if sync.is_async_generator(function):
 
         async def answered_in_parts(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             call, parts = watch.call(args, kwargs), list[Any]()
@@ -57,7 +58,7 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
                 await source.aclose()
 
         wrapper: Callable[..., Any] = answered_in_parts
-    elif inspect.isgeneratorfunction(function):
+    elif sync.is_generator(function):
 
         def told_in_parts(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             call, parts = watch.call(args, kwargs), list[Any]()
@@ -80,7 +81,7 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
                 source.close()
 
         wrapper = told_in_parts
-    elif inspect.iscoroutinefunction(function):
+    elif sync.is_async(function):
 
         async def answered(*args: Any, **kwargs: Any) -> Any:
             call = watch.call(args, kwargs)
@@ -116,7 +117,7 @@ class _Watch:
 
     def taken(self, argument: int | str, value: Any) -> Any:
         """An argument, by its place or name, as it is now if it becomes a field."""
-        return _copy(value) if self._all or argument in self._needed else value
+        return copied(value) if self._all or argument in self._needed else value
 
     def fields(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         bound = self.signature.bind(*args, **kwargs)
@@ -155,26 +156,7 @@ class _Call:
                     raise TypeError(f"a watched generator must yield text, not {type(others[0]).__name__}")
                 answer = "".join(result)
             elif not isinstance(result, str | Mapping | Sequence | None):
-                answer = Answer.of(result)  # here, since the worker doesn't know the class
+                answer = Answer.of(result, by="the function")  # here, since the worker doesn't know the class
             return Content(fields, answer, answered=True, seconds=seconds)
 
         watch.live.offer(content, self._trace, self._drawn, entity=watch.entity)
-
-
-def _copy(value: Any) -> Any:
-    """A copy of lists and mappings, however deep; other values are shared."""
-    if type(value) not in PAIRS:
-        return value
-    root: Any = value.copy()
-    # Each with what it was made of, so that no other value gets its ID.
-    copies: dict[int, tuple[Any, Any]] = {id(value): (value, root)}
-    todo: list[Any] = [root]
-    with contextlib.suppress(*USER_ERRORS):  # of the code of a key
-        for copy in todo:
-            for place, item in PAIRS[type(copy)](copy):
-                if type(item) in PAIRS:
-                    if id(item) not in copies:
-                        copies[id(item)] = item, item.copy()
-                        todo.append(copies[id(item)][1])
-                    copy[place] = copies[id(item)][1]
-    return root

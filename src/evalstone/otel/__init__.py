@@ -16,6 +16,7 @@ from evalstone.errors import MissingDependency
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
@@ -29,8 +30,8 @@ __all__ = ["disable", "emit", "emit_otlp", "enable", "export_otlp"]
 
 FLUSH_SECONDS = 5.0
 _SETUP = threading.Lock()
-_EXPORTING: list[int] = []
-"""The processes that `emit_otlp` has set up: this one, unless it was forked since."""
+_EXPORTING: dict[int, Telemetry] = {}
+"""What `emit_otlp` has set up, by process: in this one, unless it was forked since."""
 
 
 def enable(
@@ -84,15 +85,23 @@ def emit(record: Record, sample: Sample, scorer: Scorer | None = None) -> None:
 def emit_otlp(record: Record, sample: Sample, scorer: Scorer | None = None) -> None:
     """`emit`, for a process that nobody else sets OpenTelemetry up in: `Live(…, on_record=evalstone.otel.emit_otlp)`.
 
-    The first call does what `export_otlp` does, until the process ends. Raises what both raise.
+    It exports score events, and the metrics of scores and outcomes, to where the standard `OTEL_…` variables say, until
+    the process ends. The work for a score is not traced. In a process that has called `enable` or `export_otlp`, this
+    is `emit`.
+
+    Raises:
+        MissingDependency: The SDK or the exporter is not installed.
+        ConfigError: A variable asks for another protocol or exporter.
     """
+    if isinstance(observer(), _telemetry()):
+        emit(record, sample, scorer)
+        return
     with _SETUP:
         if os.getpid() not in _EXPORTING:
-            block = export_otlp()
-            block.__enter__()
+            block = _checked_export().exporting_scores(flush_seconds=FLUSH_SECONDS)
+            _EXPORTING[os.getpid()] = block.__enter__()
             atexit.register(block.__exit__, None, None, None)
-            _EXPORTING.append(os.getpid())
-    emit(record, sample, scorer)
+    _EXPORTING[os.getpid()].emit(record, sample, scorer)
 
 
 def export_otlp(
@@ -112,12 +121,17 @@ def export_otlp(
         MissingDependency: The SDK or the exporter is not installed.
         ConfigError: A variable asks for another protocol or exporter.
     """
+    return _checked_export().exporting(content=content, flush_seconds=flush_seconds, on_loss=on_loss)
+
+
+def _checked_export() -> ModuleType:
+    """The module that exports, once what the environment asks of it can be done."""
     try:
-        from evalstone.otel.export import check_environment, exporting  # noqa: PLC0415 - an extra
+        from evalstone.otel import export  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise _missing(error) from None
-    check_environment()
-    return exporting(content=content, flush_seconds=flush_seconds, on_loss=on_loss)
+    export.check_environment()
+    return export
 
 
 def _telemetry() -> type[Telemetry]:

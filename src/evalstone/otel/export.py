@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import unquote
@@ -30,6 +30,7 @@ from evalstone.errors import ConfigError
 from evalstone.otel import enable
 from evalstone.otel.attributes import EXPLANATION
 from evalstone.otel.delivery import Delivery, own_credentials
+from evalstone.otel.telemetry import Telemetry
 
 SIGNALS = ("TRACES", "METRICS", "LOGS")
 PROTOCOL = "http/protobuf"
@@ -49,6 +50,25 @@ _logger = logging.getLogger(__name__)
 @contextmanager
 def exporting(*, content: bool, flush_seconds: float, on_loss: Callable[[str], None] | None) -> Generator[None]:
     """`evalstone.otel.export_otlp`."""
+    with _providers(SIGNALS, flush_seconds, on_loss) as (tracers, meters, loggers):
+        _set_global(tracers, meters, loggers)
+        with enable(tracers, meters, loggers, content=content or os.environ.get(CAPTURE, "").upper() in CAPTURED):
+            yield
+
+
+@contextmanager
+def exporting_scores(*, flush_seconds: float) -> Generator[Telemetry]:
+    """What emits scores, and nothing else: of a process whose work for them is of no interest, neither spans nor what
+    other libraries measure."""
+    with _providers(("METRICS", "LOGS"), flush_seconds, None) as (tracers, meters, loggers):
+        yield Telemetry(tracers, meters, loggers)
+
+
+@contextmanager
+def _providers(
+    signals: Collection[str], flush_seconds: float, on_loss: Callable[[str], None] | None
+) -> Generator[tuple[TracerProvider, MeterProvider, LoggerProvider]]:
+    """Providers that export these signals, unless the environment turns one off. The end waits for the export."""
     resource = Resource.create()
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: "evalstone"}))
@@ -56,21 +76,19 @@ def exporting(*, content: bool, flush_seconds: float, on_loss: Callable[[str], N
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
     readers: list[MetricReader] = []
-    if _exports("TRACES"):
+    if "TRACES" in signals and _exports("TRACES"):
         exporters.append(_Counting(OTLPSpanExporter, "TRACES", troubles, "span"))
         tracers.add_span_processor(_Spans(exporters[-1]))
-    if _exports("LOGS"):
+    if "LOGS" in signals and _exports("LOGS"):
         exporters.append(_Counting(OTLPLogExporter, "LOGS", troubles, "score event"))
         loggers.add_log_record_processor(_Events(exporters[-1]))
-    if _exports("METRICS"):
+    if "METRICS" in signals and _exports("METRICS"):
         exporters.append(_Counting(OTLPMetricExporter, "METRICS", troubles, "batch of metrics", "batches of metrics"))
         readers.append(PeriodicExportingMetricReader(cast(MetricExporter, exporters[-1])))
     meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
-    _set_global(tracers, meters, loggers)
     shut_down = _ShutDown(tracers.shutdown, loggers.shutdown, meters.shutdown)
     try:
-        with enable(tracers, meters, loggers, content=content or os.environ.get(CAPTURE, "").upper() in CAPTURED):
-            yield
+        yield tracers, meters, loggers
     finally:
         in_time = shut_down.within(flush_seconds, exporters, troubles)
         missing = [lost for exporter in exporters if (lost := exporter.lost)]

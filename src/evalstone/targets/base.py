@@ -20,6 +20,7 @@ from evalstone._core.validation import read_data
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.messages import answer_text
 from evalstone.agents.transcripts import read_transcript
+from evalstone.datasets.columns import field_of
 from evalstone.datasets.stored import message_of, sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.judges.providers.limits import Limits
@@ -189,6 +190,8 @@ class BlankAnswer(DataError):
 
 
 _FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
+_NAMES = ", ".join(sorted(_FIELDS))
+_ANSWERS = f"return text, an Answer, or a mapping of its fields ({_NAMES})"
 
 
 def says_something(message: Any) -> bool:
@@ -212,9 +215,7 @@ def answer_of(value: object, by: str = "the target") -> Answer:
     try:
         found = read_transcript(cast(object, value))
     except DataError as error:
-        expected = _expected(entries)
-        problem = f"{expected}; {error}" if expected else f"{error}; return text, an Answer or its fields"
-        raise DataError(f"{by} returned what is no answer: {problem}") from None
+        raise DataError(f"{by} returned what is no answer: {_expected(entries) or _ANSWERS}; {error}") from None
     said, cost = entries.get("output"), entries.get("cost")
     lost = (isinstance(said, str) and said != found.output) or (cost is not None and found.cost is None)
     if lost and "messages" in entries:  # read as a graph's state, which has neither
@@ -225,11 +226,13 @@ def answer_of(value: object, by: str = "the target") -> Answer:
 
 
 def _expected(entries: Mapping[str, Any]) -> str:
-    """Of an object with fields of an answer, which of its fields are none; "" for any other."""
-    others = [name for name in entries if name not in _FIELDS]
-    if others and len(others) < len(entries):
-        return f"{shortlist(others)}: no field of an Answer, which has {', '.join(sorted(_FIELDS))}"
-    return ""
+    """Of an object with fields of an answer, or with other names for them, what is wrong; "" for any other."""
+    others = [str(name) for name in entries if name not in _FIELDS]
+    meant = {name: known for name in others if (known := field_of(name)) in _FIELDS}
+    if not others or (not meant and len(others) == len(entries)):
+        return ""
+    hint = f" (did you mean {joined([f'{known} for {name}' for name, known in meant.items()])}?)" if meant else ""
+    return f"{shortlist(others)}: no field of an Answer, which has {_NAMES}{hint}"
 
 
 def conversation(sample: Sample) -> tuple[Message, ...]:
