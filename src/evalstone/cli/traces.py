@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -200,6 +202,7 @@ def collect(
 
         if otel:
             export_otlp()  # the worker exports; what it would refuse is refused here
+            check_endpoints(host, port)
         live = Live(
             options.scorer_specs(scorer),
             options.judge_spec(judge or "lexical", base_url),
@@ -221,6 +224,8 @@ def collect(
             with handled(lambda number, frame: loop.call_soon_threadsafe(stop.set)):
                 try:
                     url = await receiver.start(host, port)
+                    if otel:
+                        check_endpoints(host, urlsplit(url).port)  # of port 0, it is known now
                     if live is not None:
                         live.start()
                     _greet(url, host, out, receiver.file)
@@ -234,6 +239,33 @@ def collect(
 
     asyncio.run(serve())
     return ExitCode.OK
+
+
+def check_endpoints(host: str, port: int | None) -> None:
+    """Raise ConfigError where the scores would be exported to the address that is listened on."""
+    from evalstone.otel.export import endpoints
+
+    for variable, endpoint in endpoints().items():
+        try:
+            parts = urlsplit(endpoint.strip())
+            there = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        except ValueError:  # it is no URL, which its exporter says
+            continue
+        name = (parts.hostname or "").casefold()
+        if there == port and (name == host.casefold() or (_is_here(name) and _is_here(host))):
+            raise ConfigError(
+                f"the scores would be exported to {safe(name)} port {port}, where this command itself listens; set "
+                f"{variable} to another endpoint, or choose another --port"
+            )
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine by its loopback address, or by all of its addresses."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host.casefold() == "localhost"
+    return address.is_loopback or address.is_unspecified
 
 
 def _greet(url: str, host: str, out: str, file: TraceFile) -> None:

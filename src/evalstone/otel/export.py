@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import unquote
@@ -33,6 +33,7 @@ from evalstone.otel.delivery import Delivery, own_credentials
 
 SIGNALS = ("TRACES", "METRICS", "LOGS")
 PROTOCOL = "http/protobuf"
+ENDPOINT, DEFAULT_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"
 QUEUE = 32_768
 """Spans, and score events, that wait to be exported, unless OTEL_BSP_MAX_QUEUE_SIZE or OTEL_BLRP_MAX_QUEUE_SIZE says
 otherwise. The SDK's 2,048 are fewer than a fast run makes before the first batch is sent."""
@@ -94,6 +95,16 @@ def check_environment() -> None:
         register_url(os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}ENDPOINT", ""))
     for signal in SIGNALS:
         _exports(signal)
+
+
+def endpoints() -> Mapping[str, str]:
+    """The endpoints of the signals that are exported, by the variables that set them."""
+    found: dict[str, str] = {}
+    for signal in filter(_exports, SIGNALS):
+        own = f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"
+        variable = own if own in os.environ else ENDPOINT
+        found[variable] = os.environ.get(variable, DEFAULT_ENDPOINT)
+    return found
 
 
 def _exports(signal: str) -> bool:
