@@ -355,6 +355,14 @@ class Evalstone:
     assert_passed = _blocking(aassert_passed)
 
 
+def made_for(node: pytest.Item, judge: JudgeSpec) -> Evalstone:
+    """What a test scores with. A wrong setting or judge fails the test without the source of the plugin."""
+    try:
+        return Evalstone(node, judge)
+    except ConfigError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
 def check_thresholds(thresholds: Mapping[Scorer, float]) -> None:
     """Raise ConfigError for a threshold that is no number, or outside the scorer's scale."""
     for scorer, threshold in thresholds.items():
