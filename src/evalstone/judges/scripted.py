@@ -89,18 +89,21 @@ class ScriptedJudge(Judge):
 
     def _why_none(self, kind: str) -> str:
         """Why there is no reply to a question, after a colon; "" if the script says that there is none."""
-        script = self.script
+        script, key = self.script, ""
+        if callable(script):
+            return ""
         if isinstance(script, Mapping):
             if kind not in script:
                 kinds = joined([repr(each) for each in script])
                 return f": it has replies to {kinds}" if kinds else ": it has no replies"
-            script, key = script[kind], kind
-        else:
-            key = ""
-        if not isinstance(script, Sequence) or self._said.get(key, 0) <= len(script):
+            if not isinstance(script[kind], list):
+                return ""
+            script, key = cast("list[Any]", script[kind]), kind
+        number = len(script)
+        if self._said[key] <= number:
             return ""
-        verb = "is" if len(script) == 1 else "are"
-        return f": its {count(len(script), 'reply', 'replies')} {verb} used up" if script else ": it has no replies"
+        verb = "is" if number == 1 else "are"
+        return f": its {count(number, 'reply', 'replies')} {verb} used up" if number else ": it has no replies"
 
     def _at(self, replies: Sequence[Any], key: str) -> Any:
         index = self._said.get(key, 0)
