@@ -20,7 +20,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from evalstone._core.display import excerpt
 from evalstone._core.files import row_limit
 from evalstone.agents.formats.records import Record, records_in
-from evalstone.agents.formats.values import Entries, PlacedError, objects_in
+from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects, objects_in
 from evalstone.collect import connections, protobuf
 from evalstone.collect.bodies import AT_ONCE, Bodies, Busy, TooLong, TooSlow
 from evalstone.collect.connections import Connections
@@ -195,6 +195,7 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[R
         if not isinstance(found, list):
             raise DataError(f"an export request of {signal} must have a list under {key}")
         data: Entries = {key: cast("list[Any]", found)}
+        _check_lists(data, key, *(("scopeSpans", "spans") if signal == "traces" else ("scopeLogs", "logRecords")))
         rejected = _without_ids(data) if signal == "traces" else 0
         records = list(records_in(data)) if found else []
         line = _line(data)
@@ -205,6 +206,14 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[R
     if len(line) > row_limit():
         raise DataError(f"as JSON it is longer than {row_limit():,} bytes")
     return line, records, rejected
+
+
+def _check_lists(data: Entries, resources: str, scopes: str, entries: str) -> None:
+    """Raise PlacedError where a list of objects is something else. One that is empty may be left out."""
+    for at, resource in enumerate(checked_objects(data[resources], resources)):
+        place = f"{resources}[{at}].{scopes}"
+        for number, scope in enumerate(checked_objects(resource.get(scopes), place)):
+            checked_list(scope.get(entries), f"{place}[{number}].{entries}")
 
 
 def _check_depth(data: Entries) -> None:
