@@ -384,13 +384,22 @@ async def test_a_trace_that_is_being_read_at_the_end_is_passed_on(
 
 
 @awaited
-async def test_what_goes_wrong_in_passing_samples_on_is_raised_at_the_end(tmp_path: Path) -> None:
+async def test_what_goes_wrong_in_passing_samples_on_is_logged_at_once_and_raised_at_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     receiver = receiver_of(tmp_path / "t.jsonl", lambda _: 1 / 0, 0.01)
     url = await receiver.start("127.0.0.1", 0)
-    async with aiohttp.ClientSession() as session, session.post(f"{url}/v1/traces", json=ONE):
-        await asyncio.sleep(0.05)
+    async with aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/v1/traces", json=ONE):
+            await until(lambda: bool(caplog.messages))
+        async with session.post(f"{url}/v1/traces", json=ONE) as reply:
+            assert reply.status == 200
+    (told,) = caplog.messages
+    assert told.startswith("scoring has ended with an error; what comes is only written to the file: ZeroDivisionError")
+    assert receiver.unscored == 2
     with pytest.raises(ZeroDivisionError):
         await receiver.stop()
+    assert (len(caplog.messages), receiver.scoring_error[:17]) == (1, "ZeroDivisionError")
     await TraceFile(tmp_path / "t.jsonl").close()  # nobody writes to it any more
 
 

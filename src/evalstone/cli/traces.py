@@ -232,9 +232,13 @@ def collect(
                     await stop.wait()
                 finally:
                     end = loop.time() + CLOSING
-                    await receiver.stop(CLOSING - SHUTDOWN)
-                    if live is not None:
-                        await live.aclose(max(SHUTDOWN, end - loop.time()) - LAST)
+                    try:
+                        await receiver.stop(CLOSING - SHUTDOWN)
+                    finally:
+                        if live is not None:
+                            await live.aclose(max(SHUTDOWN, end - loop.time()) - LAST)
+                        if receiver.scoring_error:
+                            _sum_up(receiver, out, live)
         _sum_up(receiver, out, live)
 
     asyncio.run(serve())
@@ -300,7 +304,8 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
     if late := scoring.traces.late:
         to_stderr(f"{count(late, 'record')} came after their trace was scored; raise --settle")
     if left := receiver.unscored:
-        to_stderr(safe(f"{count(left, 'record')} at the end of {out} came too fast to be scored.", 2000))
+        why = "were not scored: scoring ended with an error" if receiver.scoring_error else "came too fast to be scored"
+        to_stderr(safe(f"{count(left, 'record')} at the end of {out} {why}.", 2000))
     try:
         scorers = live.coverage().scorers
     except ConfigError:  # the stream isn't in the ledger, as before its first trace
