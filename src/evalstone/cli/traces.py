@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import typer
 
 import evalstone
-from evalstone._core.display import count, excerpt, safe
+from evalstone._core.display import count, excerpt, named, safe
 from evalstone.cli import handled, options
 from evalstone.cli.options import ExitCode, Value, Values, argument, option
 from evalstone.cli.output import console, table, to_stderr
-from evalstone.errors import ConfigError, MissingDependency, unknown
+from evalstone.errors import ConfigError, DataError, MissingDependency, unknown
 from evalstone.types import Sample, trace_metadata
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def traces(
 ) -> int:
     """List the samples in a file of traces, or create a dataset from them."""
     from evalstone.collect.store import has_traces
+    from evalstone.datasets.columns import UNRECOGNIZED
     from evalstone.datasets.stored import write_samples
     from evalstone.datasets.writing import check_writable
 
@@ -83,7 +84,15 @@ def traces(
         check_writable(out)
         if Path(out).is_file() and ((Path(file).exists() and Path(file).samefile(out)) or has_traces(Path(out))):
             raise ConfigError(f"{out!r} has traces, which a dataset would replace; name another file with --out")
-    dataset = evalstone.load(file)
+    try:
+        dataset = evalstone.load(file)
+    except DataError as error:
+        if UNRECOGNIZED not in str(error):
+            raise
+        raise DataError(
+            f"{named(file)} holds neither traces (export requests of OTLP, with resourceSpans or resourceLogs, or "
+            "spans with their IDs) nor samples of evalstone (with input, output, context, reference, messages or turns)"
+        ) from None
     for note in dataset.notes:
         to_stderr(safe(note, 2000))
     chosen = [sample for sample in dataset if choice.takes(sample)][:limit]
