@@ -56,19 +56,25 @@ def exporting(*, content: bool, flush_seconds: float, on_loss: Callable[[str], N
     troubles, exporters = _Troubles(), list[_Counting]()
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
-    readers: list[MetricReader] = []
-    if _exports("TRACES"):
-        exporters.append(_Counting(OTLPSpanExporter, "TRACES", troubles, "span"))
-        tracers.add_span_processor(_Spans(exporters[-1]))
-    if _exports("LOGS"):
-        exporters.append(_Counting(OTLPLogExporter, "LOGS", troubles, "score event"))
-        loggers.add_log_record_processor(_Events(exporters[-1]))
-    if _exports("METRICS"):
-        exporters.append(_Counting(OTLPMetricExporter, "METRICS", troubles, "batch of metrics", "batches of metrics"))
-        readers.append(PeriodicExportingMetricReader(cast(MetricExporter, exporters[-1])))
-    meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
-    _set_global(tracers, meters, loggers)
-    shut_down = _ShutDown(tracers.shutdown, loggers.shutdown, meters.shutdown)
+    try:
+        readers: list[MetricReader] = []
+        if _exports("TRACES"):
+            exporters.append(_Counting(OTLPSpanExporter, "TRACES", troubles, "span"))
+            tracers.add_span_processor(_Spans(exporters[-1]))
+        if _exports("LOGS"):
+            exporters.append(_Counting(OTLPLogExporter, "LOGS", troubles, "score event"))
+            loggers.add_log_record_processor(_Events(exporters[-1]))
+        if _exports("METRICS"):
+            exporters.append(
+                _Counting(OTLPMetricExporter, "METRICS", troubles, "batch of metrics", "batches of metrics")
+            )
+            readers.append(PeriodicExportingMetricReader(cast(MetricExporter, exporters[-1])))
+        meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+        _set_global(tracers, meters, loggers)
+        shut_down = _ShutDown(tracers.shutdown, loggers.shutdown, meters.shutdown)
+    except BaseException:  # as of an exporter that a variable is wrong for
+        troubles.close()
+        raise
     try:
         with enable(tracers, meters, loggers, content=content or os.environ.get(CAPTURE, "").upper() in CAPTURED):
             yield
