@@ -97,3 +97,10 @@ def test_a_stream_or_ledger_that_is_not_there_is_said(ledger: Path, evalstone: E
     done = evalstone("live", "coverage", "shop", "--ledger", "other.db")
     assert (done.returncode, "there is no ledger other.db" in done.stderr) == (2, True)
     assert evalstone("live", "coverage", "shop", "--ledger", "l.db", "--since", "soon").returncode == 2
+
+
+def test_a_baseline_without_scores_is_a_usage_error(ledger: Path, evalstone: Evalstone) -> None:
+    done = evalstone("live", "drift", "2019-01-01..2019-01-08", "--ledger", "l.db")
+    assert done.returncode == 2, done.stdout
+    assert "2019-01-01" in done.stderr
+    assert "has no score of shop by contains and exact_match" in done.stderr

@@ -186,3 +186,16 @@ def test_times_and_ages_are_read() -> None:
     for text in ("", "x", "7", "d", "-1d", "1.5h", "999999w", "2026-13-01", "7 d"):
         with pytest.raises(ConfigError, match="--since takes a time"):
             moment(text, "--since")
+
+
+def test_of_a_name_that_the_ledger_lacks_the_nearest_is_named(evalstone: Evalstone, ledger: str) -> None:
+    for options, hints in (
+        (["--scorer", "contians"], ["unknown scorer 'contians'; did you mean contains?"]),
+        (["--stream", "zzz"], ["unknown stream 'zzz'; known: shop"]),
+        (["--stream", "shp", "--scorer", "x"], ["unknown scorer 'x'; known: contains", "did you mean shop?"]),
+        (["--scorer", SIGNATURE, "--stream", "shop", "--until", "2020-01-01"], []),
+    ):
+        done = evalstone("ledger", "scores", "--ledger", ledger, *options)
+        assert (done.returncode, done.stdout) == (0, "no scores\n")
+        assert [hint for hint in hints if hint not in done.stderr] == []
+        assert ("unknown" in done.stderr) == bool(hints)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,24 @@ def test_metadata_of_other_forms_is_no_error(evalstone: Evalstone, tmp_path: Pat
     assert evalstone("traces", "d.jsonl").stdout.endswith("4 of 4 samples\n")
     assert evalstone("traces", "d.jsonl", "--since", "2026-11-18T12:00").stdout.endswith("1 of 4 samples\n")
     assert evalstone("traces", "d.jsonl", "--since", "2026-11-18T14:00").stdout == "0 of 4 samples\n"
+
+
+def test_a_file_of_something_else_is_refused_with_what_it_may_hold(evalstone: Evalstone, tmp_path: Path) -> None:
+    (tmp_path / "odd.jsonl").write_text('{"foo": 1}\n')
+    done = evalstone("traces", "odd.jsonl")
+    assert done.returncode == 2, done.stderr
+    assert "odd.jsonl holds neither traces" in done.stderr
+    assert "nor samples of evalstone" in done.stderr
+    assert "--map" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["t.jsonl.1", "t.ndjson.12", "t.jsonl.3.gz"])
+def test_a_file_that_was_rotated_is_read(evalstone: Evalstone, tmp_path: Path, name: str) -> None:
+    write(tmp_path / "t.jsonl")
+    data = (tmp_path / "t.jsonl").read_bytes()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert evalstone("traces", name).stdout.endswith("2 of 2 samples\n")
+    assert f"{name} · 2 samples" in evalstone("run", name, "--scorer", "contains(expected=Bern)").stdout
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,15 @@ def test_what_comes_late_is_counted_unless_it_is_an_event() -> None:
     assert complete(traces, 100.0, all=True) == ""
 
 
+def test_scores_of_a_trace_come_after_it_and_are_not_late() -> None:
+    traces = OpenTraces(5.0)
+    traces.add([root("a")], 0.0)
+    assert complete(traces, 5.0) == "a"
+    scored = replace(part("a", kind="log"), name="gen_ai.evaluation.result")
+    traces.add([scored, scored, part("a", kind="log")], 6.0)
+    assert (traces.late, traces.scores) == (1, 2)
+
+
 def test_at_the_end_all_are_complete() -> None:
     traces = OpenTraces(5.0)
     traces.add([root("a"), part("b"), part("")], 0.0)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from evalstone.cli.traces import check_endpoints
+from evalstone.errors import ConfigError
 from tests.collect.test_export import receiving
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "traces"
@@ -92,6 +94,47 @@ def test_scores_that_could_not_be_exported_are_refused_at_once(
         env={**os.environ, "OTEL_LOGS_EXPORTER": "console"},
     )  # fmt: skip
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_scores_are_not_exported_to_the_command_that_makes_them(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "evalstone", "collect", "--otel", "--scorer", "contains(expected=x)"],
+        capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "exported to localhost port 4318, where this command itself listens" in done.stderr
+    assert "set OTEL_EXPORTER_OTLP_ENDPOINT to another endpoint" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "endpoint", "own"),
+    [
+        ("127.0.0.1", "http://localhost:5000", True),
+        ("localhost", "http://[::1]:5000/", True),
+        ("0.0.0.0", "http://127.0.0.1:5000", True),
+        ("Box.example", "http://me:secret@box.example:5000/v1/logs", True),
+        ("127.0.0.1", "http://127.0.0.1:5001", False),
+        ("127.0.0.1", "http://127.0.0.1", False),
+        ("127.0.0.1", "http://box.example:5000", False),
+        ("box.example", "http://localhost:5000", False),
+        ("127.0.0.1", "http://localhost:port", False),
+    ],
+)
+def test_an_endpoint_is_compared_with_the_address_that_is_listened_on(
+    host: str, endpoint: str, own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://box.example:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", endpoint)
+    if not own:
+        check_endpoints(host, 5000)
+        return
+    with pytest.raises(ConfigError, match="set OTEL_EXPORTER_OTLP_LOGS_ENDPOINT to another") as raised:
+        check_endpoints(host, 5000)
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("received", [True, False])

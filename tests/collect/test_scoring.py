@@ -520,3 +520,14 @@ def test_what_was_written_while_it_was_read_is_read_too(tmp_path: Path, monkeypa
     pieces = [written.read() for _ in range(3)]
     written.close()
     assert [piece and len(piece.lines) for piece in pieces] == [1, 1, None]
+
+
+@awaited
+async def test_scores_that_come_for_a_trace_are_neither_late_nor_unscored(tmp_path: Path) -> None:
+    async with receiving(tmp_path / "t.jsonl", lambda sample: None, quiet=0.01) as (receiver, url, session):
+        await post(session, url, spans(one(0)))
+        await until(lambda: not receiver.unscored)
+        score = {**log(1, None, {}, name="gen_ai.evaluation.result"), "traceId": trace(0)}
+        await post(session, url, logs(score), "logs")
+        await until(lambda: not receiver.unscored)
+        assert (receiver.logs, scored(receiver).traces.late, scored(receiver).taken) == (1, 0, 2)

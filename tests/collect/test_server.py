@@ -147,6 +147,29 @@ async def test_logs_are_received_in_both_forms(tmp_path: Path) -> None:
         ("traces", b'{"resourceSpans": {}}', JSON, 400, "must have a list"),
         ("traces", b"[" * 100_000, JSON, 400, "nested too deeply"),
         ("traces", b'{"resourceSpans": [{"scopeSpans": [{"spans": [5]}]}]}', JSON, 400, "a span must be an object"),
+        ("traces", b'{"resourceSpans": [5]}', JSON, 400, "resourceSpans[0]: must be an object, not int: 5"),
+        (
+            "traces",
+            b'{"resourceSpans": [{}, {"scopeSpans": "x"}]}',
+            JSON,
+            400,
+            "resourceSpans[1].scopeSpans: must be a list, not str: 'x'",
+        ),
+        (
+            "traces",
+            b'{"resourceSpans": [{"scopeSpans": [{"spans": {}}]}]}',
+            JSON,
+            400,
+            "resourceSpans[0].scopeSpans[0].spans: must be a list, not dict: {}",
+        ),
+        (
+            "logs",
+            b'{"resourceLogs": [{"scopeLogs": [{"logRecords": "x"}]}]}',
+            JSON,
+            400,
+            "resourceLogs[0].scopeLogs[0].logRecords: must be a list, not str: 'x'",
+        ),
+        ("logs", b'{"resourceLogs": [{"scopeLogs": [{"logRecords": [5]}]}]}', JSON, 400, "a log record must be"),
         ("traces", b"\xff\xff\xff", PROTOBUF, 400, "not an export request in protobuf"),
         ("traces", b'{"resourceSpans": [{"x": 1e999}]}', JSON, 400, "a number without a form as JSON"),
         ("traces", b"{}", "text/plain", 415, "Content-Type must be"),
@@ -363,13 +386,22 @@ async def test_a_trace_that_is_being_read_at_the_end_is_passed_on(
 
 
 @awaited
-async def test_what_goes_wrong_in_passing_samples_on_is_raised_at_the_end(tmp_path: Path) -> None:
+async def test_what_goes_wrong_in_passing_samples_on_is_logged_at_once_and_raised_at_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     receiver = receiver_of(tmp_path / "t.jsonl", lambda _: 1 / 0, 0.01)
     url = await receiver.start("127.0.0.1", 0)
-    async with aiohttp.ClientSession() as session, session.post(f"{url}/v1/traces", json=ONE):
-        await asyncio.sleep(0.05)
+    async with aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/v1/traces", json=ONE):
+            await until(lambda: bool(caplog.messages))
+        async with session.post(f"{url}/v1/traces", json=ONE) as reply:
+            assert reply.status == 200
+    (told,) = caplog.messages
+    assert told.startswith("scoring has ended with an error; what comes is only written to the file: ZeroDivisionError")
+    assert receiver.unscored == 2
     with pytest.raises(ZeroDivisionError):
         await receiver.stop()
+    assert (len(caplog.messages), receiver.scoring_error[:17]) == (1, "ZeroDivisionError")
     await TraceFile(tmp_path / "t.jsonl").close()  # nobody writes to it any more
 
 

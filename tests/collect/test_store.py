@@ -312,6 +312,28 @@ def test_a_request_that_is_gone_keeps_nobody_from_writing(tmp_path: Path) -> Non
     assert (tmp_path / "t.jsonl").read_bytes() == (LINE + b"\n") * 3
 
 
+def test_whatever_goes_wrong_in_writing_nobody_waits_for_it_and_the_next_line_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async def main() -> None:
+        written = Written(1.0)
+        file = TraceFile(tmp_path / "t.jsonl", written)
+        for place, name in ((store.os, "fsync"), (written, "add")):
+            with monkeypatch.context() as broken:
+                broken.setattr(place, name, fail)
+                with pytest.raises(OSError, match="ZeroDivisionError"):
+                    await asyncio.wait_for(file.append(LINE), 5)
+            await asyncio.wait_for(file.append(LINE), 5)
+        await file.close()
+
+    asyncio.run(main())
+    lines = (tmp_path / "t.jsonl").read_bytes().splitlines()
+    assert lines == [LINE] * 3, "the first was not written; the second could not be passed on to be read"
+
+
 def test_a_file_that_is_moved_as_it_is_opened_is_not_read_in_place_of_what_is_written(tmp_path: Path) -> None:
     path, written = tmp_path / "t.jsonl", Written(1.0)
     with path.open("a+b") as writer:

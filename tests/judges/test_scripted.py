@@ -89,6 +89,27 @@ def test_a_script_that_is_used_up_has_no_answer():
         asked(judge, TWO)
 
 
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ([claims("a")], "its 1 reply is used up"),
+        ({"list_claims": [claims("a"), claims("b")], "other": "x"}, "its 2 replies are used up"),
+        ({"other": "x", "verify_claims": "y"}, "it has replies to 'other' and 'verify_claims'"),
+        ({}, "it has no replies"),
+        ([], "it has no replies"),
+    ],
+)
+def test_why_a_script_has_no_answer_is_said(script: Any, reason: str):
+    judge = ScriptedJudge(script)
+
+    def ask_until_none() -> None:
+        for _ in range(3):
+            asked(judge, ONE)
+
+    with pytest.raises(JudgeError, match=f"^scripted has no answer to list_claims: {reason}$"):
+        ask_until_none()
+
+
 def test_a_script_that_is_used_up_in_a_retry_gives_the_error_of_the_last_reply():
     with pytest.raises(ReplyError, match="empty"):
         asked(ScriptedJudge([" "]), ONE)

@@ -131,8 +131,8 @@ def test_what_has_no_score_blocks_unless_it_is_let_pass_and_is_always_named(on_u
     assert verdict.undefined == ("breaks", "faithfulness")
     assert verdict.blocked_by == (() if passed else ("breaks", "faithfulness"))
     assert [type(record.outcome) for record in verdict.records] == [Failed, Skipped, Score]
-    assert "Faithfulness has no score: faithfulness needs context." in verdict.explanation
-    assert "Breaks has no score: KeyError" in verdict.explanation
+    assert "faithfulness has no score: faithfulness needs context." in verdict.explanation
+    assert "breaks has no score: KeyError" in verdict.explanation
 
 
 def test_it_blocks_by_default_where_it_can_not_decide() -> None:

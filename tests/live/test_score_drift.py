@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Failed, Run, Sample, Score, Skipped
+from evalstone import ConfigError, Failed, Run, Sample, Score, Skipped, evaluate
 from evalstone.ledger import live
 from evalstone.ledger.base import sample_hash
 from evalstone.ledger.live import LiveCounts, LiveScore
@@ -78,6 +79,13 @@ def test_what_is_submitted_after_a_unit_closed_changes_it_no_more() -> None:
     assert (found.waiting, found.late) == (0, 1)
 
 
+def test_what_was_not_finished_in_time_is_told_apart_from_what_has_no_score() -> None:
+    pending = WatchedScore("p", 0, None, None, "t", None)
+    skipped = row("s", 0, None, trace="t", took=20)
+    (unit,) = units_of([row("a", 0, trace="t"), row("b", 0, trace="t", took=20), pending, skipped], 10, 1000).units
+    assert (unit.samples, unit.shares, unit.unfinished) == (4, [1.0], 2)
+
+
 def test_later_looks_say_the_same_of_the_units_that_were_closed() -> None:
     rows = [row(f"{n}", n, n / 60, trace=f"t{n // 3 if n % 2 else n % 7}", took=n % 5) for n in range(60)]
     whole = units(rows, settle=6, now=1000)
@@ -110,6 +118,7 @@ class World:
         judge: str = "",
         scorer: str = SCORER,
         group: Callable[[int], str] | None = None,
+        took: Callable[[int], float] = lambda n: 1.0,
     ) -> None:
         rows: list[LiveScore] = []
         those: list[Sample] = []
@@ -131,7 +140,7 @@ class World:
         with Ledger(self.url) as ledger:
             mine = live.write_frame(ledger, [counts], rows, those)
             ended = [row.ended(record) for row, record in zip(mine, records, strict=True)]
-            live.finish(ledger, [replace(each, finished=each.submitted + 1) for each in ended])
+            live.finish(ledger, [replace(each, finished=each.submitted + took(n)) for n, each in enumerate(ended)])
 
     def drift(self, baseline: Any, **options: Any) -> LiveDrift:
         return drift(baseline, ledger=self.url, **options)
@@ -230,10 +239,85 @@ def test_scores_that_are_missing_more_often_are_drift_though_the_mean_stays(
     assert not same.drifted
 
 
-def test_where_the_baseline_has_no_score_nothing_can_be_said_of_the_mean(world: World) -> None:
-    world.stream([Failed("boom")] * 300)
-    found = world.drift(baseline([Failed("boom")] * 300))["s"]
+def test_a_backlog_is_named_as_the_cause_of_the_scores_that_are_missing(world: World) -> None:
+    world.stream(scores(0.9, 300), took=lambda n: 900)
+    found = world.drift(baseline(GOOD))
+    one = found["s"]
+    assert (one.verdict, one.late, one.unfinished, one.alarm_by_unfinished) == ("drifted", 0, 300, True)
+    assert [test.watch.verdict for test in one.tests] == ["too few", "drifted"]
+    note = (
+        "s: 300 scores came after their unit was closed, or are pending still; they count as missing; without them, "
+        "there would be no alarm by samples without a score; if scoring is behind, raise settle."
+    )
+    assert note in str(found).splitlines()
+    data = found.to_dict()["scorers"][0]
+    assert (data["unfinished"], data["alarm_by_unfinished"]) == (300, True)
+    patient = world.drift(baseline(GOOD), settle=timedelta(minutes=20))["s"]
+    assert (patient.verdict, patient.unfinished, patient.mean) == ("no drift so far", 0, pytest.approx(0.9))
+
+
+def test_an_alarm_that_a_backlog_has_no_part_in_is_not_put_down_to_it(world: World) -> None:
+    failed = [Failed("boom") if n % 2 else Score(1.0) for n in range(300)]
+    world.stream(failed, took=lambda n: 900 if n % 10 == 0 else 1)
+    found = world.drift(baseline([Score(1.0)] * 300))
+    assert (found["s"].verdict, found["s"].unfinished, found["s"].alarm_by_unfinished) == ("drifted", 30, False)
+    assert "30 scores came after their unit was closed" in str(found)
+    assert "would be no alarm" not in str(found)
+
+
+def test_a_baseline_without_any_score_is_refused(world: World) -> None:
+    world.stream([*[Failed("boom")] * 300, *scores(0.9, 300)], scorer="faithfulness@1")
+    times = [datetime.fromtimestamp(START + at, UTC) for at in (-200, -100, 0, 300)]
+    for period in (times[0], times[1]), (times[2], times[3]):
+        label = f"{period[0].isoformat()}..{period[1].isoformat()}"
+        with pytest.raises(ConfigError, match=re.escape(f"baseline {label} has no score of shop by faithfulness")):
+            world.drift(period)
+    world.stream(scores(0.9, 300))
+    with pytest.raises(ConfigError, match=r"the baseline base has no score by s$"):
+        world.drift(baseline([Failed("boom")] * 300))
+
+
+def test_a_baseline_whose_scores_are_not_settled_yet_is_refused_with_the_reason(world: World) -> None:
+    world.stream(scores(0.9, 50), start=time.time() - 100, scorer="faithfulness@1")
+    start, end = (datetime.now(UTC) - timedelta(seconds=ago) for ago in (200, 1))
+    with pytest.raises(ConfigError, match=r"has no score of shop by faithfulness; 50 units not closed yet \(settle\)"):
+        world.drift((start, end))
+    world.stream(scores(0.9, 50), scorer="faithfulness@1", name="slow", took=lambda n: 900)
+    start, end = (datetime.fromtimestamp(START + at, UTC) for at in (0, 50))
+    with pytest.raises(ConfigError, match="50 scores came after their unit was closed"):
+        world.drift((start, end), name="slow")
+
+
+def test_a_scorer_of_which_the_baseline_has_no_score_is_not_watched_by_its_mean(world: World) -> None:
+    world.stream(scores(0.9, 300))
+    world.stream([Failed("boom")] * 300, scorer="z@1")
+    first = baseline(GOOD)
+    records = [Record(sample=each.sample, scorer="z@1", outcome=Failed("boom")) for each in first.records]
+    second = run_of(records, ScorerInfo("z", "z@1", 1.0, False))
+    both = replace(
+        first,
+        scorers=(*first.scorers, *second.scorers),
+        records=[*first.records, *second.records],
+        summary=(*first.summary, *second.summary),
+    )
+    found = world.drift(both)["z"]
     assert ([test.of for test in found.tests], found.verdict, found.mean) == (["scored"], "too few", None)
+
+
+def test_the_baseline_may_be_the_name_or_the_id_of_a_run_in_the_ledger(world: World) -> None:
+    answers = [{"output": "Paris" if n % 10 else "Rome", "input": f"{n}"} for n in range(50)]
+    run = evaluate(answers, "contains(expected=Paris)", name="nightly", ledger=world.url)
+    world.stream(scores(0.9, 50), scorer=run.scorers[0].signature)
+    assert world.drift("nightly").baseline == world.drift(run.id).baseline == run.id
+    with pytest.raises(ConfigError, match="nightlyy"):
+        world.drift("nightlyy")
+
+
+@pytest.mark.parametrize("wrong", [5, None, (), (1, 2), ("2026-01-01", "2026-01-02")])
+def test_what_is_no_baseline_is_refused_with_what_it_may_be(world: World, wrong: object) -> None:
+    world.stream(scores(0.9, 5))
+    with pytest.raises(ConfigError, match=r"baseline must be a run, its ID or name in the ledger, .* not "):
+        world.drift(wrong)
 
 
 def test_the_scores_of_a_conversation_are_one_unit(world: World) -> None:

@@ -363,6 +363,15 @@ def test_the_loss_is_logged_where_nobody_asks(
     assert [record.message for record in caplog.records if "5 of 5 score events" in record.message]
 
 
+def test_an_exporter_that_can_t_be_made_leaves_the_library_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = logging.getLogger("opentelemetry")
+    before = (library.propagate, list(library.handlers))
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "0")
+    with pytest.raises(ValueError, match="positive"), evalstone.otel.export_otlp():
+        pass
+    assert (library.propagate, list(library.handlers)) == before
+
+
 def test_signals_can_be_turned_off(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     for signal in ("TRACES", "METRICS"):
         monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +15,14 @@ from tests.testing.test_marks import ALONE
 pytest_plugins = ["pytester"]
 
 PARIS = 'input="Where is Paris?", output="Paris is in Italy.", context=["Paris is in France."]'
+
+
+JUDGE_FIXTURE = """
+import pytest
+
+@pytest.fixture(scope="session")
+def evalstone_judge(): return "lexical"
+"""
 
 
 def run(pytester: pytest.Pytester, code: str, *options: str) -> pytest.RunResult:
@@ -375,6 +384,8 @@ def test_replies_of_a_file_are_a_judge(pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("option", "problem"),
     [
+        ("--evalstone-judge=", "--evalstone-judge must not be empty; leave it out for the default"),
+        ("--evalstone-ledger= ", "--evalstone-ledger must not be empty; leave it out for the default"),
         ("--evalstone-judge=scripted", "scripted needs a file*"),
         ("--evalstone-judge=scripted:none.json", "*none.json*"),
         ("--evalstone-judge=scripted:text.json", "*text.json can't be read as a judge's replies*"),
@@ -382,16 +393,39 @@ def test_replies_of_a_file_are_a_judge(pytester: pytest.Pytester) -> None:
         ("--evalstone-judge=opnai/gpt-5.1", "*opnai*"),
         ("--evalstone-trials=0", "--evalstone-trials must be 1 or more, not 0"),
         ("--evalstone-budget=-1", "--evalstone-budget must be 0 or more US dollars, not -1"),
-        ("-oevalstone_budget=much", "evalstone_budget must be a number, not 'much'"),
-        ("-oevalstone_trials=2.5", "evalstone_trials must be a whole number, not '2.5'"),
     ],
 )
-def test_a_wrong_setting_is_an_error_that_names_it(pytester: pytest.Pytester, option: str, problem: str) -> None:
+def test_a_wrong_option_ends_the_session_with_one_line_that_names_it(
+    pytester: pytest.Pytester, option: str, problem: str
+) -> None:
     (pytester.path / "text.json").write_text("no JSON", "utf-8")
     (pytester.path / "word.json").write_text('"yes"', "utf-8")
     result = run(pytester, "def test_it(evalstone): ...", option)
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"E*ConfigError: {problem}" if "none" not in option else f"E*{problem}"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = filter(None, (*result.outlines, *result.errlines))
+    assert fnmatchcase(line, f"ERROR: {problem}")
+
+
+@pytest.mark.parametrize("conftest", ["", JUDGE_FIXTURE])
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("evalstone_budget=much", "evalstone_budget must be a number, not 'much'"),
+        ("evalstone_trials=2.5", "evalstone_trials must be a whole number, not '2.5'"),
+        ("evalstone_judge=opnai/gpt-5.1", "*opnai*"),
+    ],
+)
+def test_a_wrong_setting_of_the_ini_file_is_named_in_the_tests_that_use_it(
+    pytester: pytest.Pytester, setting: str, problem: str, conftest: str
+) -> None:
+    pytester.makeconftest(conftest)
+    result = run(pytester, "def test_it(evalstone): ...\ndef test_other(): ...", f"-o{setting}")
+    unused = bool(conftest) and "judge" in setting
+    result.assert_outcomes(passed=2 if unused else 1, errors=0 if unused else 1)
+    if not unused:
+        result.stdout.fnmatch_lines([problem])
+        result.stdout.no_fnmatch_line("*plugin.py*")
+        result.stdout.no_fnmatch_line(">*")
 
 
 def test_no_ledger_is_refused_as_everywhere_and_makes_no_file(pytester: pytest.Pytester) -> None:

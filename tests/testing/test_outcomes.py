@@ -32,6 +32,60 @@ def test_replies(input):
     result.stdout.fnmatch_lines(["oslo: exact_match failed: *RuntimeError: test_replies raised StopIteration*"])
 
 
+def test_samples_that_failed_are_named_before_what_the_others_show(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.4})
+def test_error(input):
+    if input == "Oslo":
+        raise ValueError("bad app")
+    return agent(input)
+
+@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.4}, trials=2)
+def test_none(input): ...
+
+@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.4})
+def test_two_errors(input):
+    return {"Oslo": 5}.get(input)
+
+@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.9}, alpha=None, missing="ignore")
+def test_ignored(input):
+    return agent(input) if input != "Oslo" else 1 / 0
+""",
+    )
+    result.assert_outcomes(failed=4)
+    result.stdout.fnmatch_lines(
+        [
+            "1 of 4 samples failed: ValueError: bad app (test_agent.py, line *)",
+            "exact_match is 0.667, and 3 samples don't decide whether it is at least 0.4",
+            "8 of 8 answers failed: test_none returned None; return text or an Answer",
+            "exact_match has no score, and must be at least 0.4",
+            "4 of 4 samples failed: test_two_errors returned None; *; and 1 other error",
+            "_* test_ignored _*",
+            "exact_match is 0.667, and must be at least 0.9",
+        ],
+        consecutive=False,
+    )
+
+
+def test_scores_that_the_judge_gave_no_answer_for_are_named_with_their_scorer(project: pytest.Pytester) -> None:
+    project.makeconftest(
+        """
+import pytest
+from evalstone import ScriptedJudge
+
+@pytest.fixture(scope="session")
+def evalstone_judge():
+    return ScriptedJudge(["no JSON"] * 50, retries=0)
+"""
+    )
+    mark = '@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"answer_relevancy": 0.4})'
+    result = run(project, f"{mark}\ndef test_judged(input):\n    return agent(input)\n")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["4 of 4 samples failed: answer_relevancy: *", "answer_relevancy has no score, *"])
+
+
 def test_an_inconclusive_test_whose_samples_were_not_measured_fails(project: pytest.Pytester) -> None:
     code = "".join(
         f"""

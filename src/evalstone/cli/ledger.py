@@ -12,7 +12,7 @@ from evalstone._core.files import file_values
 from evalstone._core.json import to_jsonable
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, argument, option
-from evalstone.cli.output import console, metadata_text, short_judge, table
+from evalstone.cli.output import console, metadata_text, short_judge, table, to_stderr
 from evalstone.errors import ConfigError, DataError
 
 LAST_RUNS = 10
@@ -78,7 +78,7 @@ def scores(
     The time of a run's scores is the start of the run.
     """
     from evalstone.cli.output import deliver, json_lines
-    from evalstone.ledger.scores import list_scores
+    from evalstone.ledger.scores import list_scores, unknown_names
     from evalstone.results.summary import without_fingerprints
 
     found = list_scores(
@@ -101,6 +101,8 @@ def scores(
     screen = console()
     if not found:
         screen.print("no scores")
+        for problem in unknown_names(ledger, scorer=scorer, stream=stream):
+            to_stderr(safe(problem, 2000))
         return ExitCode.OK
     # Which of these columns say something depends on the filters.
     origins = {

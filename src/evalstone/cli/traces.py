@@ -8,17 +8,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 import evalstone
-from evalstone._core.display import count, excerpt, safe
+from evalstone._core.display import count, excerpt, named, safe
 from evalstone.cli import handled, options
 from evalstone.cli.options import ExitCode, Value, Values, argument, option
 from evalstone.cli.output import console, table, to_stderr
-from evalstone.errors import ConfigError, MissingDependency, unknown
+from evalstone.errors import ConfigError, DataError, MissingDependency, unknown
 from evalstone.types import Sample, trace_metadata
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ def traces(
 ) -> int:
     """List the samples in a file of traces, or create a dataset from them."""
     from evalstone.collect.store import has_traces
+    from evalstone.datasets.columns import UNRECOGNIZED
     from evalstone.datasets.stored import write_samples
     from evalstone.datasets.writing import check_writable
 
@@ -81,7 +84,15 @@ def traces(
         check_writable(out)
         if Path(out).is_file() and ((Path(file).exists() and Path(file).samefile(out)) or has_traces(Path(out))):
             raise ConfigError(f"{out!r} has traces, which a dataset would replace; name another file with --out")
-    dataset = evalstone.load(file)
+    try:
+        dataset = evalstone.load(file)
+    except DataError as error:
+        if UNRECOGNIZED not in str(error):
+            raise
+        raise DataError(
+            f"{named(file)} holds neither traces (export requests of OTLP, with resourceSpans or resourceLogs, or "
+            "spans with their IDs) nor samples of evalstone (with input, output, context, reference, messages or turns)"
+        ) from None
     for note in dataset.notes:
         to_stderr(safe(note, 2000))
     chosen = [sample for sample in dataset if choice.takes(sample)][:limit]
@@ -200,6 +211,7 @@ def collect(
 
         if otel:
             export_otlp()  # the worker exports; what it would refuse is refused here
+            check_endpoints(host, port)
         live = Live(
             options.scorer_specs(scorer),
             options.judge_spec(judge or "lexical", base_url),
@@ -221,19 +233,52 @@ def collect(
             with handled(lambda number, frame: loop.call_soon_threadsafe(stop.set)):
                 try:
                     url = await receiver.start(host, port)
+                    if otel:
+                        check_endpoints(host, urlsplit(url).port)  # of port 0, it is known now
                     if live is not None:
                         live.start()
                     _greet(url, host, out, receiver.file)
                     await stop.wait()
                 finally:
                     end = loop.time() + CLOSING
-                    await receiver.stop(CLOSING - SHUTDOWN)
-                    if live is not None:
-                        await live.aclose(max(SHUTDOWN, end - loop.time()) - LAST)
+                    try:
+                        await receiver.stop(CLOSING - SHUTDOWN)
+                    finally:
+                        if live is not None:
+                            await live.aclose(max(SHUTDOWN, end - loop.time()) - LAST)
+                        if receiver.scoring_error:
+                            _sum_up(receiver, out, live)
         _sum_up(receiver, out, live)
 
     asyncio.run(serve())
     return ExitCode.OK
+
+
+def check_endpoints(host: str, port: int | None) -> None:
+    """Raise ConfigError where the scores would be exported to the address that is listened on."""
+    from evalstone.otel.export import endpoints
+
+    for variable, endpoint in endpoints().items():
+        try:
+            parts = urlsplit(endpoint.strip())
+            there = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        except ValueError:  # it is no URL, which its exporter says
+            continue
+        name = (parts.hostname or "").casefold()
+        if there == port and (name == host.casefold() or (_is_here(name) and _is_here(host))):
+            raise ConfigError(
+                f"the scores would be exported to {safe(name)} port {port}, where this command itself listens; set "
+                f"{variable} to another endpoint, or choose another --port"
+            )
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine by its loopback address, or by all of its addresses."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host.casefold() == "localhost"
+    return address.is_loopback or address.is_unspecified
 
 
 def _greet(url: str, host: str, out: str, file: TraceFile) -> None:
@@ -268,7 +313,8 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
     if late := scoring.traces.late:
         to_stderr(f"{count(late, 'record')} came after their trace was scored; raise --settle")
     if left := receiver.unscored:
-        to_stderr(safe(f"{count(left, 'record')} at the end of {out} came too fast to be scored.", 2000))
+        why = "were not scored: scoring ended with an error" if receiver.scoring_error else "came too fast to be scored"
+        to_stderr(safe(f"{count(left, 'record')} at the end of {out} {why}.", 2000))
     try:
         scorers = live.coverage().scorers
     except ConfigError:  # the stream isn't in the ledger, as before its first trace

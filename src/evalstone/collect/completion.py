@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from evalstone.agents.formats.records import Record
 
+SCORE = "gen_ai.evaluation.result"
+"""The log record of a score, by the semantic conventions."""
 MOST_RECORDS = 200_000
 """The most spans and log records that wait for the rest of their traces."""
 MOST_BYTES = 256_000_000
@@ -52,7 +54,9 @@ class OpenTraces:
     quiet: float
     """For how many seconds nothing came for a trace that is complete."""
     late: int = 0
-    """How many spans and log records came after their trace had been taken for complete."""
+    """How many spans and log records came after their trace had been taken for complete, without scores."""
+    scores: int = 0
+    """How many events of scores came after it: those are made when a trace is complete."""
     _open: OrderedDict[str, _Waiting] = field(default_factory=lambda: OrderedDict[str, _Waiting]())
     _done: Recent = field(default_factory=Recent)
     _count: int = 0
@@ -62,7 +66,7 @@ class OpenTraces:
         """Add records that came at a time, in seconds of any clock, and are so many bytes long together."""
         for record in records:
             if record.trace in self._done:
-                self.late += record.kind != "event"
+                self.add_late([record])
                 continue
             waiting = self._open.get(record.trace)
             if waiting is None:
@@ -75,6 +79,14 @@ class OpenTraces:
             waiting.size += size / len(records)
             self._size += size / len(records)
             self._count += 1
+
+    def add_late(self, records: Iterable[Record]) -> None:
+        """Count records of a trace that was complete before."""
+        for record in records:
+            if record.kind == "log" and record.name == SCORE:
+                self.scores += 1
+            else:
+                self.late += record.kind != "event"
 
     def complete(self, now: float, *, all: bool = False) -> Iterator[list[Record]]:
         """The records of each trace that is complete, or of all; those longest without news where too many wait."""

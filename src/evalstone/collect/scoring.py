@@ -82,7 +82,7 @@ class TraceScoring:
     @property
     def taken(self) -> int:
         """The spans and log records of traces that were passed on, or came after these."""
-        return self._passed + self.traces.late
+        return self._passed + self.traces.late + self.traces.scores
 
     async def run(self, path: Path, stopping: asyncio.Event) -> None:
         """Pass on what is complete until that is set, and then all that is left.
@@ -126,7 +126,7 @@ class TraceScoring:
                     await self._pass_alone(await self._samples(records))
                 elif new := await self._new(records, whole.get(trace, ()), scored.get(trace, ())):
                     if trace in scored and len(whole.get(trace, ())) <= len(records):  # the rest of it is not known
-                        self.traces.late += counted
+                        self.traces.add_late(records)
                         continue
                     for sample in new:
                         await self._submit(sample, trace)

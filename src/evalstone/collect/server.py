@@ -17,18 +17,19 @@ from typing import Any, cast
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from evalstone._core.display import excerpt
+from evalstone._core.display import excerpt, safe
 from evalstone._core.files import row_limit
+from evalstone._core.redaction import masked
 from evalstone.agents.formats.records import Record, records_in
-from evalstone.agents.formats.values import Entries, PlacedError, objects_in
+from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects, objects_in
 from evalstone.collect import connections, protobuf
 from evalstone.collect.bodies import AT_ONCE, Bodies, Busy, TooLong, TooSlow
 from evalstone.collect.connections import Connections
 from evalstone.collect.protobuf import Signal
-from evalstone.collect.scoring import TraceScoring
+from evalstone.collect.scoring import TraceScoring, log
 from evalstone.collect.store import StoreFull, TraceFile
 from evalstone.datasets.json_rows import parse_json
-from evalstone.errors import ConfigError, DataError, MissingDependency
+from evalstone.errors import ConfigError, DataError, MissingDependency, described
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 RETRY_AFTER = 1
@@ -61,6 +62,8 @@ class Receiver:
     logs: int = 0
     refused: int = 0
     """How many requests were not stored."""
+    scoring_error: str = ""
+    """The error that ended scoring; "" if none did."""
 
     def __post_init__(self) -> None:
         self._bodies, self._reading = Bodies(), asyncio.Semaphore(AT_ONCE)
@@ -101,6 +104,7 @@ class Receiver:
         self._tasks = [asyncio.create_task(each) for each in (*taking, self._connections.watch(runner.server))]
         if self.scoring is not None:
             self._scoring = asyncio.create_task(self.scoring.run(self.file.path, self._stopping))
+            self._scoring.add_done_callback(self._scoring_ended)
         bound = cast("tuple[str, int]", self._listeners[0].getsockname())[:2]
         name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         return f"http://{name}:{bound[1]}"
@@ -128,6 +132,12 @@ class Receiver:
                 self._scoring.cancel()
                 await asyncio.wait((self._scoring,))
             await self.file.close()
+
+    def _scoring_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.scoring_error = described(error)
+            told = f"scoring has ended with an error; what comes is only written to the file: {self.scoring_error}"
+            log.error("%s", safe(masked(told), 500))
 
     async def _export(self, request: web.Request, signal: Signal) -> web.Response:
         content_type = request.content_type
@@ -195,6 +205,7 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[R
         if not isinstance(found, list):
             raise DataError(f"an export request of {signal} must have a list under {key}")
         data: Entries = {key: cast("list[Any]", found)}
+        _check_lists(data, key, *(("scopeSpans", "spans") if signal == "traces" else ("scopeLogs", "logRecords")))
         rejected = _without_ids(data) if signal == "traces" else 0
         records = list(records_in(data)) if found else []
         line = _line(data)
@@ -205,6 +216,14 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[R
     if len(line) > row_limit():
         raise DataError(f"as JSON it is longer than {row_limit():,} bytes")
     return line, records, rejected
+
+
+def _check_lists(data: Entries, resources: str, scopes: str, entries: str) -> None:
+    """Raise PlacedError where a list of objects is something else. One that is empty may be left out."""
+    for at, resource in enumerate(checked_objects(data[resources], resources)):
+        place = f"{resources}[{at}].{scopes}"
+        for number, scope in enumerate(checked_objects(resource.get(scopes), place)):
+            checked_list(scope.get(entries), f"{place}[{number}].{entries}")
 
 
 def _check_depth(data: Entries) -> None:

@@ -16,7 +16,7 @@ from evalstone._core.files import cannot_write, lock, private, text_pieces
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.collect.reading import Written
 from evalstone.datasets.json_rows import json_rows
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, described
 
 WAITING_BYTES = 64_000_000
 """How much may wait for the disk before more is refused."""
@@ -78,13 +78,14 @@ class TraceFile:
             batch, self._waiting = self._waiting, []
             try:
                 start, end = await asyncio.to_thread(self._write, b"".join(line for line, _ in batch))
-            except OSError as error:
-                for _, written in batch:
-                    written.set_exception(error)
-                    written.exception()  # its request may be gone
-            else:
                 if self._written is not None:
                     self._written.add(start, end, time.monotonic())
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for these lines any more
+                told = error if isinstance(error, OSError) else OSError(described(error))
+                for _, written in batch:
+                    written.set_exception(told)
+                    written.exception()  # its request may be gone
+            else:
                 for _, written in batch:
                     written.set_result(None)
             self._size = sum(len(line) for line, _ in self._waiting)
@@ -99,7 +100,7 @@ class TraceFile:
             self._file.write(data)
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError:
+        except Exception:
             self._failed = os.fstat(self._file.fileno()), start
             with contextlib.suppress(OSError):
                 self._file.close()  # what is buffered is written, or fails again

@@ -89,9 +89,12 @@ def standard_input() -> Rows:
 
 
 def _kind(name: str) -> tuple[str, bool]:
-    """The suffix of the format, and whether `.gz` follows it."""
+    """The suffix of the format, and whether `.gz` follows it. After that of JSON Lines, a number may follow, as files
+    have it that were rotated."""
     lower = name.lower()
-    return PurePath(lower.removesuffix(".gz")).suffix, lower.endswith(".gz")
+    path = PurePath(lower.removesuffix(".gz"))
+    rotated = path.suffix[1:].isdigit() and PurePath(path.stem).suffix in JSON_LINES
+    return PurePath(path.stem if rotated else path).suffix, lower.endswith(".gz")
 
 
 def _missing(path: Path) -> str:

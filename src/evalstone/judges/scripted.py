@@ -11,8 +11,9 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
+from evalstone._core.display import count, joined
 from evalstone._core.files import file_values
-from evalstone.errors import ConfigError, DataError, JudgeDeclined
+from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.model import ModelJudge, converse
@@ -60,11 +61,16 @@ class ScriptedJudge(Judge):
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         self.asked.append(question)
+        replied = False
 
         async def complete(*_: object) -> Completion | None:
+            nonlocal replied
             reply = self._next(question)
             if inspect.isawaitable(reply):
                 reply = await reply
+            if reply is None and not replied:  # after a reply, what was wrong with it says more
+                raise JudgeError(f"{self.identity} has no answer to {question.kind}{self._why_none(question.kind)}")
+            replied = True
             if reply is None or isinstance(reply, Completion):
                 return reply
             return Completion(reply if isinstance(reply, str) else json.dumps(reply), Usage(requests=1))
@@ -80,6 +86,24 @@ class ScriptedJudge(Judge):
                 return said
             return self._at(cast("list[Any]", said), question.kind)
         return self._at(self.script, "")
+
+    def _why_none(self, kind: str) -> str:
+        """Why there is no reply to a question, after a colon; "" if the script says that there is none."""
+        script, key = self.script, ""
+        if callable(script):
+            return ""
+        if isinstance(script, Mapping):
+            if kind not in script:
+                kinds = joined([repr(each) for each in script])
+                return f": it has replies to {kinds}" if kinds else ": it has no replies"
+            if not isinstance(script[kind], list):
+                return ""
+            script, key = cast("list[Any]", script[kind]), kind
+        number = len(script)
+        if self._said[key] <= number:
+            return ""
+        verb = "is" if number == 1 else "are"
+        return f": its {count(number, 'reply', 'replies')} {verb} used up" if number else ": it has no replies"
 
     def _at(self, replies: Sequence[Any], key: str) -> Any:
         index = self._said.get(key, 0)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import sqlalchemy as sa
 
 from evalstone.datasets.stored import sample_of
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, unknown
 from evalstone.ledger import live
 from evalstone.ledger.base import existing, storable
 from evalstone.ledger.schema import live_scores, records, runs, samples
@@ -104,6 +104,25 @@ def list_scores(
         # By time; of the same time, live scores come before those of runs. Each part is in this order already.
         merged = heapq.merge(*parts, key=lambda one: one[0])
         return [score for _, score in itertools.islice(merged, limit)]
+
+
+def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, stream: str | None = None) -> list[str]:
+    """What is unknown of a scorer and a stream that no score was found for, with the names that a ledger has.
+
+    Raises as `list_scores` does.
+    """
+    problems: list[str] = []
+    with Ledger(existing(ledger)) as opened:
+        if scorer is not None:
+            with opened.transaction() as connection:
+                ids = connection.scalars(sa.select(runs.c.id)).all()
+            parts = (_distinct(opened, records.c.scorer, records.c.run == run) for run in ids)
+            signatures = {*_distinct(opened, live_scores.c.scorer), *itertools.chain.from_iterable(parts)}
+            if not any(_is(signature, scorer) for signature in signatures):
+                problems.append(unknown("scorer", scorer, {scorer_name(signature) for signature in signatures}))
+        if stream is not None and stream not in (known := live.streams(opened)):
+            problems.append(unknown("stream", stream, known))
+    return problems
 
 
 @dataclass(frozen=True)

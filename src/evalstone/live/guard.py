@@ -270,7 +270,7 @@ class Guard:
                 if self.on_undefined == "block":
                     blocked_by.append(title)
                 why = outcome.error if isinstance(outcome, Failed) else outcome.reason
-                reasons.append(sentence(f"{title} has no score: {safe(why)}"))
+                reasons.append(f"{title} has no score: {safe(why).strip().rstrip('.')}.")
             elif not reaches(outcome.value, threshold, outcome.scale, lower_is_better=scorer.lower_is_better):
                 blocked_by.append(title)
                 beyond = "above" if scorer.lower_is_better else "below"

@@ -108,7 +108,13 @@ def _about(one: ScorerWatch) -> Iterator[str]:
     if one.waiting:
         yield f"{title}: {count(one.waiting, 'unit')} not closed yet ({term('settle')})"
     if one.late:
-        yield f"{title}: {count(one.late, 'score')} came after their unit was closed, and count nowhere"
+        yield f"{title}: {count(one.late, 'sample')} came after their unit was closed, and count nowhere"
+    if one.unfinished:
+        alone = "without them, there would be no alarm by samples without a score; " if one.alarm_by_unfinished else ""
+        yield (
+            f"{title}: {count(one.unfinished, 'score')} came after their unit was closed, or are pending still; they "
+            f"count as missing; {alone}if scoring is behind, raise {term('settle')}"
+        )
 
 
 def _what(one: ScorerWatch, test: WatchedMean) -> str:

@@ -6,7 +6,9 @@ test, and what its error rate means.
 
 A unit is a conversation (`group` in a sample's metadata), else a trace, else a single score. It is closed `settle`
 after its first submission, and counts with the mean of the scores that it has by then: its later ones would change
-what earlier looks have seen. Units count in the order of their first submission, so that slow ones are not passed over.
+what earlier looks have seen. A score that isn't finished by then counts as missing, since what a judge is slow on may
+be what is hard. A backlog has the same effect, so the number of these scores is part of the result. Units count in the
+order of their first submission, so that slow ones are not passed over.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import joined
+from evalstone._core.display import count, excerpt, joined
 from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
@@ -69,7 +71,13 @@ class ScorerWatch(OfScorer):
     waiting: int
     """How many units are not closed yet."""
     late: int
-    """How many scores came after their unit was closed, and count nowhere."""
+    """How many samples came after their unit was closed, and count nowhere."""
+    unfinished: int
+    """How many scores were not finished when their unit was closed, and count as missing: those that came later, and
+    those that are pending still."""
+    alarm_by_unfinished: bool
+    """Whether the share of samples with a score raised an alarm that it would not have raised if these had been
+    finished in time."""
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data."""
@@ -129,7 +137,7 @@ class LiveDrift:
 
 
 def drift(
-    baseline: Run | tuple[datetime, datetime],
+    baseline: Run | str | Path | tuple[datetime, datetime],
     *,
     name: str | None = None,
     scorers: Iterable[str] = (),
@@ -147,7 +155,8 @@ def drift(
     often as you like, with the same baseline, options and `since`. The baseline's own uncertainty is part of it.
 
     Args:
-        baseline: A run; or an earlier period of the same live scores, whose end is where the watch begins.
+        baseline: A run, its ID or name in the ledger, or its results folder; or an earlier period of the same live
+            scores, whose end is where the watch begins.
         name: The name of the `Live`; may be left out where the ledger has one.
         scorers: Names or signatures of the scorers to watch; by default all that both have.
         since: Where the watch begins; by default with the first score.
@@ -159,8 +168,9 @@ def drift(
         ledger: Where the live scores are; by default `.evalstone/ledger.db`.
 
     Raises:
-        ConfigError: There is no such ledger, stream or scorer; the judges differ; the samples of the baseline are
-            weighted; a period of a scorer whose direction is unknown without `two_sided`; or an option is out of range.
+        ConfigError: There is no such ledger, stream or scorer; the baseline is unknown or has no score; the judges
+            differ; the samples of the baseline are weighted; a period of a scorer whose direction is unknown without
+            `two_sided`; or an option is out of range.
         LedgerError: The ledger can't be read.
     """
     from evalstone.ledger.live import only_stream  # noqa: PLC0415 - SQLAlchemy
@@ -172,6 +182,7 @@ def drift(
         raise ConfigError(f"tolerance must be a share of the scale, at least 0 and below 1, not {tolerance}")
     if settle <= timedelta(0):
         raise ConfigError(f"settle must be above 0, not {settle}")
+    baseline = _baseline(baseline, ledger)
     with Ledger(existing(ledger)) as opened:
         name = only_stream(opened) if name is None else name
         watching = _Watching(opened, name, tolerance, two_sided, settle.total_seconds())
@@ -195,18 +206,51 @@ def drift(
         chosen = list(dict.fromkeys(find_scorer(one, here) for one in scorers)) or here
         titles = scorer_titles(chosen)
         notes: list[str] = []
-        result: list[ScorerWatch] = []
+        before: dict[str, list[_Unit]] = {}
+        of_stream, waiting = "", 0
         for info in chosen:
             if isinstance(baseline, Run):
-                before = _of_run(baseline, info)
+                before[info.signature] = _of_run(baseline, info)
                 if note := watching.mismatch(baseline, info):
                     if not allow_mismatch:
                         raise ConfigError(f"{note}; {term('allow_mismatch', True)} watches all the same")
                     notes.append(note)
             else:
-                before = watching.closed(info, *(time.timestamp() for time in baseline)).units
-            result.append(watching.watch(info, titles[info.signature], before, since, alpha / len(chosen)))
+                closed = watching.closed(info, *(time.timestamp() for time in baseline))
+                before[info.signature], waiting = closed.units, waiting + closed.waiting
+                of_stream = f" of {name}"
+        units = [unit for some in before.values() for unit in some]
+        if not any(unit.shares for unit in units):
+            # A period that was mistyped would otherwise be a watch that never raises an alarm.
+            why = f"; {count(waiting, 'unit')} not closed yet ({term('settle')})" if waiting else ""
+            if unfinished := sum(unit.unfinished for unit in units):
+                why += f"; {count(unfinished, 'score')} came after their unit was closed ({term('settle')})"
+            raise ConfigError(f"the baseline {label} has no score{of_stream} by {joined(list(titles.values()))}{why}")
+        result = [
+            watching.watch(info, titles[info.signature], before[info.signature], since, alpha / len(chosen))
+            for info in chosen
+        ]
     return LiveDrift(label, name, since, alpha, tuple(notes), tuple(result))
+
+
+def _baseline(
+    baseline: Run | str | Path | tuple[datetime, datetime], ledger: str | Path | None
+) -> Run | tuple[datetime, datetime]:
+    given: object = baseline
+    if isinstance(given, Run):
+        return given
+    if isinstance(given, str | Path):
+        from evalstone.run.saved import read_run  # noqa: PLC0415 - only a run that is named is read
+
+        return read_run(given, ledger=ledger)
+    match given:
+        case (datetime() as start, datetime() as end):
+            return start, end
+        case _:
+            raise ConfigError(
+                "baseline must be a run, its ID or name in the ledger, its results folder, or a period: a start and an "
+                f"end as datetimes; not {excerpt(given)}"
+            )
 
 
 @dataclass
@@ -216,6 +260,8 @@ class _Unit:
     began: float = 0.0
     samples: int = 0
     shares: list[float] = field(default_factory=list[float])
+    unfinished: int = 0
+    """How many of the samples had a score later, or have none yet."""
 
 
 @dataclass(frozen=True)
@@ -291,6 +337,12 @@ class _Watching:
         watched = (self._test(*part, alpha / len(parts), 1.0 if part[0] == "scored" else info.scale) for part in parts)
         tests = tuple(filter(None, watched))
         verdicts = [test.watch.verdict for test in tests]
+        unfinished = sum(unit.unfinished for unit in now.units)
+        by_unfinished = False
+        if unfinished and any(test.of == "scored" and test.watch.verdict == "drifted" for test in tests):
+            in_time = _scored(now.units, all_in_time=True)
+            without = self._test("scored", _scored(before), in_time, now.units, alpha / len(parts), 1.0)
+            by_unfinished = without is not None and without.watch.verdict != "drifted"
         few = not tests or tests[0].of != "score" or tests[0].watch.verdict == "too few"
         return ScorerWatch(
             title=title,
@@ -302,6 +354,8 @@ class _Watching:
             units=len(now.units),
             waiting=now.waiting,
             late=now.late,
+            unfinished=unfinished,
+            alarm_by_unfinished=by_unfinished,
         )
 
     def _test(
@@ -325,7 +379,8 @@ class _Watching:
 def units_of(rows: Iterable[WatchedScore], settle: float, now: float) -> _Closed:
     """Rows in the order of their submission, as units; those that are closed now, in the order of their beginnings.
 
-    A score counts if it was submitted and finished by the time that its unit closes.
+    A score counts if it was submitted and finished by the time that its unit closes. Of those submitted by then, all
+    others count as missing, so that what a unit counts with depends on nothing that happens later.
     """
     units: dict[tuple[str, str], _Unit] = {}
     late = 0
@@ -337,8 +392,11 @@ def units_of(rows: Iterable[WatchedScore], settle: float, now: float) -> _Closed
             late += 1
             continue
         unit.samples += 1
-        if row.share is not None and row.finished is not None and row.finished <= closes:
-            unit.shares.append(row.share)
+        if row.finished is not None and row.finished <= closes:
+            if row.share is not None:
+                unit.shares.append(row.share)
+        elif row.share is not None or row.finished is None:
+            unit.unfinished += 1
     closed = [unit for unit in units.values() if unit.began + settle <= now]
     return _Closed(closed, len(units) - len(closed), late)
 
@@ -364,9 +422,9 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _scored(units: Sequence[_Unit]) -> list[float]:
-    """The share of each unit's samples that have a score."""
-    return [len(unit.shares) / unit.samples for unit in units]
+def _scored(units: Sequence[_Unit], *, all_in_time: bool = False) -> list[float]:
+    """The share of each unit's samples that have a score; all_in_time: as if all had been finished in time."""
+    return [(len(unit.shares) + all_in_time * unit.unfinished) / unit.samples for unit in units]
 
 
 def _better(share: float, info: ScorerInfo) -> float:

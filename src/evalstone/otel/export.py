@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import unquote
@@ -34,6 +34,7 @@ from evalstone.otel.telemetry import Telemetry
 
 SIGNALS = ("TRACES", "METRICS", "LOGS")
 PROTOCOL = "http/protobuf"
+ENDPOINT, DEFAULT_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"
 QUEUE = 32_768
 """Spans, and score events, that wait to be exported, unless OTEL_BSP_MAX_QUEUE_SIZE or OTEL_BLRP_MAX_QUEUE_SIZE says
 otherwise. The SDK's 2,048 are fewer than a fast run makes before the first batch is sent."""
@@ -75,18 +76,24 @@ def _providers(
     troubles, exporters = _Troubles(), list[_Counting]()
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
-    readers: list[MetricReader] = []
-    if "TRACES" in signals and _exports("TRACES"):
-        exporters.append(_Counting(OTLPSpanExporter, "TRACES", troubles, "span"))
-        tracers.add_span_processor(_Spans(exporters[-1]))
-    if "LOGS" in signals and _exports("LOGS"):
-        exporters.append(_Counting(OTLPLogExporter, "LOGS", troubles, "score event"))
-        loggers.add_log_record_processor(_Events(exporters[-1]))
-    if "METRICS" in signals and _exports("METRICS"):
-        exporters.append(_Counting(OTLPMetricExporter, "METRICS", troubles, "batch of metrics", "batches of metrics"))
-        readers.append(PeriodicExportingMetricReader(cast(MetricExporter, exporters[-1])))
-    meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
-    shut_down = _ShutDown(tracers.shutdown, loggers.shutdown, meters.shutdown)
+    try:
+        readers: list[MetricReader] = []
+        if "TRACES" in signals and _exports("TRACES"):
+            exporters.append(_Counting(OTLPSpanExporter, "TRACES", troubles, "span"))
+            tracers.add_span_processor(_Spans(exporters[-1]))
+        if "LOGS" in signals and _exports("LOGS"):
+            exporters.append(_Counting(OTLPLogExporter, "LOGS", troubles, "score event"))
+            loggers.add_log_record_processor(_Events(exporters[-1]))
+        if "METRICS" in signals and _exports("METRICS"):
+            exporters.append(
+                _Counting(OTLPMetricExporter, "METRICS", troubles, "batch of metrics", "batches of metrics")
+            )
+            readers.append(PeriodicExportingMetricReader(cast(MetricExporter, exporters[-1])))
+        meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+        shut_down = _ShutDown(tracers.shutdown, loggers.shutdown, meters.shutdown)
+    except BaseException:  # as of an exporter that a variable is wrong for
+        troubles.close()
+        raise
     try:
         yield tracers, meters, loggers
     finally:
@@ -112,6 +119,16 @@ def check_environment() -> None:
         register_url(os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}ENDPOINT", ""))
     for signal in SIGNALS:
         _exports(signal)
+
+
+def endpoints() -> Mapping[str, str]:
+    """The endpoints of the signals that are exported, by the variables that set them."""
+    found: dict[str, str] = {}
+    for signal in filter(_exports, SIGNALS):
+        own = f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"
+        variable = own if own in os.environ else ENDPOINT
+        found[variable] = os.environ.get(variable, DEFAULT_ENDPOINT)
+    return found
 
 
 def _exports(signal: str) -> bool:

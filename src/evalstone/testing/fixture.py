@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
@@ -34,11 +35,12 @@ from evalstone.run.runner import execute
 from evalstone.scorers import Scorer
 from evalstone.stats.gates import Decision
 from evalstone.stats.intervals import check_number
-from evalstone.testing.explain import Check, explained, sample_lines
+from evalstone.testing.explain import LONGEST, Check, explained, sample_lines
 from evalstone.testing.plugin import PROPERTIES, SCORED
 from evalstone.testing.settings import settings_of
 from evalstone.testing.summary import as_data, write_test_run
-from evalstone.types import Record, Sample
+from evalstone.types import Failed, Record, Sample
+from evalstone.types.records import TARGET_FAILED
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -285,10 +287,14 @@ class Evalstone:
         if undecided and inconclusive == "skip":
             pytest.skip(str(result).splitlines()[0])
         missed = [one for one in result.decisions if one.verdict != "pass"]
+        noun = "sample" if run.trials == 1 else "answer"
+        # Where failures are left out, they are not why the test fails.
+        counted = missing != "ignore" or any(one.estimate is None for one in missed)
         raise AssertionError(
             "\n".join(
                 [
-                    "; ".join(_head(one, "sample" if run.trials == 1 else "answer") for one in missed),
+                    *(_failures(run, criteria, noun) if counted else ()),
+                    "; ".join(_head(one, noun) for one in missed),
                     "",
                     str(result),
                     *_worst(run, criteria, result),
@@ -349,6 +355,14 @@ class Evalstone:
     assert_passed = _blocking(aassert_passed)
 
 
+def made_for(node: pytest.Item, judge: JudgeSpec) -> Evalstone:
+    """What a test scores with. A wrong setting or judge fails the test without the source of the plugin."""
+    try:
+        return Evalstone(node, judge)
+    except ConfigError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
 def check_thresholds(thresholds: Mapping[Scorer, float]) -> None:
     """Raise ConfigError for a threshold that is no number, or outside the scorer's scale."""
     for scorer, threshold in thresholds.items():
@@ -369,6 +383,27 @@ def _head(decision: Decision, noun: str) -> str:
         auxiliary = "doesn't" if decision.n == 1 else "don't"
         return f"{found}, and {count(decision.n, noun)} {auxiliary} decide whether it is {rule}"
     return f"{found}, and must be {rule}"
+
+
+def _failures(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
+    """How many samples, or answers, failed, and why: their scores are missing from what the checks say."""
+    titles = {run[name].info.signature: run.titles[run[name].info.signature] for name in _checked(criteria)}
+    records = [record for record in run.records if record.scorer in titles]
+    errors: dict[str, str] = {}
+    for record in records:
+        if isinstance(failed := record.outcome, Failed) and record.key not in errors:
+            by = "" if failed.by_target else f"{titles[record.scorer]}: "
+            errors[record.key] = f"{by}{failed.error.removeprefix(TARGET_FAILED)}"
+    if errors:
+        kinds = Counter(errors.values()).most_common()
+        others = f"; and {count(len(kinds) - 1, 'other error')}" if kinds[1:] else ""
+        total = len({record.key for record in records})
+        yield f"{len(errors):,} of {count(total, noun)} failed: {safe(kinds[0][0], LONGEST)}{others}"
+
+
+def _checked(criteria: GateCriteria) -> dict[str, None]:
+    """The names of the scorers that are checked."""
+    return dict.fromkeys((*criteria.tested, *criteria.require))
 
 
 def _name(evaluator: object) -> str:
@@ -399,15 +434,14 @@ def _raise(error: EvalstoneError) -> NoReturn:
 
 def _measured(run: Run, criteria: GateCriteria, missing: Missing) -> bool:
     """Whether each checked scorer has scores, and none failed: otherwise it isn't the samples that don't decide."""
-    lines = [run[name] for name in (*criteria.tested, *criteria.require)]
+    lines = [run[name] for name in _checked(criteria)]
     return all(line.scored and (missing == "ignore" or not line.failed) for line in lines)
 
 
 def _worst(run: Run, criteria: GateCriteria, result: Gate) -> Iterator[str]:
     """The worst samples of the scorers whose checks don't pass, with the evidence."""
     missed = [one.name for one in result.decisions if one.verdict != "pass"]
-    checked = dict.fromkeys((*criteria.tested, *criteria.require))
-    names = [name for name in checked if any(one == name or one.startswith(f"{name} ") for one in missed)]
+    names = [name for name in _checked(criteria) if any(one == name or one.startswith(f"{name} ") for one in missed)]
     infos = {run[name].info.signature: run[name].info for name in names}
     scored = [(goodness(record, infos[record.scorer]), record) for record in run.records if record.scorer in infos]
     bad = [(-1.0 if good is None else good, record) for good, record in scored if good is None or good < 1]

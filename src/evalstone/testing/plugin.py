@@ -46,6 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "evalstone(dataset, scorers, fail_under, …): score what the test answers for each sample of a dataset "
         "(docs/pytest.md of evalstone)",
     )
+    given = any(config.getoption(f"evalstone_{name}") is not None for name in OPTIONS)
+    if given and not hasattr(config, "workerinput"):
+        from evalstone.testing.settings import check_options  # noqa: PLC0415 - only who sets options needs it
+
+        check_options(config)
     # Later than the plugins of entry points, so that marked tests are not called by those for asynchronous tests first.
     config.pluginmanager.register(Session(config), "evalstone-session")
 
@@ -60,17 +65,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def evalstone_judge(pytestconfig: pytest.Config) -> Judge:
     """The judge of all tests: that of --evalstone-judge. Override it in conftest.py to use one of your own."""
-    from evalstone.testing.settings import settings_of  # noqa: PLC0415 - only tests that score need it
+    from evalstone.testing.settings import session_judge  # noqa: PLC0415 - only tests that score need it
 
-    return settings_of(pytestconfig).judge()
+    return session_judge(pytestconfig)
 
 
 @pytest.fixture
 def evalstone(request: pytest.FixtureRequest, evalstone_judge: Judge) -> Evalstone:
     """Scores outputs and checks scores in a test: score, assert_scores, evaluate, assert_gate, assert_passed."""
-    from evalstone.testing.fixture import Evalstone  # noqa: PLC0415 - only tests that score need it
+    from evalstone.testing.fixture import made_for  # noqa: PLC0415 - only tests that score need it
 
-    return Evalstone(cast("pytest.Item", request.node), evalstone_judge)
+    return made_for(cast("pytest.Item", request.node), evalstone_judge)
 
 
 @pytest.hookimpl(wrapper=True)

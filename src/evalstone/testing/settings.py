@@ -59,6 +59,24 @@ class Settings:
         return ScriptedJudge(cast("list[Any] | dict[str, Any]", script))
 
 
+def check_options(config: pytest.Config) -> None:
+    """Raise UsageError for an option of the command line that is wrong, before any test runs."""
+    try:
+        settings = settings_of(config)
+        if _given(config, "judge") is not None:
+            settings.judge()
+    except ConfigError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def session_judge(config: pytest.Config) -> Judge:
+    """The judge of the session. A wrong one, as of the ini file, fails a test without the source of the plugin."""
+    try:
+        return settings_of(config).judge()
+    except ConfigError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
 _SETTINGS = pytest.StashKey[Settings]()
 
 
@@ -99,6 +117,8 @@ def _given(config: pytest.Config, name: str) -> object:
 
 def _text(config: pytest.Config, name: str) -> str:
     given = _given(config, name)
+    if isinstance(given, str) and not given.strip():
+        raise ConfigError(f"{_name(config, name)} must not be empty; leave it out for the default")
     return str(config.getini(f"evalstone_{name}") if given is None else given).strip()
 
 

@@ -104,7 +104,7 @@ def records_in(value: Any, place: str = "", resource: Entries | None = None, *, 
             yield from records_in(item, f"{place}[{number}]", resource, log=log)
         return
     if not isinstance(value, dict):
-        raise PlacedError(f"a span must be an object, not {excerpt(value)}", place)
+        raise PlacedError(f"a {'log record' if log else 'span'} must be an object, not {excerpt(value)}", place)
     item = cast("Entries", value)
     containers = [key for key in item if normal(key) in _CONTAINERS and isinstance(item[key], list)]
     if containers:
