@@ -312,7 +312,7 @@ def test_an_answer_that_can_not_be_read_has_no_score_and_the_request_goes_on(
     verdict = seen[0]
     assert (verdict.blocked, verdict.passed) == (blocked, on_undefined == "pass")
     assert verdict.undefined == ("faithfulness", "contains")
-    assert "Faithfulness has no score: the answer can't be checked: " in verdict.explanation
+    assert "faithfulness has no score: the answer can't be checked: " in verdict.explanation
     (said,) = [record.getMessage() for record in caplog.records]
     assert "function: the answer can't be checked: " in said
 

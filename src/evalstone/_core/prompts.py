@@ -1,15 +1,15 @@
 """Prompts: instructions, and a template whose placeholders are filled with fenced material.
 
-A prompt has two parts. `instructions` go to the judge as the system message and have no placeholders. `template` is the
-user message; each `{{placeholder}}` on a line of its own is replaced by one input, set between fences:
+A prompt has two parts. `instructions` are the system message and have no placeholders. `template` is the user message.
+Each `{{placeholder}}` on a line of its own is replaced by one input, set between fences:
 
     <<answer>>
     the text that is judged
     <</answer>>
 
 A placeholder inside a sentence becomes the name of the input, `[answer]`, and the input goes above the template.
-Whatever looks like `<<` inside an input is defused, so that no text can open or close a fence. Values are never
-rendered again: `{{placeholders}}` in judged text stay text.
+`<<` inside an input is neutralized, so that no text can open or close a fence. Inputs are not rendered as templates:
+`{{placeholders}}` in judged text stay text.
 """
 
 from __future__ import annotations
@@ -48,9 +48,14 @@ _LINE_BREAKS = re.compile("[\t\n\r\u2028\u2029 ]+")
 class Prompt:
     """Instructions and a template with `{{placeholders}}`.
 
-    passages: names of the placeholders whose material is a list of long texts; each is fenced and numbered on its own.
-    Other lists are written as numbered lines inside one fence. fenced=False writes material bare, for models that were
-    trained on one exact layout and follow no instructions. example: a worked case, which ends the instructions.
+    Args:
+        instructions: The system message. It has no placeholders.
+        template: The user message. A placeholder on a line of its own is replaced by an input between fences.
+        passages: The placeholders whose inputs are lists of long texts. Each text gets its own number and fence. Other
+            lists become numbered lines inside one fence.
+        fenced: Whether inputs are put between fences. Use False for models that were trained on one exact layout and
+            follow no instructions.
+        example: A worked example, added at the end of the instructions.
     """
 
     instructions: str
@@ -69,12 +74,21 @@ class Prompt:
         braces: Literal["auto", "double", "single"] = "auto",
         fenced: bool = True,
     ) -> Prompt:
-        """A prompt from a user's own template, checked here: it must have each of `placeholders`, and no other.
+        """Create a prompt from a custom template, and check its placeholders.
 
-        braces: "double" for `{{name}}`, "single" for `{name}` as in Spring templates, "auto" takes double when the
-        template has any. Braces that hold no bare name, as in a JSON example, are text and need no escaping; `\\{` is a
-        literal brace in single style. optional: placeholders that it may lack. Raises PromptError naming the missing
-        and the unknown placeholders.
+        Braces without a bare name inside, as in a JSON example, are text and need no escaping. In single style, `\\{`
+        is a literal brace.
+
+        Args:
+            text: The template.
+            placeholders: The placeholders that the template must have. It can't have any others.
+            optional: Those of the placeholders that may be missing.
+            braces: "double" for `{{name}}`, "single" for `{name}` as in Spring templates. "auto" uses double if the
+                template contains any double braces.
+            fenced: Whether inputs are put between fences.
+
+        Raises:
+            PromptError: Placeholders are missing or unknown; the message names them.
         """
         if not text.strip():
             raise PromptError("the template is empty")
@@ -112,12 +126,12 @@ class Prompt:
 
     @functools.cached_property
     def digest(self) -> str:
-        """The hash of all parts of the prompt, which keys of answers contain: 32 hexadecimal digits."""
+        """The hash of all parts of the prompt, used in the keys of answers: 32 hexadecimal digits."""
         return content_hash(self)
 
     @property
     def fingerprint(self) -> str:
-        """The beginning of the digest, for signatures that people read: eight hexadecimal digits."""
+        """The first eight hexadecimal digits of the digest, for readable signatures."""
         return self.digest[:8]
 
     @functools.cached_property
@@ -141,9 +155,9 @@ class Prompt:
         return "passages" if placeholder in self.passages else placeholder
 
     def render(self, inputs: Mapping[str, Material], form: str = "", optional: Collection[str] = ()) -> tuple[str, str]:
-        """The system and the user message, with every placeholder filled.
+        """The system message and the user message, with every placeholder filled.
 
-        form: how the judge is to reply. optional: the placeholders that are left out when nothing fills them.
+        form: the reply format. optional: the placeholders that are omitted if their input is empty.
         """
         pieces, named = self._layout
         parts: list[str] = []

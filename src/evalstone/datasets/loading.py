@@ -1,4 +1,4 @@
-"""The dataset: samples in their order, with unique ids, and where they came from."""
+"""Datasets: ordered samples with unique IDs, and their source."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ IN_MEMORY = "in memory"
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples in their order, with unique ids. A large JSON Lines file is not kept in memory but read again.
+    """Ordered samples with unique IDs. A large JSON Lines file is not kept in memory; each iteration reads it again.
 
     Raises:
-        DataError: Two samples have the same id.
+        DataError: Two samples have the same ID.
     """
 
     samples: Sequence[Sample]
     name: str = IN_MEMORY
     """The file's name, or "in memory"."""
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The columns that became a sample field, and which."""
+    """The columns that were read, and the sample field of each."""
     ignored: tuple[str, ...] = ()
-    """The columns that went to the metadata."""
+    """The columns that were added to the metadata."""
     notes: tuple[str, ...] = ()
-    """Of traces, what became no sample, and why."""
+    """For traces: what didn't become a sample, and why."""
 
     def __post_init__(self) -> None:
         if isinstance(self.samples, SampleFile):
@@ -55,7 +55,7 @@ class Dataset:
 
     @functools.cached_property
     def version(self) -> str:
-        """The hash of the samples' ids and contents in their order: 16 hexadecimal digits."""
+        """The hash of the samples' IDs and contents, in order: 16 hexadecimal digits."""
         return version_of(self.samples)
 
     def __len__(self) -> int:
@@ -66,18 +66,18 @@ class Dataset:
 
 
 def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
-    """Load the samples of a file, a table or an iterable.
+    """Load samples from a file, a table or an iterable.
 
     Args:
         source: A path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz) or .parquet; "-" for JSON Lines from
             standard input; an iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table or Hugging
-            Face Dataset. Files of traces are recognized by their content (see docs/traces.md).
-        mapping: Sample field to column, over the known names (see docs/data.md).
+            Face Dataset. Trace files are recognized by their content (see docs/traces.md).
+        mapping: Sample field to column. It takes precedence over the known column names (see docs/data.md).
 
     Raises:
-        DataError: Something can't be read; the message names file, line and column.
+        DataError: The data is invalid; the message names file, line and column.
         ConfigError: The mapping has an unknown field.
-        MissingDependency: A Parquet file, without pyarrow.
+        MissingDependency: The file is Parquet, and pyarrow is not installed.
     """
     if isinstance(source, Dataset) and not mapping:
         return source
@@ -143,17 +143,17 @@ def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Ca
 
 
 def turns(samples: Any) -> Dataset:
-    """The turns of conversations as samples of their own: "c1 turn 2", in the group of their conversation.
+    """Turn conversations into one sample per turn: "c1 turn 2".
 
-    So that intervals allow for it, the turns of a conversation, and of its trials, are one group; a group of the
-    conversation's own is kept, and so is its weight. Turns are those of the sample, else of its messages: each message
-    of the user with what follows it.
+    The turns of a conversation and of its trials form one group, so that intervals account for them. If the
+    conversation has a group, it is kept, and so is its weight. The turns are those of the sample, or else those of its
+    messages: each user message with everything up to the next one.
 
     Args:
         samples: What `load` takes, such as the samples of a run: `turns(run.dataset)`.
 
     Raises:
-        DataError: A sample has neither turns nor messages of a user.
+        DataError: A sample has neither turns nor user messages.
     """
     whole = isinstance(samples, str | os.PathLike | Dataset | Mapping) or is_table(samples)
     listed = list(cast("Iterable[object]", samples)) if isinstance(samples, Iterable) and not whole else []
@@ -198,9 +198,9 @@ def _read(
 
 
 def _with_unique_ids(samples: Sequence[Sample], places: Sequence[str]) -> list[Sample]:
-    """The samples with unique ids: equal contents without an id get `-2`, `-3` after their hash.
+    """The samples with unique IDs. Samples with equal contents and no ID get `-2`, `-3` after their hash.
 
-    Raises DataError when two rows have the same id.
+    Raises DataError if two rows have the same ID.
     """
     own: dict[str, str] = {}
     for sample, place in zip(samples, places, strict=True):

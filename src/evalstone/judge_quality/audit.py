@@ -1,4 +1,4 @@
-"""Auditing a judge: its scores of samples, and of the same samples after small changes that it should ignore."""
+"""Audit a judge: compare its scores of samples with those after small perturbations that it should ignore."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ from evalstone.types import Sample, reaches, total_cost
 
 PLAIN = "plain"
 CHANGED = 0.1
-"""The share of the scale that a score may move by and count as unchanged."""
+"""Scores that differ by at most this share of the scale count as unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditConfig:
-    """What an audit tries.
+    """The perturbations and samples of an audit.
 
     Raises:
         ConfigError: a value has another type or is out of range.
     """
 
     perturbations: tuple[str, ...] = ()
-    """Names of perturbations, or of their families; all without any."""
+    """Names of perturbations or of families of perturbations. Empty for all."""
     paraphrases: tuple[str, ...] = ()
-    """Columns of the data with paraphrases of the output, each a perturbation of its own."""
+    """Columns of the data with paraphrases of the output. Each column is a separate perturbation."""
     samples: Annotated[int, Field(gt=0)] | None = None
-    """How many samples to draw at random; all without a number."""
+    """How many samples to draw at random. None uses all."""
     threshold: Annotated[float, Field(gt=0)] | None = None
-    """The score from which the verdict is yes; by default that of a calibration, else the scorer's own."""
+    """The lowest score that counts as yes. By default, the threshold of a calibration, or else the scorer's own."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -66,22 +66,22 @@ async def aaudit(
     config: AuditConfig | None = None,
     options: JudgeOptions | None = None,
 ) -> Audit:
-    """Measure what affects a judge, on your own samples.
+    """Measure how robust a judge is on your own samples.
 
-    Each sample is judged unchanged, once more unchanged, and after each perturbation that applies. The repetition is
-    neither read from the ledger nor stored there.
+    Each sample is judged twice unchanged, and once after each perturbation that applies. The second unchanged call is
+    neither read from the ledger nor stored in it.
 
     Args:
         data: as for `evaluate`; by default the bundled answers.
         scorers: as for `evaluate`.
         judge: as for `evaluate`.
-        ledger: as for `evaluate`; calibrations are looked up beside it.
-        config: what is tried.
+        ledger: as for `evaluate`. Calibrations are looked up next to it.
+        config: the perturbations and samples.
         options: how the judge is called.
 
     Raises:
-        ConfigError: an argument is invalid, or the samples have weights that differ.
-        DataError: no unchanged sample has what a scorer needs.
+        ConfigError: an argument is invalid, or the samples have unequal weights.
+        DataError: no unchanged sample has the fields that a scorer requires.
         JudgeError: no unchanged sample was scored, because the judge gave no usable answer or a scorer failed.
     """
     config, options = config or AuditConfig(), options or JudgeOptions()
@@ -137,9 +137,9 @@ async def estimate_audit(
     config: AuditConfig | None = None,
     options: JudgeOptions | None = None,
 ) -> tuple[Estimate, ...]:
-    """The judge calls an audit would make: with changed samples, repeated, and with changed scorers.
+    """The judge calls that an audit would make: with perturbed samples, repeated, and with perturbed scorers.
 
-    Arguments as for `aaudit`.
+    The arguments are those of `aaudit`.
     """
     options = options or JudgeOptions()
     work = _prepare(data, scorers, judge, config or AuditConfig(), options)

@@ -1,4 +1,4 @@
-"""Calibrating a judge: its scores of labeled samples beside the labels."""
+"""Calibrate a judge: compare its scores of labeled samples with the labels."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from evalstone.types import RunKind
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeOptions:
-    """How the judge is called in a calibration or an audit, as for `evaluate`.
+    """How the judge is called in a calibration or an audit. The options are those of `evaluate`.
 
     Raises:
         ConfigError: a value has another type or is out of range.
     """
 
     concurrency: Annotated[int, Field(gt=0)] = 32
-    """Judge calls in flight at once, at most."""
+    """The maximum number of concurrent judge calls."""
     use_cache: bool = True
-    """Whether answers in the ledger are used."""
+    """Whether to use cached answers from the ledger."""
     budget: Annotated[float, Field(ge=0)] | None = None
     """Cap on the cost, in US dollars."""
     mapping: ColumnMapping | None = None
@@ -52,7 +52,7 @@ class JudgeOptions:
     progress: bool = False
     """Show a progress bar."""
     stop: StopSignal | None = None
-    """Stops the run from outside."""
+    """A signal that stops the run."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -60,7 +60,7 @@ class JudgeOptions:
     async def run(
         self, kind: RunKind, dataset: Dataset, scorers: Sequence[Scorer], judge: Any, ledger: str | Path | None
     ) -> Run:
-        """The run of these samples and scorers with these options."""
+        """Run these scorers on these samples with these options."""
         plan = Plan(dataset, tuple(scorers), parse_judge(judge), kind)
         with progress_bar(plan.size) if self.progress else nullcontext() as progress:
             return await execute(
@@ -76,24 +76,24 @@ class JudgeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelConfig:
-    """How labels are read and what is fitted to them.
+    """How labels are read, and what is fitted to them.
 
     Raises:
         ConfigError: a value has another type or is out of range.
     """
 
     columns: tuple[str, ...] = ()
-    """The columns of labels, one per annotator; by default those called label, human_label and the like."""
+    """The label columns, one per annotator. By default, columns named label, human_label and similar."""
     positive: tuple[str, ...] = ()
-    """Labels that mean yes, where they are not known words; every other label then means no."""
+    """Labels that mean yes, if they aren't known words. Every other label then means no."""
     label_range: tuple[float, float] | None = None
-    """The lowest and highest number annotators could give."""
+    """The lowest and highest number that annotators could give."""
     label_threshold: Annotated[float, Field(gt=0)] | None = None
-    """The label from which the truth is yes, on the scorer's scale; by default half the scale."""
+    """Labels of at least this value count as yes, on the scorer's scale. By default, half the scale."""
     objective: str = "balanced_accuracy"
-    """The measure that the fitted threshold maximizes."""
+    """The metric that the fitted threshold maximizes."""
     calibrator: Calibrator = "auto"
-    """The mapping to probabilities: "platt", "isotonic", or "auto", whichever does better on held-out samples."""
+    """The mapping to probabilities: "platt", "isotonic", or "auto" for the one that is better on held-out samples."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -109,24 +109,26 @@ async def acalibrate(
     config: LabelConfig | None = None,
     options: JudgeOptions | None = None,
 ) -> Calibration:
-    """Compare a judge with human labels, and store the calibration beside the ledger.
+    """Compare a judge with human labels, and store the calibration next to the ledger.
+
+    Samples without a label are not judged. A calibration is not stored if its run stopped early. A calibration with a
+    `flaw` doesn't replace one without.
 
     Args:
-        labels: samples with one or more columns of labels (anything that `load` reads); or, with `data`, ids and labels
-            of its samples: a path, a list of objects, or a mapping from id to label. A label is a number in the
-            scorer's range, or a word such as yes, no, supported, unsupported. Samples without a label are not judged.
+        labels: samples with one or more label columns (anything that `load` reads). With `data`, the IDs and labels of
+            its samples: a path, a list of objects, or a mapping from ID to label. A label is a number in the scorer's
+            range, or a word such as yes, no, supported, unsupported.
         scorer: one scorer, as for `evaluate`.
         data: the samples that the labels belong to.
         judge: as for `evaluate`.
-        ledger: as for `evaluate`; None stores nothing. A calibration whose run stopped early is not stored, and one
-            with a `flaw` replaces none without.
-        config: how labels are read and what is fitted to them.
+        ledger: as for `evaluate`. None stores nothing.
+        config: how labels are read, and what is fitted to them.
         options: how the judge is called.
 
     Raises:
-        DataError: labels cannot be read, or no labeled sample has what the scorer needs.
+        DataError: labels can't be read, or no labeled sample has the fields that the scorer requires.
         JudgeError: no labeled sample was scored, because the judge gave no usable answer or the scorer failed.
-        ConfigError: an argument is invalid, or the labeled samples have weights that differ.
+        ConfigError: an argument is invalid, or the labeled samples have unequal weights.
     """
     config, options = config or LabelConfig(), options or JudgeOptions()
     scorers = parse_scorers(scorer)
@@ -152,7 +154,7 @@ async def acalibrate(
 
 
 def default_threshold(scorer: Scorer) -> float:
-    """The score from which a sample counts as yes by default: the scorer's own threshold, else half the scale."""
+    """The lowest score that counts as yes by default: the scorer's own threshold, or else half the scale."""
     return getattr(scorer, "threshold", 0.5) * scorer.scale
 
 

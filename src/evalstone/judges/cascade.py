@@ -1,11 +1,11 @@
-"""A cascade: a cheap judge answers, and an expensive one where the cheap one is unsure; how its threshold is chosen.
+"""Cascade: an expensive judge answers what a cheap judge is unsure about. How to fit the confidence threshold.
 
     accuracy(t)  = share of verdicts that are right, the primary judge's where its confidence is at least t, else the
                    fallback's                                 range [0, 1], higher is better
     escalated(t) = share of verdicts whose confidence is below t, or that have none        range [0, 1]
 
-On the labels that a threshold was chosen on, its figures are a little too good. So they are given for held-out labels
-as well, by ten-fold cross-validation: the threshold is chosen on nine tenths of the questions and measured on the rest.
+On the labels that were used to choose the threshold, these numbers are slightly optimistic. Ten-fold cross-validation
+therefore estimates them as well: the threshold is chosen on nine tenths of the questions and measured on the rest.
 """
 
 from __future__ import annotations
@@ -148,16 +148,19 @@ class Cascade(Composite):
     ) -> CascadeFit:
         """Choose the threshold on labeled questions: `dataclasses.replace(cascade, threshold=fit.threshold)`.
 
+        Without `accuracy` and `escalated`, the most accurate threshold is chosen. Ties go to the one that escalates
+        least.
+
         Args:
-            labels: questions with the right verdicts. Both judges are asked all of them.
-            accuracy: the share of right verdicts to reach, in [0, 1]; the threshold that reaches it and escalates least
-                is chosen.
-            escalated: the share of verdicts that may be escalated; the most accurate threshold within it is chosen.
-                Without either, the most accurate one; of equals the one that escalates least.
-            ask: how the judges are asked, such as through a run's ledger (`fit_cascade`); None asks them directly.
+            labels: questions with the right verdicts. Both judges answer all of them.
+            accuracy: the required share of right verdicts, in [0, 1]. Of the thresholds that reach it, the one that
+                escalates least is chosen.
+            escalated: the maximum share of escalated verdicts, in [0, 1]. Of the thresholds within it, the most
+                accurate one is chosen.
+            ask: how the judges are called, such as through a run's ledger (`fit_cascade`); None calls them directly.
 
         Raises:
-            ConfigError: no threshold reaches what is asked for; the message says how far it goes.
+            ConfigError: no threshold meets the requirement; the message gives the best possible value.
             DataError: a label doesn't fit its question.
         """
         async with self.opened():
@@ -171,8 +174,8 @@ class Cascade(Composite):
 class LabeledQuestion:
     """A question and its right verdicts.
 
-    verdicts: for a question with one verdict, that one: "yes", or True for the most favorable verdict and False for
-    any other. For a question about several items (claims, criteria), a list with one for each.
+    verdicts: one verdict, such as "yes"; True stands for the most favorable verdict and False for any other. For a
+    question about several items (claims, criteria), a list with one verdict for each.
     """
 
     question: Question[Any]
@@ -180,7 +183,7 @@ class LabeledQuestion:
 
     @property
     def expected(self) -> tuple[Any, ...]:
-        """The right verdict on each item, or the one there is."""
+        """The right verdict on each item, or the single verdict."""
         verdicts = self.verdicts
         return tuple(cast("Sequence[Any]", verdicts)) if isinstance(verdicts, list | tuple) else (verdicts,)
 

@@ -1,6 +1,6 @@
-"""Judges that are made of judges: what they have in common, panels, and one judge that is asked several times.
+"""Composite judges: their shared base class, panels, and self-consistency.
 
-Their members' needs are theirs, and answers keep every call.
+A composite judge has the requirements of its members. Its answers contain every call.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ Errors = Mapping[str, JudgeError | JudgeUnavailable]
 
 @dataclass(frozen=True)
 class Composite(Judge):
-    """A judge that asks others: a frozen value, like its members.
+    """A judge that calls other judges. It is a frozen value, like its members.
 
-    An answer's usage, cost and calls are those of its members. In a run each member has its own place in the ledger, so
-    that another vote, or another threshold, over the same members asks nothing again.
+    The usage, cost and calls of an answer are those of the members. In a run, each member's answers are cached
+    separately, so changing the vote or the threshold makes no new calls.
     """
 
     limits: Limits = field(default=NO_LIMITS, kw_only=True, compare=False, repr=False)
-    """Limits on the composite as a whole; tokens are its members' matter."""
+    """Limits on the composite judge as a whole. Token limits belong to its members."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """How the members' answers become one, for reports."""
+        """How the members' answers are combined, for reports."""
 
     @abstractmethod
     async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
-        """The members' answers as one, within the limits."""
+        """Combine the members' answers, within the limits."""
 
     def derive(self, *members: Judge) -> None:
         """Set the members and what follows from them; called last by `__post_init__`."""
@@ -84,7 +84,7 @@ class Composite(Judge):
 
     @property
     def context_limits(self) -> ContextLimits:
-        """What every member can take."""
+        """The largest question that every member accepts."""
         return narrowest(*(member.context_limits for member in self.members))
 
     def check(self) -> None:
@@ -100,7 +100,7 @@ class Composite(Judge):
         return tuple(dict.fromkeys(secret for member in self.members for secret in member.secrets))
 
     def combined(self, ask: AskJudge, value: A, confidence: float | None, detail: Mapping[str, Any]) -> JudgeAnswer[A]:
-        """The answer that the recorded calls came to."""
+        """The answer that the recorded calls resulted in."""
         return JudgeAnswer(
             value=value,
             judge=self.identity,
@@ -120,7 +120,7 @@ class Composite(Judge):
         detail: Mapping[str, Any],
         errors: Errors,
     ) -> JudgeAnswer[A]:
-        """The result of a vote on several answers. Raises JudgeDeclined if it can't be decided."""
+        """The result of a vote on several answers. Raises JudgeDeclined if the vote is undecided."""
         try:
             result = elect(question, answers, vote)
         except JudgeDeclined as error:
@@ -195,27 +195,33 @@ _DESCRIPTIONS = {
 class Panel(Composite):
     """Several judges that vote: `Panel(ModelJudge("openai/gpt-5.1"), LexicalJudge(), vote="majority")`.
 
-    Questions that can't be voted on (they ask for a list, such as claims, or for text) go to the first member alone,
-    and to the next if it gives no answer, so that all later questions are about one list.
+    Questions that ask for a list (such as claims) or for text can't be voted on. They go to the first member only, and
+    to the next one if it gives no answer. All later questions are therefore about the same list.
 
-    The answer's confidence is the smallest share of members that agree on a verdict (the smallest mean probability if
-    the vote is by that), in [0, 1], not calibrated; None if there are only numbers. `JudgeAnswer.detail` has `vote`,
-    `agreement` and `entropy` (means over the verdicts, in [0, 1] and in bits), `verdicts` with the votes for each, and
-    `no_answer`: which members gave no answer, and why.
+    The answer's confidence is the smallest share of members that agree on a verdict, or the smallest mean probability
+    if the vote uses probabilities. It is in [0, 1] and not calibrated; None if the answer contains only numbers.
 
-    Raises ConfigError for fewer than two judges, two equal ones, an unknown vote, or a quorum beyond their number.
+    `JudgeAnswer.detail` contains:
+
+    - `vote`: the voting rule
+    - `agreement`: the mean agreement over the verdicts, in [0, 1], higher is better
+    - `entropy`: the mean entropy over the verdicts, in bits, lower is better
+    - `verdicts`: the votes for each verdict
+    - `no_answer`: the members that gave no answer, and why
+
+    Raises ConfigError for fewer than two judges, two equal judges, an unknown vote, or a quorum larger than the panel.
     """
 
     judges: tuple[Judge, ...]
-    """Two or more, no two the same."""
+    """At least two judges, all different."""
 
     vote: Vote
-    """"majority", "mean" or "unanimous", verdict by verdict; judges/voting.py defines ties and numbers. "unanimous"
-    gives a favorable verdict only if every member that answered gave it."""
+    """"majority", "mean" or "unanimous". Each verdict is voted on separately; judges/voting.py defines how ties and
+    numbers are handled. "unanimous" gives a favorable verdict only if every member that answered gave it."""
 
     quorum: Annotated[int | None, Range(1)]
-    """How many members must answer; None for more than half, and for all if the vote is unanimous. With fewer the
-    question fails, or is skipped if all the others declined."""
+    """How many members must answer. None requires more than half, or all if the vote is unanimous. If fewer answer, the
+    question fails; if all the others declined, it is skipped."""
 
     def __init__(
         self, *judges: Judge, vote: Vote = "majority", quorum: int | None = None, limits: Limits = NO_LIMITS
@@ -281,18 +287,21 @@ class Panel(Composite):
 
 @dataclass(frozen=True)
 class SelfConsistency(Composite):
-    """A judge that is asked each question `n` times and takes the majority (Wang et al. 2023).
+    """Asks a judge each question `n` times and takes the majority (Wang et al. 2023).
 
-    Each repetition is a call of its own to the ledger, numbered from 0; number 0 is the judge's ordinary answer. Use a
-    judge that can differ from itself: a temperature above 0, or a `seed`, of which every repetition takes another
-    (seed, seed + 1, …). At temperature 0 only the endpoint's nondeterminism shows. More than half of the repetitions
-    must be answered. Questions that can't be voted on (lists, texts) are asked once.
+    Use a judge whose answers can vary: set a temperature above 0, or a `seed`. Each repetition then uses its own seed
+    (seed, seed + 1, …). At temperature 0, only the nondeterminism of the endpoint is measured.
 
-    `JudgeAnswer.detail` has `flip_rate`: the mean over the verdicts of the share of repetitions that differ from the
-    result, in [0, 1], lower is better, None if there are only numbers; `samples`, how many were answered; and what
-    `Panel` has.
+    Each repetition is cached separately, numbered from 0. Number 0 is the judge's ordinary answer. More than half of
+    the repetitions must be answered. Questions that can't be voted on (lists, texts) are asked once.
 
-    Raises ConfigError for `n` outside [2, 1000] and for a judge that repeats its questions already.
+    `JudgeAnswer.detail` contains the entries of `Panel`, and:
+
+    - `flip_rate`: the share of repetitions that differ from the result, as a mean over the verdicts. In [0, 1], lower
+      is better; None if the answer contains only numbers.
+    - `samples`: the number of repetitions that were answered
+
+    Raises ConfigError for `n` outside [2, 1000] and for a judge that already repeats its questions.
     """
 
     judge: Judge

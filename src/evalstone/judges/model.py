@@ -73,60 +73,64 @@ HEADERS = Rule("a mapping of names to text without line ends and other control c
 
 @dataclass(frozen=True)
 class ModelJudge(Judge):
-    """A language model, named `provider/model`.
+    """A language model as a judge, named `provider/model`: `ModelJudge("openai/gpt-5.1")`.
 
-    A setting, or a form of reply, that an endpoint refuses is left out from then on; answers name such settings in
-    `refused_settings`. Raises ConfigError for an unknown provider and for a setting of the wrong kind or out of range;
-    `check` raises it for a setting that the provider can't take.
+    If an endpoint refuses a setting or a reply format, later requests omit it. Answers list such settings in
+    `refused_settings`.
+
+    Raises ConfigError for an unknown provider, and for a setting of the wrong type or out of range. `check` raises it
+    for a setting that the provider doesn't support.
     """
 
     model: str
 
     base_url: str | None = None
-    """Base URL of an OpenAI-compatible server, in place of the provider's; without user, password and query."""
+    """Base URL of an OpenAI-compatible server, without user, password and query. None uses the provider's URL."""
 
     api_key: str | None = field(default=None, repr=False, compare=False)
-    """The key; None takes it from the provider's environment variable."""
+    """The API key. None reads it from the provider's environment variable."""
 
     temperature: Annotated[float | None, Range(0, 2)] = 0.0
     seed: int | None = None
     max_tokens: Annotated[int | None, Range(1)] = None
     reasoning_effort: str | None = None
-    """Passed on as they are; None leaves a setting to the provider."""
+    """Sampling settings, passed to the provider unchanged. None uses the provider's default."""
 
     language: str | None = None
-    """The language of the reasons; None for that of the judged text."""
+    """The language of the reasons. None uses the language of the judged text."""
 
     logprobs: bool = False
-    """Ask for token probabilities and take the answer's confidence from them."""
+    """Request token probabilities and compute the answer's confidence from them."""
 
     retries: Annotated[int, Range(0)] = field(default=3, compare=False)
-    """How often a malformed reply is corrected: first shown to the model with its error, then asked for afresh."""
+    """The maximum number of corrections of a malformed reply. The first one shows the model its reply and the error;
+    later ones ask afresh."""
 
     timeout: Annotated[float, Range(0, exclusive=True)] = field(default=120.0, compare=False)
-    """Seconds for one request."""
+    """Timeout of one request, in seconds."""
 
     total_timeout: Annotated[float, Range(0, exclusive=True)] = field(default=600.0, compare=False)
-    """Seconds for one question, waits between attempts included: no attempt begins later."""
+    """Timeout of one question, in seconds, including waits between attempts. No attempt starts after it."""
 
     max_reply_bytes: Annotated[int, Range(1)] = field(default=8_000_000, compare=False)
-    """Bytes of one HTTP reply, as received and as decompressed. A larger one is an error of its question."""
+    """The maximum size of an HTTP response in bytes, compressed and decompressed. If a response is larger, the question
+    fails."""
 
     limits: Limits = field(default=NO_LIMITS, compare=False)
-    """Limits of its own. Without them the endpoint's refusals teach how much it takes."""
+    """Concurrency and rate limits. Without them, evalstone adapts to the endpoint's HTTP 429 responses."""
 
     context_window: Annotated[int | None, Range(1)] = None
-    """Tokens that the model takes, reply included, in place of the listed number. A longer question is asked in parts,
-    or is an error."""
+    """The context window in tokens, including the reply. None uses the listed one. A longer question is split, or fails
+    if it can't be split."""
 
     prices: Annotated[tuple[float, float] | None, PRICES] = field(default=None, compare=False)
-    """US dollars for a million input and output tokens, in place of the listed ones."""
+    """US dollars per million input and output tokens. None uses the listed prices."""
 
     headers: Annotated[Mapping[str, str], HEADERS] = field(default_factory=dict[str, str], repr=False, compare=False)
     """HTTP headers added to every request."""
 
     routing: str = field(init=False, repr=False, default="")
-    """A hash of the headers that may decide who answers: all but those that carry credentials."""
+    """A hash of the headers that may affect routing: all except those that contain credentials."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -154,7 +158,7 @@ class ModelJudge(Judge):
 
     @functools.cached_property
     def _settings(self) -> tuple[str, ...]:
-        """What the identity says besides the URL. It is asked for with every answer."""
+        """The part of the identity without the URL. It is read for every answer."""
         settings: list[str] = []
         for name, default in _IN_IDENTITY:
             if (value := getattr(self, name)) != default:
@@ -172,8 +176,8 @@ class ModelJudge(Judge):
 
     @property
     def url(self) -> str:
-        """The base URL of the OpenAI-compatible endpoint; empty if the model has none. Raises ConfigError for one that
-        can't be read."""
+        """The base URL of the OpenAI-compatible endpoint; empty if there is none. Raises ConfigError for an invalid
+        URL."""
         info = PROVIDERS[split_model(self.model)[0]]
         url = self.base_url
         for variable in info.base_url_from:
@@ -188,7 +192,7 @@ class ModelJudge(Judge):
 
     @property
     def instructions(self) -> str:
-        """What is added to the instructions of questions that ask for a reason."""
+        """Text added to the instructions of questions that ask for a reason."""
         return f"Write every reason in {self.language or 'the language of the judged text'}."
 
     def check(self) -> None:
@@ -208,7 +212,7 @@ class ModelJudge(Judge):
             check_model(self)  # not without a reason: it imports the provider's library
 
     def check_url(self, url: str) -> None:
-        """Raise ConfigError for a base URL that can't be asked. It is not shown where it may hold a key."""
+        """Raise ConfigError for an unusable base URL. The error doesn't show the URL if it may contain a key."""
         if "?" in url or "#" in url:
             raise ConfigError(f"the base_url of {self.model} has a query or a fragment; give it without, up to /v1")
         if "@" in url:
@@ -221,7 +225,7 @@ class ModelJudge(Judge):
             raise ConfigError(f"base_url must name a host, as in http://host:8000/v1, not {url!r}")
 
     def check_key(self) -> None:
-        """Raise ConfigError for a key that can't be sent. Its characters are not shown."""
+        """Raise ConfigError for a key that can't be sent. The error doesn't show its characters."""
         if not _KEY.fullmatch(key := self.key):
             source = "api_key" if self.api_key else PROVIDERS[split_model(self.model)[0]].key
             place = next(place for place, char in enumerate(key, start=1) if not _KEY.fullmatch(char))
@@ -229,7 +233,7 @@ class ModelJudge(Judge):
             raise ConfigError(f"the key of {self.model} in {source} has {kind} at place {place} of {len(key)}")
 
     def check_supported(self) -> None:
-        """Raise ConfigError for a setting that the provider can't take."""
+        """Raise ConfigError for a setting that the provider doesn't support."""
         provider = split_model(self.model)[0]
         for name in () if self.url else PROVIDERS[provider].unsupported:
             if getattr(self, name):
@@ -242,7 +246,7 @@ class ModelJudge(Judge):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The key, what the provider's own library takes from the environment, and headers that carry credentials."""
+        """The key, keys that the provider's library reads from the environment, and headers with credentials."""
         variables = PROVIDERS[split_model(self.model)[0]].library_keys
         return tuple(filter(None, (self.key, *map(os.environ.get, variables), *header_secrets(self.headers))))
 
@@ -253,7 +257,7 @@ class ModelJudge(Judge):
             yield provider
 
     def _limiter(self) -> Limiter:
-        """What counts the questions of a run against `max_requests`; the other limits are on HTTP requests."""
+        """Counts the questions of a run against `max_requests`. The other limits apply to HTTP requests."""
         return shared_limiter(self.identity, Limits(max_requests=self.limits.max_requests))
 
     @property
@@ -273,7 +277,7 @@ class ModelJudge(Judge):
         return PydanticAI(self)
 
     def settings_for(self, question: Question[Any], repeat: int = 0) -> ModelSettings:
-        """The settings of a request: each repetition with another seed, and the probabilities a question wants."""
+        """The settings of a request, with the seed of the repetition and the label probabilities of the question."""
         labels = question.label_probabilities
         return ModelSettings(
             temperature=self.temperature,
@@ -301,7 +305,7 @@ class ModelJudge(Judge):
 
 @functools.lru_cache(maxsize=256)
 def _readable(url: str) -> str:
-    """The URL. Raises ConfigError where its host or port can't be read."""
+    """The URL. Raises ConfigError if its host or port can't be parsed."""
     try:
         url_parts(url)
     except ValueError as error:
@@ -318,7 +322,7 @@ _IN_IDENTITY = tuple(
 
 
 Complete: TypeAlias = Callable[[Sequence[ChatMessage], Question[Any], ModelSettings], Awaitable[Completion | None]]
-"""`Provider.complete`, or a script's: None means that it has nothing more to say."""
+"""`Provider.complete`, or that of a script, which returns None when it has no more replies."""
 
 _DEFAULTS = ModelSettings()
 _UNLIMITED = nullcontext()
@@ -334,16 +338,16 @@ async def converse(
     total_timeout: float = math.inf,
     instructions: str = "",
 ) -> JudgeAnswer[A]:
-    """Ask a model and read its reply: the one loop that retries.
+    """Ask a model and parse its reply. This is the only loop that retries.
 
-    After a transient error the request is sent again, until `total_timeout`; after a timeout it is not, for it would
-    take as long. A malformed reply, or one that was cut off, is corrected `retries` times at most, as in `correction`.
-    One that `Question.doubt` names is asked for once more and then taken as it is.
+    After a transient error, the request is sent again, until `total_timeout`. A request that timed out is not sent
+    again, because it would take as long. A malformed or truncated reply is corrected at most `retries` times, as in
+    `correction`. If `Question.doubt` doubts a reply, the question is asked once more, and the new reply is used.
 
     Raises:
-        JudgeDeclined: the model declined, to the end.
-        ReplyError: no reply was an answer; the last one's error.
-        JudgeError: any other failure. All of them have what all attempts took, and the last raw reply.
+        JudgeDeclined: the model declined every attempt.
+        ReplyError: no reply could be parsed; this is the error of the last one.
+        JudgeError: any other failure. Every error has the usage and cost of all attempts, and the last raw reply.
     """
     started, usage, reply = time.perf_counter(), NO_USAGE, None
     costs: list[float | None] = []

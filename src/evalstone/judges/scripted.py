@@ -1,4 +1,4 @@
-"""Judges for tests: one that says what it was told to say, and one that repeats what was recorded."""
+"""Judges for tests: one with prepared replies, and one that replays recorded answers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ Script: TypeAlias = "Sequence[Any] | Mapping[str, Any] | Callable[[Question[Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScriptedJudge(Judge):
-    """Gives prepared replies, through the same reading and retrying as a model's.
+    """A judge for tests that returns prepared replies. They are parsed and retried like those of a model.
 
-    script: a list (replies in the order of asking, retries included), a mapping from question kind to a reply or a
-    list of replies, or a function of the question, `def` or `async def`. A reply is the raw text, data that is sent
-    as JSON, or a `Completion`, which may carry probabilities. `asked` collects the questions. When a list is used
-    up the judge has nothing more to say, and the question fails. name: what it is called, so that several can sit
-    on one panel.
+    A reply is raw text, data that is sent as JSON, or a `Completion`, which can contain probabilities. `asked` collects
+    the questions. If a list of replies is exhausted, the question fails.
+
+    Args:
+        script: The replies: a list (in the order of the calls, including retries), a mapping from question kind to a
+            reply or a list of replies, or a function of the question, `def` or `async def`.
+        retries: The maximum number of corrections of a malformed reply.
+        name: The judge's name. Different names allow several scripted judges on one panel.
     """
 
     cacheable = False
@@ -113,12 +116,15 @@ class ScriptedJudge(Judge):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReplayJudge(Judge):
-    """Repeats recorded answers and asks nobody: scoring again with changed arithmetic costs no call.
+    """A judge that replays recorded answers and makes no calls. Use it to score again with changed arithmetic.
 
-    calls: the recorded calls by question fingerprint, as records.jsonl has them: the raw `reply`, or where there was
-    none the `answer` as data; the probabilities that came with it (`alternatives`), its `confidence`, and in `detail`
-    the votes behind each verdict, so that a cascade divides its questions as before. A question that was not recorded
-    can't be answered; the outcome is Skipped with that reason.
+    A question that was not recorded has no answer. Its outcome is Skipped, and the reason says so.
+
+    Args:
+        calls: The recorded calls by question fingerprint, as in `records.jsonl`: the raw `reply`, or the `answer` as
+            data if there was no reply; its probabilities (`alternatives`) and `confidence`; and in `detail` the votes
+            for each verdict, so that a cascade splits its questions as before.
+        source: Where the calls come from, such as the file.
     """
 
     cacheable = False
@@ -128,15 +134,19 @@ class ReplayJudge(Judge):
     calls: Mapping[str, Mapping[str, Any]]
     source: str = ""
     limits_of_source: ContextLimits = DEFAULT_LIMITS
-    """Those of the judge that was recorded, so that questions are asked in the same parts."""
+    """The limits of the recorded judge, so that questions are split into the same parts."""
 
     @classmethod
     def from_records(cls, path: str | Path, *, judge: str | None = None) -> ReplayJudge:
-        """The answers behind a `records.jsonl`, or in a log that `LoggingJudge` wrote.
+        """Replay the answers in a `records.jsonl`, or in a log written by `LoggingJudge`.
 
-        judge: the identity of one member of a judge made of judges, to repeat what that one said, so that a panel of
-        such recordings votes anew without a call; None for the answers that the scorers got. Raises DataError when the
-        file is not one, or holds nothing of this judge.
+        Args:
+            path: The file.
+            judge: The identity of a composite judge's member, to replay its answers. A panel of such recordings can
+                vote again without calls. None replays the answers that the scorers received.
+
+        Raises:
+            DataError: The file has another format, or no answers of this judge.
         """
         file = Path(path)
         identities: set[str] = set()

@@ -1,11 +1,11 @@
-"""Questions and answers: what is asked of a judge, as a value, and what comes back.
+"""Questions for a judge, and its answers, as values.
 
-A judged question is three things: its reply type (reply.py), its prompt, and a class whose fields are its inputs.
-`Question` is for one reply of a dataclass type, `VerdictPerItem` for a verdict on each item of an input, and `ListOf`
-for a list that the judge makes. Schema, validation, example and votes follow from the reply type.
+A question has three parts: its reply type (reply.py), its prompt, and a class whose fields are its inputs. `Question`
+has one reply of a dataclass type, `VerdictPerItem` has a verdict for each item of an input, and `ListOf` has a list
+that the judge writes. Schema, validation, example and votes are derived from the reply type.
 
-Two equal questions have one fingerprint. That's why a question is asked only once, why answers can be reused and
-replayed, and why a judge that is no language model can answer the same question.
+Equal questions have the same fingerprint. A question is therefore asked only once, answers can be reused and replayed,
+and a judge that isn't a language model can answer the same question.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ V = TypeVar("V")
 C = TypeVar("C", bound="JudgeAnswer[Any] | JudgeCall")
 
 BYTES_PER_TOKEN = 4
-"""On average: for costs and rates. Windows need what a text takes at most, which `estimated_tokens` says."""
+"""An average, for costs and rates. For context windows, `estimated_tokens` gives an upper bound."""
 CHARACTERS_PER_ITEM = 90
 FRAME_TOKENS = 200
-"""Of a request beside its messages: the judge's own instructions, the chat template, a schema that counts as input."""
+"""Tokens of a request in addition to its messages: the judge's own instructions, the chat template, and the schema."""
 FENCE_CHARACTERS = 100
-"""Around one text of a prompt, at most."""
+"""The maximum length of the fences around one text of a prompt."""
 
 
 @dataclass(frozen=True)
 class LabelProbabilities:
-    """The labels whose probabilities a question asks for: those that one key of the reply may have.
+    """The labels whose probabilities a question requests: the possible values of one key of the reply.
 
-    key: empty for the first word of a reply that is plain text. required: the caller asked for them, so that answers
-    name an endpoint's refusal.
+    key: the key; empty for the first word of a plain-text reply. required: whether the caller requested them. Answers
+    then report an endpoint's refusal.
     """
 
     key: str
@@ -89,56 +89,58 @@ def unlisted(probabilities: Mapping[str, float], labels: Sequence[str], given: f
 
 
 class _Prompted:
-    """Attributes of every question. They stand in a plain class so that subclasses decide where their fields come."""
+    """Attributes of every question. They are in a plain class so that subclasses determine the order of fields."""
 
     prompt: Prompt
     notes: ClassVar[str] = ""
-    """What is said about the members of the reply, after its form."""
+    """Notes on the members of the reply, shown after the reply format."""
     placeholder: ClassVar[re.Pattern[str]] = PLACEHOLDER
-    """What is no text in a reply."""
+    """Matches placeholders, which don't count as text in a reply."""
     bounded: bool = True
-    """Whether numbers outside the range that the reply type says are refused."""
+    """Whether numbers outside the range of the reply type are refused."""
     headed: ClassVar[str] = ""
-    """The input whose texts begin with a line that says what they are; a piece of one begins with it too."""
+    """The input whose texts begin with a line that states their type. Each piece of a split text begins with it too."""
     instead: ClassVar[str] = ""
-    """For a question that can't be asked in parts: the scorers that measure nearly the same in parts."""
+    """For a question that can't be split: the scorers that measure nearly the same in parts."""
 
 
 @dataclass(frozen=True)
 class Question(_Prompted, Generic[A]):
-    """What a judge is asked, and how its reply becomes an `A`.
+    """A question for a judge, whose reply is parsed as an `A`.
 
-    Subclasses are frozen dataclasses with a `kind` and a field `prompt`. Every other field is an input (text, or a
-    tuple of texts) with a placeholder of its name in the prompt's template; `settings` names fields that only shape the
-    reading and have no placeholder. The schema, the validation and the example are derived from `A`, a dataclass with
-    the markers of reply.py; another `A` needs `json_schema` and `from_json` of its own.
+    Subclasses are frozen dataclasses with a `kind` and a field `prompt`. Every other field is an input (a text, or a
+    tuple of texts) with a placeholder of the same name in the prompt's template. `settings` names the fields without a
+    placeholder, which only affect parsing.
+
+    If `A` is a dataclass with the markers of reply.py, the schema, the validation and the example are derived from it.
+    Any other `A` needs its own `json_schema` and `from_json`.
     """
 
     kind: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[tuple[str, ...]] = ()
-    """The inputs that may be empty: the prompt then leaves them out, and a user's template may lack them."""
+    """The inputs that may be empty. The prompt then omits them. A custom template doesn't need their placeholders."""
 
     def __post_init__(self) -> None:
         _check_placeholders(type(self), self.prompt)
 
     def inputs(self) -> dict[str, Material]:
-        """What fills the prompt's placeholders."""
+        """The inputs that fill the prompt's placeholders."""
         return {name: getattr(self, name) for name in _input_names(type(self))}
 
     def render(self) -> tuple[str, str]:
-        """The system and the user message that ask a language model this question."""
+        """The system message and the user message that ask a language model this question."""
         return self.prompt.render(self.inputs(), f"{self.form}\n{self.notes}".strip(), self.optional)
 
     @property
     def form(self) -> str:
-        """How the reply looks, in one line; empty when it is plain text."""
+        """The reply format in one line; empty for plain text."""
         form = _derived_form(type(self))
         return form.text if form else _form_text(self.json_schema)
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The question's identity: 32 hexadecimal digits over kind, prompt, form of the reply, inputs and settings."""
+        """The question's identity: a hash of kind, prompt, reply format, inputs and settings, 32 hexadecimal digits."""
         content = [getattr(self, name) for name in (*_input_names(type(self)), *self.settings)]
         form = _derived_form(type(self))
         digest = form.digest if form else content_hash([self.json_schema, self.form, self.notes])
@@ -146,26 +148,26 @@ class Question(_Prompted, Generic[A]):
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
-        """The JSON schema of the reply; None when the reply is plain text."""
+        """The JSON schema of the reply; None for plain text."""
         return schema_of(answer_type(type(self)), self, subject=self._subject() is None)
 
     def from_json(self, data: Any) -> A:
-        """The answer in a parsed reply. Raises ReplyError when there is none."""
+        """The answer in a parsed reply. Raises ReplyError if it is invalid."""
         return read_reply(answer_type(type(self)), data, self, subject=self._subject())
 
     def from_jsonable(self, data: Any) -> A:
-        """The answer that `to_jsonable` made this data of. Raises ReplyError when it is not one."""
+        """The answer that `to_jsonable` converted to this data. Raises ReplyError if it is invalid."""
         return cast(A, validated(answer_type(type(self)), data, "answer"))
 
     def _subject(self) -> Any:
-        """What the answer is on, where an input says so; None where nothing does."""
+        """The subject of the answer, if an input states it; otherwise None."""
         subject = subject_of(answer_type(type(self)))
         return getattr(self, subject.name, None) if subject else None
 
     def parse(self, reply: str) -> A:
-        """The answer in a raw reply. Raises ReplyError when there is none.
+        """Parse the answer in a raw reply. Raises ReplyError if it is invalid.
 
-        A word out of a list is read in any case, with white space or quotes around it or a period after it.
+        Labels are matched ignoring case, surrounding white space and quotes, and a trailing period.
         """
         check_length(reply)
         if (schema := self.json_schema) is None:
@@ -203,40 +205,40 @@ class Question(_Prompted, Generic[A]):
         return {*words_of(self.json_schema or {}), *map(str.strip, whole), *(text.strip(" \n.") for text in whole)}
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
-        """The answer in a raw reply, with the probabilities of its labels where the judge gives any."""
+        """Parse the answer in a raw reply, and add the probabilities of its labels if the judge returns any."""
         answer = self.parse(reply)
         return self.with_probabilities(answer, probabilities) if probabilities else answer
 
     def with_probabilities(self, answer: A, probabilities: Mapping[str, float]) -> A:
-        """The answer with the probabilities of the labels that could have stood in its place."""
+        """The answer with the probabilities of the possible labels."""
         return answer
 
     @property
     def label_probabilities(self) -> LabelProbabilities | None:
-        """The labels whose probabilities the judge should report; None for a question that doesn't use them."""
+        """The labels whose probabilities the judge should return; None if the question doesn't use them."""
         return None
 
     def doubt(self, reply: str) -> str:
-        """Why a reply that can be read is asked for once more; empty where it isn't."""
+        """Why the question should be asked once more although the reply is valid; empty if it shouldn't."""
         return ""
 
     @property
     def divisible_by(self) -> str | None:
-        """The input whose items can be asked about in several questions; None for a question that can't be divided."""
+        """The input whose items can be split between several questions; None if the question can't be split."""
         return None
 
     def example(self) -> Any:
-        """A reply of typical length, as data: what a dry run assumes."""
+        """A reply of typical length, as data, for dry runs."""
         schema = self.json_schema
         return "Yes" if schema is None else example_of(schema, self.fingerprint[:8])
 
     def size(self) -> int:
-        """The tokens of a request that asks this question, at most: everything but the reply."""
+        """The maximum number of tokens of a request with this question: everything except the reply."""
         own_form = "" if _derived_form(type(self)) else json.dumps(self.json_schema)
         return FRAME_TOKENS + sum(map(estimated_tokens, (*self.render(), own_form)))
 
     def within(self, tokens: int | None) -> bool:
-        """Whether the question has at most so many tokens; None for any number."""
+        """Whether the question has at most this many tokens. None means any number."""
         if tokens is None:
             return True
         prompt = self.prompt
@@ -249,21 +251,26 @@ class Question(_Prompted, Generic[A]):
         return FRAME_TOKENS + 4 * characters <= tokens or self.size() <= tokens
 
     def fits(self, limits: ContextLimits) -> bool:
-        """Whether a judge with these limits is asked this question at once, not `in_parts`."""
+        """Whether the question fits a judge with these limits, so that it isn't split by `in_parts`."""
         return self.within(limits.longest)
 
     async def in_parts(self, ask: Ask, limits: ContextLimits) -> A:
-        """The answer, put together from the answers to smaller questions of this kind.
+        """Ask smaller questions of this kind and merge their answers.
 
-        ask: how each of them is asked. Raises QuestionTooLong before anything is asked: here always, for an answer as a
-        whole can't be put together from parts; elsewhere when the smallest part is too long, or parts are too many.
+        Args:
+            ask: How to ask each of them.
+            limits: The limits of the judge.
+
+        Raises:
+            QuestionTooLong: The smallest part is too long, or there are too many parts; raised before anything is
+                asked. This base class always raises it, because an answer as a whole can't be merged from parts.
         """
         raise too_long(self, limits)
 
 
 @functools.cache
 def answer_type(kind: type[Question[Any]]) -> Any:
-    """The type of a question's answers: the `A` of its `Question[A]`. Raises ConfigError when the class has none."""
+    """The type of a question's answers: the `A` of its `Question[A]`. Raises ConfigError if the class has none."""
     for base in getattr(kind, "__orig_bases__", ()):
         origin, args = get_origin(base) or base, get_args(base)
         if origin is Question and args:
@@ -279,14 +286,14 @@ def answer_type(kind: type[Question[Any]]) -> Any:
 class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
     """One verdict for each item of one input, in order.
 
-    items: the input. noun: what an error calls an item, by default the subject of `V`. The reply is
-    `{"verdicts": {"1": …, "2": …}}`; a missing verdict, or one too many, is a ReplyError.
+    items: the input. noun: the name of an item in errors, by default the subject of `V`. The reply is
+    `{"verdicts": {"1": …, "2": …}}`. A missing or additional verdict is a ReplyError.
     """
 
     items: ClassVar[str]
     noun: ClassVar[str] = ""
     cuts_items: ClassVar[bool] = False
-    """Whether an item that is too long for one question is cut; `of_pieces` then says what the verdicts come to."""
+    """Whether an item that is too long for one question is split. `of_pieces` then merges the verdicts."""
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
@@ -326,16 +333,16 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 
 
 class ListOf(Question[tuple[V, ...]], Generic[V]):
-    """A list that the judge makes, of texts or of a reply type. Blank texts are dropped.
+    """A list that the judge writes, of texts or of a reply type. Blank texts are dropped.
 
-    key: its name in the reply. source: which input texts are from, word for word or in other words. How many items a
-    dry run assumes follows from the length of the inputs.
+    key: its name in the reply. source: the input that the texts quote or restate. Dry runs estimate the number of items
+    from the length of the inputs.
     """
 
     key: ClassVar[str]
     source: ClassVar[Quotes | Restates | None] = None
     cut: ClassVar[str] = ""
-    """The input that is read in parts where it is long, a text or passages; empty for one that is read as a whole."""
+    """The input that is split if it is long, a text or passages; empty if the question can't be split."""
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
@@ -418,7 +425,7 @@ def _item_type(kind: type[Question[Any]]) -> Any:
 
 
 def is_votable(question: Question[Any]) -> bool:
-    """Whether answers to a question have labels outside the lists that a judge makes.
+    """Whether answers to a question have labels outside the lists that a judge writes.
 
     Plain text counts as a label: the only question with such a reply asks for yes or no.
     """
@@ -507,11 +514,12 @@ MOST_COUNTED = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeAnswer(Generic[A]):
-    """A judge's answer and what it took.
+    """A judge's answer with its usage, cost and time.
 
     Raises:
-        OutcomeError: A cost, a count, a time or a probability is NaN, infinite, or no `int` or `float`; a count is no
-            whole number up to 2,147,483,647; the cost is below 0; or the value or the detail has no form as JSON.
+        OutcomeError: A cost, a count, a time or a probability is NaN, infinite, or not an `int` or `float`; a count is
+            not a whole number up to 2,147,483,647; the cost is below 0; or JSON can't represent the value or the
+            detail.
     """
 
     value: A
@@ -519,27 +527,27 @@ class JudgeAnswer(Generic[A]):
     judge: str
     """The identity of the judge."""
     reply: str | None = None
-    """The raw reply; None when the judge is no language model."""
+    """The raw reply; None if the judge isn't a language model."""
     usage: Usage = NO_USAGE
     cost: float | None = 0.0
-    """US dollars; None when the price is unknown."""
+    """US dollars; None if the price is unknown."""
     seconds: float = 0.0
-    """Wall time, waiting for retries included."""
+    """Wall time, including waits between retries."""
     confidence: float | None = None
-    """The probability in [0, 1] that the answer is right, when the judge gives one."""
+    """The probability in [0, 1] that the answer is right, if the judge returns one."""
     alternatives: Mapping[str, float] | None = None
-    """The probabilities of the question's labels, when it asks for them and the judge gives them."""
+    """The probabilities of the question's labels, if it requests them and the judge returns them."""
     refused_settings: tuple[str, ...] = ()
-    """The judge's settings that its endpoint refused, so that this answer was given without them."""
+    """The judge's settings that its endpoint refused. This answer was given without them."""
     cached: bool = False
-    """Nothing was asked for it."""
+    """Whether the answer was reused, without a call."""
     members: tuple[JudgeCall, ...] = ()
-    """Of a composite judge: what its members answered."""
+    """For a composite judge: its members' calls."""
     detail: Mapping[str, Any] | None = None
-    """Of a composite judge: how the members' answers became one. Of a model: with which `temperature` and `seed` a
-    correction was drawn afresh, and the `doubt` that remained about its form."""
+    """For a composite judge: how the members' answers were combined. For a model: the `temperature` and `seed` of a
+    correction that started afresh, and the remaining `doubt` about the reply."""
     response_model: str = ""
-    """The model that replied, as its provider names it; "" where it doesn't, or the answer is from the ledger."""
+    """The model that replied, as named by its provider; "" if unknown, or if the answer is from the ledger."""
 
     def __post_init__(self) -> None:
         counts = (self.usage.input, self.usage.output, self.usage.cached, self.usage.requests)
@@ -561,10 +569,10 @@ class JudgeAnswer(Generic[A]):
 
 
 def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple[float | None, ...] | None:
-    """How sure a judge was of each item of its answer; None where it doesn't say, or the question can't be divided.
+    """The judge's confidence in each item of its answer; None if it is unknown, or the question can't be split.
 
-    Taken from the votes of a panel or of repetitions, or from the verdicts themselves. The same stored answer gives the
-    same confidences, so a resumed run divides its questions as before.
+    The confidences come from the votes of a panel or of repetitions, or from the verdicts themselves. The same stored
+    answer gives the same confidences, so a resumed run splits its questions as before.
     """
     if question.divisible_by is None:
         return None
@@ -599,7 +607,7 @@ def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int 
 
 
 def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_index: int = 0) -> JudgeCall:
-    """A question that got no answer, with what asking it took."""
+    """A question without an answer, with its usage and cost."""
     return JudgeCall(
         question=question.kind,
         fingerprint=question.fingerprint,
@@ -616,7 +624,7 @@ def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_i
 
 
 def as_cached(call: C) -> C:
-    """The answer, or the call, for a repeated question: it took nothing, and neither did its members'."""
+    """The answer, or the call, of a repeated question, with no cost for it or its members."""
     members = tuple(map(as_cached, call.members))
     return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
 
@@ -628,5 +636,5 @@ class Ask(Protocol):
 
 
 def context_limits_of(ask: Ask) -> ContextLimits:
-    """What one question may hold that is put this way."""
+    """The limits of one question that is asked this way."""
     return getattr(ask, "context_limits", DEFAULT_LIMITS)

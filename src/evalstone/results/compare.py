@@ -60,13 +60,13 @@ class ScorerComparison(OfScorer):
     b: str
     """The letter of the run compared with it."""
     info_b: ScorerInfo
-    """The scorer in that run; another one than `info` only where mismatches are allowed."""
+    """The scorer in run b. It differs from `info` only if mismatches are allowed."""
     result: stats.Comparison | UnpairedComparison
     """The differences and their tests, p-values uncorrected."""
     adjusted_p_value: float
     """The p-value of the difference, corrected for multiple comparisons."""
     confidence: float
-    """The confidence level; a difference is significant when the adjusted p-value is at most 1 - confidence."""
+    """The confidence level. A difference is significant if the adjusted p-value is at most 1 - confidence."""
     unpaired: int = 0
     """Samples with a score in only one of the runs; they are left out."""
     field: str = ""
@@ -74,7 +74,7 @@ class ScorerComparison(OfScorer):
     key: str = ""
     """The value of the field in the slice."""
     changes: tuple[Change, ...] = ()
-    """The samples that changed most, largest change first."""
+    """The samples with the largest changes, largest first."""
 
     @property
     def improvement(self) -> float:
@@ -116,15 +116,15 @@ class Comparison:
     slices: tuple[ScorerComparison, ...]
     """The same for each slice with at least five samples (groups)."""
     notes: tuple[str, ...]
-    """How the runs differ otherwise, and how many slices are left out."""
+    """Other differences between the runs, and how many slices are left out."""
     correction: Correction
     """The correction for multiple comparisons, over all scorers and runs together (slices: over all slices)."""
     confidence: float
     """The confidence level of intervals and verdicts."""
     names: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
-    """What to call each run in reports, by letter, where it has a name."""
+    """The names of runs in reports, by letter, for runs with a name."""
     corrected: tuple[CorrectedDifference, ...] = ()
-    """The differences corrected by human labels, for the runs and scorers whose labels were given."""
+    """The differences corrected by human labels, for the runs and scorers with labels."""
     all_runs: Mapping[str, stats.ManyComparison] = dataclasses.field(default_factory=dict[str, "stats.ManyComparison"])
     """With three runs or more: Friedman's test and all pairs, by scorer, over the samples that every run scored."""
 
@@ -138,7 +138,7 @@ class Comparison:
 
     @property
     def correction_name(self) -> str:
-        """What the correction is called."""
+        """The name of the correction."""
         return CORRECTION_NAMES[self.correction]
 
     def __str__(self) -> str:
@@ -176,17 +176,17 @@ def compare(
     """Compare runs over the same samples.
 
     Args:
-        a: the baseline of all other runs.
-        b: the run to compare with it.
+        a: the baseline.
+        b: the run to compare with the baseline.
         others: more runs to compare with the baseline.
-        slice_by: metadata fields, or functions of a sample, whose slices are compared as well.
-        unpaired: compare the means of runs over different samples, which are taken to be independent.
-        allow_mismatch: compare runs whose judges, scorer signatures or cases differ; the differences become notes.
-        correction: for multiple comparisons: "holm" controls the family-wise error rate, "fdr_bh" the false discovery
-            rate, "none" corrects nothing.
-        confidence: of intervals and verdicts.
-        labels: human scores by run ("A", "B" …), scorer and sample id, of the outputs of both runs; differences are
-            corrected by them as well. A label counts where both runs' outputs of the sample have one.
+        slice_by: metadata fields, or functions of a sample. Their slices are compared as well.
+        unpaired: compare the means of runs over different samples, assuming that the samples are independent.
+        allow_mismatch: compare runs whose judges, scorer signatures or cases differ. The differences become notes.
+        correction: the correction for multiple comparisons. "holm" controls the family-wise error rate, "fdr_bh" the
+            false discovery rate, and "none" doesn't correct.
+        confidence: the confidence level of intervals and verdicts.
+        labels: human scores of the outputs, by run ("A", "B" …), scorer and sample ID. They add differences corrected
+            for the judge's errors. Only samples with a label for the outputs of both runs are used.
 
     Raises:
         ConfigError: the runs are not comparable, or an argument is invalid.

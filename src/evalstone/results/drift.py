@@ -1,7 +1,7 @@
 """Judge drift: the same samples, judged earlier and now.
 
-Pin a dataset of anchors, judge it and keep the results; judge it again whenever the judge may have changed (a model
-behind a name, a prompt, a version). The outputs are identical, so any change comes from the judge.
+Judge a fixed dataset of anchors and keep the results. Judge it again whenever the judge may have changed: the model
+behind a name, a prompt, or a version. The outputs are identical, so any change comes from the judge.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ class DriftResult:
 
 
 def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: float | None = None) -> DriftResult:
-    """Whether a judge scores the same samples differently than before.
+    """Test whether a judge scores the same samples differently than before.
 
-    The p-values are corrected for all scorers together (Holm), so that the chance of a false alarm is at most
-    1 - confidence. Samples of one group count as one cluster.
+    The p-values are corrected over all scorers (Holm), so the probability of a false alarm is at most 1 - confidence.
+    Samples of one group are one cluster.
 
     Args:
         before: the earlier run.
-        now: the later run; its judge and signatures may differ, since those may have drifted.
-        confidence: of the intervals and verdicts.
-        tolerance: a change of the mean within it counts as none; by default 2% of the scale.
+        now: the later run. Its judge and signatures may differ, because they may be the cause of the drift.
+        confidence: the confidence level of intervals and verdicts.
+        tolerance: the largest change of the mean that doesn't count as drift; by default 2% of the scale.
 
     Raises:
         ConfigError: the samples are not identical.

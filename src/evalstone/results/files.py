@@ -40,7 +40,7 @@ def prepare(folder: str | Path) -> Path:
 
 
 def write_run(run: Run, folder: str | Path) -> Path:
-    """Write a run into a folder, with its samples where available, and return the folder; existing files are replaced.
+    """Write a run into a folder, with its samples if available, and return the folder. Existing files are replaced.
 
     Raises:
         ConfigError: the folder cannot be written.
@@ -57,11 +57,11 @@ def write_run(run: Run, folder: str | Path) -> Path:
 
 
 def read_run(folder: str | Path) -> Run:
-    """A run from its results folder.
+    """Read a run from its results folder.
 
     Raises:
-        ConfigError: there is no such folder, it holds no results, or another version of evalstone wrote them.
-        DataError: a file cannot be read as a run; names file and line.
+        ConfigError: there is no such folder, it has no results, or they were written by another version of evalstone.
+        DataError: a file is not a valid part of a run; the message names file and line.
     """
     path = Path(folder)
     if not is_folder(folder):

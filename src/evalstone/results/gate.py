@@ -46,25 +46,26 @@ MOST_MISSES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class GateCriteria:
-    """What a run must meet, by scorer.
+    """The criteria that a run must meet, by scorer.
 
     Raises:
-        ConfigError: a criterion is not a number, or for a pass rate, not two.
+        ConfigError: a criterion is not a number, or a pass rate is not a pair of numbers.
     """
 
     minimum: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Scorer to lowest acceptable mean; for scorers where higher is better."""
+    """Scorer to lowest acceptable mean, for scorers where higher is better."""
     maximum: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Scorer to highest acceptable mean; for scorers where lower is better."""
+    """Scorer to highest acceptable mean, for scorers where lower is better."""
     max_regression: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Scorer to how much worse than the baseline's the mean may be, over the same samples (non-inferiority)."""
+    """Scorer to the largest acceptable regression: how much worse than the baseline the mean may be, over the same
+    samples (non-inferiority)."""
     pass_rate: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, "tuple[float, float]"])
-    """Scorer to (score, share): at least this share of the samples must reach the score (for scorers where lower is
-    better: must not exceed it)."""
+    """Scorer to (score, share): at least this share of the samples must reach the score. If lower is better, they must
+    not exceed it."""
     require: Sequence[str] = ()
-    """Scorers of which every sample must have the best score: `scale`, or 0 where lower is better. This is no test: it
-    says what these samples did. A score that failed, or that the judge gave no answer for, is not the best; samples
-    for which the score is undefined are left out."""
+    """Scorers for which every sample must have the best score: `scale`, or 0 if lower is better. This is not a
+    statistical test: it describes these samples. A failed score, or one without an answer from the judge, doesn't pass.
+    Samples with an undefined score are left out."""
 
     def __post_init__(self) -> None:
         required: object = self.require
@@ -92,7 +93,7 @@ class GateCriteria:
 
     @property
     def tested(self) -> tuple[str, ...]:
-        """The scorers with a criterion that is tested: any but `require`."""
+        """The scorers with a statistical test: those with any criterion other than `require`."""
         return tuple(dict.fromkeys((*self.minimum, *self.maximum, *self.max_regression, *self.pass_rate)))
 
 
@@ -110,13 +111,13 @@ class Gate:
     """The probability of a wrong pass, and of a wrong fail, over all criteria and all looks together; None without a
     test."""
     look: int
-    """Which look at a growing run this is, from 1 on."""
+    """The number of this look at a growing run, from 1."""
     look_alpha: float | None
-    """The part of alpha at which this look tests; None without a test."""
+    """The alpha used by this look; None without a test."""
     missing: Missing
     """How samples without a score count."""
     notes: tuple[str, ...]
-    """What to know besides: samples without a score, differences from the baseline."""
+    """Notes on samples without a score and on differences from the baseline."""
 
     @property
     def verdict(self) -> Verdict:
@@ -127,8 +128,8 @@ class Gate:
 
     @property
     def next_look(self) -> int | None:
-        """The number of the look after more samples; None if it can't be said how many are needed: the run or its
-        baseline was stopped by its own gate."""
+        """The number of the next look, after adding samples. None if it is unknown how many are needed, because the run
+        or its baseline was stopped by its own gate."""
         runs = (self.run, *filter(None, (self.baseline,)))
         return None if any(run.drawn is not None for run in runs) else self.look + 1
 
@@ -168,31 +169,31 @@ def gate(
 ) -> Gate:
     """Check a run against criteria.
 
-    A run that is gated, extended and gated again has several chances of a wrong pass. Look 1 therefore tests at
-    0.8 alpha and look k at 0.2 alpha / 2^(k-1): over any number of looks, the probability is at most alpha. A run that
-    its own gate stopped is tested by betting on its scores in the order in which they were drawn.
+    Gating a run again after adding samples gives it another chance of a wrong pass. Look 1 therefore tests at 0.8 alpha
+    and look k at 0.2 alpha / 2^(k-1), so the probability of a wrong pass is at most alpha over any number of looks. A
+    run that was stopped by its own gate is tested by betting on its scores in the order in which they were drawn.
 
     Args:
         run: the run.
         criteria: at least one criterion.
         baseline: the run that `max_regression` is measured against.
-        alpha: the probability of a wrong pass, and of a wrong fail, over all criteria and looks together. None: without
-            a test. Estimates themselves are compared with the thresholds; a check is inconclusive only where missing
-            scores may decide it, or all are missing. That is a statement about these samples: a mean just above a
-            threshold may be luck.
-        look: 1 for the first gate on the run's samples, 2 for the first after more samples were added, and so on.
-        missing: samples without a score: "worst" counts them as the worst score in tests for a pass and as the best in
-            tests for a fail; "failed" counts failures and missing answers of the judge so, and leaves out samples for
-            which the score is undefined; "ignore" leaves out all. In a regression, samples for which the score is
-            undefined in both runs are always left out.
-        allow_mismatch: compare with a baseline whose judge, scorers or cases differ.
-        labels: human scores of some of the run's samples by scorer and sample id (`load_labels`). Means and pass rates
-            of these scorers are tested as people would give them (`corrected`).
-        baseline_labels: the same of the baseline's samples; with both, the regression is tested so as well.
+        alpha: the probability of a wrong pass, and of a wrong fail, over all criteria and looks together. None compares
+            the estimates with the thresholds, without a test. A check is then inconclusive only if missing scores could
+            decide it, or all scores are missing. The result describes these samples only: a mean just above a threshold
+            may be chance.
+        look: 1 for the first gate on the run's samples, 2 for the first gate after adding samples, and so on.
+        missing: how to count samples without a score. "worst" counts them as the worst score in tests for a pass and as
+            the best in tests for a fail. "failed" does so for failures and missing answers of the judge, and leaves out
+            samples with an undefined score. "ignore" leaves out all of them. For regressions, samples with an undefined
+            score in both runs are always left out.
+        allow_mismatch: accept a baseline whose judge, scorers or cases differ.
+        labels: human scores of some of the run's samples by scorer and sample ID (`load_labels`). For these scorers,
+            means and pass rates are corrected for the judge's errors before testing (`corrected`).
+        baseline_labels: human scores of the baseline's samples. With both, regressions are corrected too.
 
     Raises:
-        ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, or a threshold
-            does not fit its scorer; alpha, look or missing are out of range.
+        ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, a threshold doesn't
+            fit its scorer, or alpha, look or missing is out of range.
     """
     from evalstone.stats.gates import alpha_at_look, check_alpha, decide  # noqa: PLC0415 - numpy
 

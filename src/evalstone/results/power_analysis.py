@@ -1,8 +1,9 @@
-"""Power analysis: how many samples show a difference, from a pilot run; and what that run itself can detect.
+"""Power analysis: how many samples are needed to detect a difference, and what a run of a given size can detect.
 
-Two pilot runs over the same samples give the differences to expect. With one, they are taken to be those of two runs
-with independent scores, √2 times as far spread as the scores. That overestimates the number of samples wherever good
-and bad samples stay good and bad. Samples in groups are planned by groups, each as large as in the pilot.
+Two pilot runs over the same samples give the standard deviation of the differences. With one pilot run, the two runs
+are assumed to have independent scores, whose differences have √2 times the standard deviation of the scores. This
+overestimates the number of samples if good samples stay good and bad samples stay bad. For clustered samples, groups
+are counted, with the group sizes of the pilot.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ POWER_FORMAT = 1
 
 @dataclass(frozen=True)
 class ScorerPower(OfScorer):
-    """How many samples show a difference in one scorer's mean."""
+    """How many samples are needed to detect a difference in one scorer's mean."""
 
     plan: SampleSizePlan
-    """The number of samples, with the spread it is based on."""
+    """The number of samples, with the standard deviation it is based on."""
 
 
 @dataclass(frozen=True)
 class PowerAnalysis:
-    """How many samples show a true difference between two runs: a sequence with one entry per scorer."""
+    """How many samples are needed to detect a difference between two runs: a sequence with one entry per scorer."""
 
     run: Run
     """The pilot run."""
@@ -82,18 +83,18 @@ def sample_size(
     confidence: float = 0.95,
     allow_mismatch: bool = False,
 ) -> PowerAnalysis:
-    """How many samples show a true difference of means between two runs, for each scorer.
+    """How many samples are needed to detect a true difference of means between two runs, for each scorer.
 
     Args:
         run: a pilot run.
         difference: the true difference to detect, on the scale of the scores; at most the smallest scale.
         baseline: a second pilot run over the same samples.
         power: the probability of detecting the difference.
-        confidence: of the comparison.
+        confidence: the confidence level of the comparison.
         allow_mismatch: accept a baseline whose judge, scorers or cases differ.
 
     Raises:
-        ConfigError: an argument is out of range, the runs cannot be compared, or samples have weights that differ.
+        ConfigError: an argument is out of range, the runs aren't comparable, or the samples have unequal weights.
     """
     check_number("difference", difference)
     check_number("power", power)
@@ -152,7 +153,7 @@ def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
 
 
 def detectable_note(run: Run) -> str:
-    """One sentence on the differences a run of this size can detect; "" where scores are too few, or weighted."""
+    """One sentence on the differences that a run of this size can detect; "" if scores are too few or weighted."""
     if any(scores_by_sample(run, info.signature).weights is not None for info in run.scorers):
         return ""
     parts: list[str] = []

@@ -61,8 +61,8 @@ HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction"
 class Run:
     """The result of an evaluation: a sequence of records, with a summary for each scorer.
 
-    Printing it shows the summary table, why results are missing or doubtful, and the cost. `run["faithfulness"].mean`
-    is a scorer's mean, `run[0]` the first record.
+    Print a run to see the summary table, the reasons for missing or doubtful results, and the cost.
+    `run["faithfulness"].mean` is a scorer's mean, and `run[0]` is the first record.
     """
 
     id: str
@@ -74,14 +74,14 @@ class Run:
     samples: int
     """How many samples the dataset has."""
     judge: str
-    """The judge's identity, or those of several, comma-separated; "none" when no scorer asked a judge."""
+    """The judge's identity, or several, comma-separated; "none" if no scorer used a judge."""
     judge_note: str
-    """What to know about the judge, or ""."""
+    """A note about the judge, or ""."""
     scorers: tuple[ScorerInfo, ...]
     """The scorers, in table order."""
     records: Sequence[Record]
-    """One record for each sample and scorer, in the order of the dataset; from a ledger that lacks the samples, in the
-    order in which they were written. Read from a temporary file when many."""
+    """One record for each sample and scorer, in the order of the dataset. If the run is from a ledger without the
+    samples, in the order in which they were written. Many records are read from a temporary file."""
     summary: tuple[ScorerSummary, ...]
     """One summary per scorer: mean, confidence interval, counts, cost."""
     started: str
@@ -89,13 +89,13 @@ class Run:
     seconds: float
     """Duration."""
     resumed: int = 0
-    """How many records come from an interrupted run of the same plan."""
+    """How many records come from an interrupted run with the same plan."""
     stop_reason: str = ""
-    """Why the run stopped early; "" when it completed."""
+    """Why the run stopped early; "" if it is complete."""
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     """Problems during the run, such as rate limiting, with their counts."""
     dataset: Iterable[Sample] | None = field(default=None, compare=False)
-    """The samples, where available; may be read from a file on each iteration."""
+    """The samples, if available. They may be read from a file on each iteration."""
     batches: tuple[str, ...] = ()
     """Provider batches the run is waiting for."""
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
@@ -105,13 +105,13 @@ class Run:
     tags: tuple[str, ...] = ()
     """The run's tags."""
     kind: RunKind = "evaluation"
-    """What the run was made for."""
+    """The purpose of the run, such as an evaluation or an audit."""
     drawn: Drawn | None = None
     """The order in which the samples were drawn, if the run's gate stopped it."""
     target: StoredTarget | None = None
-    """What answered the samples, if they were not scored as they were."""
+    """The target that answered the samples; None if existing answers were scored."""
     paid: Paid | None = None
-    """What the run has paid; None if that was not added up, because the run was killed."""
+    """What the run has paid; None if the run was killed before it was added up."""
 
     @property
     def trials(self) -> int:
@@ -142,7 +142,7 @@ class Run:
 
     @functools.cached_property
     def titles(self) -> Mapping[str, str]:
-        """By signature, each scorer's title, unique in the run: its name, with parameters where others have it too."""
+        """Each scorer's title by signature: its name, with parameters if other scorers have the same name."""
         return scorer_titles(self.scorers)
 
     def __len__(self) -> int:
@@ -153,28 +153,29 @@ class Run:
 
     @property
     def cost(self) -> float | None:
-        """US dollars that this run has paid, for judge calls, a simulated user and, as far as it reports its cost, the
-        target; None when a price is unknown.
+        """US dollars that this run has paid; None if a price is unknown.
 
             cost = recorded_cost + interrupted_cost
 
-        Calls count whether or not their sample has a record, and those of every call of a run that was interrupted.
-        Cached answers cost nothing. Of a run that was killed and did not go on, this is `recorded_cost`.
+        Includes judge calls, a simulated user, and the target if it reports its cost. Calls count even if their sample
+        has no record. For an interrupted run, all invocations are included. Cached answers cost nothing. For a run that
+        was killed and not resumed, this is `recorded_cost`.
         """
         return self.recorded_cost if self.paid is None else self.paid.total
 
     @property
     def interrupted_cost(self) -> float | None:
-        """US dollars of the cost that are in no record and in no answer of a target, because the run ended before their
-        sample was finished; when it goes on, records have these calls as cached. None when the cost is unknown."""
+        """US dollars of the cost that belong to no record and no target answer, because the run ended before their
+        sample was finished. If the run is resumed, its records have these calls as cached. None if the cost is
+        unknown."""
         if self.paid is None or self.paid.total is None or (recorded := self._recorded()) is None:
             return None
         return max(0.0, self.paid.total - recorded)
 
     @property
     def recorded_cost(self) -> float | None:
-        """US dollars of the cost that are in records, and in answers of the target; None when a price is unknown, and
-        where the run ended early and no record holds a call of its own."""
+        """US dollars of the cost that belong to records and target answers. None if a price is unknown, or if the run
+        ended early and no record has a call of its own."""
         if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
             return None
         if self.target is not None and self.records and not (self.target.answers or self.target.failed):
@@ -188,13 +189,13 @@ class Run:
 
     @property
     def judge_cost(self) -> float | None:
-        """US dollars of the judge calls in records; None when a price is unknown."""
+        """US dollars of the judge calls in records; None if a price is unknown."""
         return total_cost(map(attrgetter("cost"), self.summary))
 
     @property
     def cost_text(self) -> str:
-        """What the run cost, in words: what is in results and what is not, that of a target, and, where the run was
-        interrupted, what this call of it cost."""
+        """The cost of the run in words: the cost in results, the cost outside of them, the cost of a target, and, for
+        an interrupted run, the cost of this invocation."""
         if self.cost is None:
             return f"cost {money(None)}"
         parts: dict[str, float | None] = {"results": self._recorded()}
@@ -212,7 +213,7 @@ class Run:
 
     @property
     def _this_call(self) -> str:
-        """What this call of a run that was interrupted has cost, in words; "" if that is all."""
+        """The cost of this invocation of an interrupted run, in words; "" if it is the whole cost."""
         if self.paid is None or self.cost is None or self.paid.this_call is None:
             return ""
         return "" if self.cost - self.paid.this_call < TINY else f", {money(self.paid.this_call)} of it in this call"
@@ -227,7 +228,7 @@ class Run:
 
         Args:
             by: a metadata field, a function of a sample, or several of them.
-            confidence: of the intervals and findings.
+            confidence: the confidence level of intervals and findings.
 
         Raises:
             ConfigError: no sample has the field, or the samples are not available.
@@ -239,16 +240,16 @@ class Run:
     def reliability(
         self, scorer: str | None = None, *, threshold: float | None = None, confidence: float = 0.95
     ) -> tuple[Reliability, ...]:
-        """How reliably the target passes when it answers again: pass@k, pass^k, and the samples that are flaky.
+        """How reliably the target passes over repeated trials: pass@k, pass^k, and the flaky samples.
 
-        Args and errors: those of `evalstone.results.trials.reliability`.
+        The arguments and errors are those of `evalstone.results.trials.reliability`.
         """
         from evalstone.results.trials import reliability  # noqa: PLC0415 - only runs with trials need it
 
         return reliability(self, scorer, threshold=threshold, confidence=confidence)
 
     def metadata(self) -> dict[str, Any]:
-        """What was run, without its results: dataset, judge, scorers."""
+        """The run without its results: dataset, judge, scorers."""
         return {
             "format": SUMMARY_FORMAT,
             "evalstone": installed_version(),
@@ -281,11 +282,11 @@ class Run:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], records: Sequence[Record]) -> Run:
-        """A run from its `summary.json` and its records; summaries are computed again from the records.
+        """Create a run from its `summary.json` and its records. Summaries are computed again from the records.
 
         Raises:
             ConfigError: the data has another format.
-            DataError: a field is missing, or has a value of another kind.
+            DataError: a field is missing, or has a value of the wrong type.
         """
         stored = RunMetadata.of(data, f"run {data.get('run')}")
         scorers = tuple(map(ScorerInfo.of, stored.scorers))
@@ -320,8 +321,8 @@ class Run:
         """The records as dictionaries, as in `records.jsonl`.
 
         Args:
-            wide: one row per sample, or sample and trial, instead: its id, the trial if there are several, its texts
-                where available, and a column with each scorer's value (None where it has no score).
+            wide: return one row per sample, or per sample and trial. It has the ID, the trial if there are several, the
+                texts if available, and a column with each scorer's value (None without a score).
         """
         if not wide:
             return [record.to_dict() for record in self.records]
@@ -375,7 +376,7 @@ class Run:
 
     @property
     def calls(self) -> str:
-        """How many judge calls were made and how many were cached, in words; "" if no question was asked."""
+        """How many judge calls were made and how many were cached, in words; "" if there were none."""
         questions, cached = (sum(getattr(line, name) for line in self.summary) for name in ("questions", "cached"))
         return f"{count(questions - cached, 'judge call')}, {cached:,} cached" if questions else ""
 
@@ -388,14 +389,14 @@ class Run:
         return "; ".join([*parts, f"{count(lost, 'judge call')} {was} paid and gave no answer"] if lost else parts)
 
     def judge_of(self, scorer: str) -> str:
-        """The judges that a scorer asked, by its title, signature or name; "none" where it asked none.
+        """The judges that a scorer used, by its title, signature or name; "none" if it used none.
 
         Raises ConfigError for an unknown scorer.
         """
         return ", ".join(self[scorer].judges) or "none"
 
     def _notes(self) -> Iterator[str]:
-        """Why the run ended early, what makes scores doubtful, why results are missing, and what the run cost."""
+        """Why the run ended early, why scores are doubtful, why results are missing, and what the run cost."""
         if self.stop_reason:
             yield f"The run ended early: {safe(self.stop_reason)}"
         if self.drawn is not None:

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
-    """A run from a results folder, or from the ledger by its id or name.
+    """Read a run from a results folder, or from the ledger by its ID or name.
 
     Args:
-        name: a folder, the id of a run, or the name that runs were given, of which it is the latest evaluation;
-            "last" is the latest evaluation of all.
+        name: a folder, the ID of a run, or a run name. A name selects the latest evaluation with that name, and "last"
+            selects the latest evaluation.
         ledger: path or URL of the ledger; by default `.evalstone/ledger.db`.
 
     Raises:
-        ConfigError: there is no such folder, and no such run in the ledger.
+        ConfigError: there is no such folder and no such run in the ledger.
     """
     return files.read_run(name) if is_folder(name) else _of_ledger(name, ledger)
 

@@ -45,7 +45,7 @@ def verdict_of(output_first: Preference, output_second: Preference) -> PairVerdi
 
 @dataclass(frozen=True, kw_only=True)
 class Pairwise(Scorer):
-    """Whether a judge prefers the answer to another answer to the same question, in whichever order it sees them.
+    """Whether a judge prefers the answer to another answer to the same question, in both orders.
 
         pairwise = 1 if the answer is preferred in both orders, 0 if the other one is, else 0.5
         range [0, scale], higher is better: the mean is the win rate, with ties counting half

@@ -242,7 +242,7 @@ class HitRateAtK(CutRetrievalScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class NdcgAtK(CutRetrievalScorer):
-    """How early the documents with high grades come: normalized discounted cumulative gain.
+    """Normalized discounted cumulative gain: how early the documents with high grades come.
 
         dcg       = Σ over ranks 1 to k of gain / log2(rank + 1)
         ndcg at k = dcg / dcg of the best ranking          range [0, scale], higher is better
@@ -288,7 +288,7 @@ class NdcgAtK(CutRetrievalScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class Mrr(CutRetrievalScorer):
-    """How early the first relevant document comes: the reciprocal rank, whose mean over samples is the MRR.
+    """Reciprocal rank: how early the first relevant document comes. Its mean over samples is the MRR.
 
         mrr = 1 / rank of the first relevant document; 0 if none is retrieved          range [0, scale]
 
@@ -314,7 +314,7 @@ class Mrr(CutRetrievalScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class Map(CutRetrievalScorer):
-    """How early all relevant documents come: the average precision, whose mean over samples is the MAP.
+    """Average precision: how early all relevant documents come. Its mean over samples is the MAP.
 
         map = Σ over ranks of relevant documents of (relevant up to that rank / rank)  /  relevant documents
         range [0, scale], higher is better
@@ -342,7 +342,7 @@ class Map(CutRetrievalScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class RPrecision(RetrievalScorer):
-    """The share of relevant documents among the first R, where R is how many there are.
+    """The share of relevant documents among the first R, where R is the number of relevant documents.
 
         r precision = relevant documents among the first R / R          range [0, scale], higher is better
 

@@ -15,7 +15,7 @@ from evalstone.types import Score, Skipped
 
 @dataclass(frozen=True, kw_only=True)
 class Bias(Defined):
-    """How many of the opinions in the answer are biased.
+    """The share of the opinions in the answer that are biased.
 
         bias = biased opinions / opinions          range [0, scale], lower is better
 

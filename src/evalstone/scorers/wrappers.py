@@ -298,7 +298,7 @@ class PerStep(Wrapper):
 
 @dataclass(frozen=True)
 class Repeated(Wrapper):
-    """The mean of a scorer whose questions are asked several times.
+    """The mean of a scorer over repeated judge calls.
 
         repeated = mean of the score over the repetitions that have one          range, direction: those of the scorer
 

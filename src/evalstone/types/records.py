@@ -20,8 +20,7 @@ class Score:
     """A score. Whether higher or lower is better depends on the scorer.
 
     Raises:
-        OutcomeError: The value is NaN, infinite or outside [0, scale], so that no such number ever reaches a mean; or
-            the reason is not text.
+        OutcomeError: The value is NaN, infinite or outside [0, scale], or the reason is not text.
     """
 
     value: float
@@ -29,10 +28,10 @@ class Score:
     scale: float = 1.0
     """The highest possible value."""
     reason: str = ""
-    """An explanation for people, as a sentence."""
+    """A readable explanation, as a sentence."""
     evidence: Any = ()
-    """The explanation as data, such as claims with their verdicts. A record has it as JSON data: dataclasses and
-    pydantic models as objects, tuples as lists, sets as sorted lists, anything else as its text."""
+    """The explanation as data, such as claims with their verdicts. Records contain it as JSON data: dataclasses and
+    pydantic models become objects, tuples lists, sets sorted lists, and anything else its text."""
 
     def __post_init__(self) -> None:
         value = cast(object, self.value)
@@ -54,38 +53,38 @@ class Score:
 
 @dataclass(frozen=True)
 class Skipped:
-    """The score is undefined for this sample. It doesn't count in the mean.
+    """The score is undefined for this sample. The sample isn't part of the mean.
 
     Raises:
         OutcomeError: The reason is not text.
     """
 
     reason: str
-    """Why, without a period at the end: reports put words before it."""
+    """The reason, without a period at the end, because reports put words before it."""
 
     def __post_init__(self) -> None:
         _check_reason(self.reason)
 
 
 TARGET_FAILED = "the target failed: "
-"""How the errors of records begin whose target gave no answer."""
+"""The prefix of errors in records whose target gave no answer."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """An error. It doesn't count in the mean."""
+    """An error. The sample isn't part of the mean."""
 
     error: str
     reply: str | None = None
     """The judge's raw reply, if there was one."""
     exception: str | None = field(default=None, compare=False)
-    """The type of the exception that a scorer's own code raised, such as KeyError."""
+    """The type of the exception that a scorer's code raised, such as KeyError."""
     traceback: str | None = field(default=None, compare=False)
-    """Its traceback, from the scorer's code on."""
+    """Its traceback, starting at the scorer's code."""
 
     @property
     def by_target(self) -> bool:
-        """Whether the target failed, and not the judge, the user or the scorer."""
+        """Whether the target failed, rather than the judge, the user or the scorer."""
         return self.error.startswith(TARGET_FAILED)
 
 
@@ -109,23 +108,23 @@ class JudgeCall:
     seconds: float = 0.0
     confidence: float | None = None
     cached: bool = False
-    """Whether the answer came from the ledger or from an equal question of this run, so that it cost nothing."""
+    """Whether the answer came from the ledger or from an identical question of this run. It then cost nothing."""
     reply: str | None = None
     """The judge's raw reply."""
     alternatives: Mapping[str, float] | None = None
     """The probability of each possible verdict, if the provider returned it."""
     refused_settings: tuple[str, ...] = ()
-    """The judge's settings that its endpoint refused, so that this answer was given without them."""
+    """The judge's settings that its endpoint refused. This answer was given without them."""
     repeat_index: int = 0
-    """Which of several answers to the same question this is, from 0."""
+    """The number of this answer among several to the same question, from 0."""
     members: tuple[JudgeCall, ...] = ()
     """The calls of a composite judge's members; their usage and cost are included in this call's."""
     detail: Mapping[str, Any] | None = None
-    """How a composite judge combined the answers, or what is special about a model's: the `temperature` and `seed` of
-    a correction that started afresh, a `doubt` about its form, or why there is none (`error`)."""
+    """For a composite judge, how it combined the answers. For a model, the `temperature` and `seed` of a correction
+    that started afresh, a `doubt` about the reply, or why there is no answer (`error`)."""
 
     def leaves(self) -> Iterator[JudgeCall]:
-        """The calls that a single judge answered: this one, or those of the members."""
+        """The calls to single judges: this one, or those of the members."""
         if not self.members:
             yield self
         for member in self.members:
@@ -147,12 +146,11 @@ TOLERANCE = 1e-9
 
 
 def reaches(value: float, threshold: float, scale: float = 1.0, *, lower_is_better: bool = False) -> bool:
-    """Whether a value reaches a threshold: is at least that, or at most where lower is better.
+    """Whether a value reaches a threshold: it is at least the threshold, or at most the threshold if lower is better.
 
         value >= threshold - 1e-9 · scale,   or value <= threshold + 1e-9 · scale
 
-    A score that misses the threshold by the rounding of floating-point numbers reaches it: 8 · 0.1 adds up to
-    0.7999999999999999, which is 0.8.
+    The tolerance allows for floating-point rounding: eight times 0.1 adds up to 0.7999999999999999, which reaches 0.8.
 
     Args:
         value: The score, label or mean.
@@ -224,10 +222,10 @@ class Record:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Record:
-        """A record from a line of `records.jsonl`; evidence and answers stay plain data.
+        """Create a record from a line of `records.jsonl`. Evidence and answers stay plain data.
 
         Raises:
-            DataError: A field is missing, or has a value of another kind.
+            DataError: A field is missing, or has a value of the wrong type.
             ConfigError: It has another format.
             OutcomeError: The score is out of range.
         """

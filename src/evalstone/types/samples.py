@@ -1,4 +1,4 @@
-"""Samples: what is scored."""
+"""Samples: the cases to score."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _LAST_TRIAL = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sample:
-    """One case to score. A field that is None is absent: scorers that need it skip the sample.
+    """One case to score. A field that is None is absent, and scorers that require it skip the sample.
 
     Raises:
         ConfigError: A field has the wrong type.
     """
 
     id: str = ""
-    """Your own id; by default a hash of the content."""
+    """Your own ID. By default, a hash of the content."""
     input: str | None = None
     """The user's question or request."""
     output: str | None = None
@@ -57,19 +57,19 @@ class Sample:
     instructions: str | None = None
     """The system prompt."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Anything else. `group` names the cluster that the sample belongs to, `weight` how many samples it stands for."""
+    """Any other data. `group` names the cluster of the sample. `weight` is the number of samples that it stands for."""
     trajectory: Trajectory | None = None
     """The steps that the agent took; plain data is accepted too."""
     expected_trajectory: TrajectoryExpectation | None = None
-    """What is expected of the trajectory; plain data is accepted too."""
+    """The expected trajectory; plain data is accepted too."""
     state: Any = None
-    """What a target left behind, as JSON data: files, rows of a database, a basket."""
+    """The final state that a target left, as JSON data: files, database rows, a shopping cart."""
     turns: Sequence[Sample] = ()
-    """The turns of a conversation. Each is a sample: what the user says (`input`), what is expected of the answer, and,
-    once a target has answered, its answer, with the messages of this turn alone. A text stands for its input; plain
-    data is accepted too. The ids are by default "1", "2", …, and the input of the conversation is that of the first."""
+    """The turns of a conversation. Each turn is a sample: what the user says (`input`), the expected answer, and, after
+    a target has answered, its answer and the messages of this turn only. A text is taken as the input; plain data is
+    accepted too. The default IDs are "1", "2", … The input of the conversation is that of the first turn."""
     trial: int | None = None
-    """Which of several trials of a target this is, from 1; None where there is one."""
+    """The number of this trial of a target, from 1; None if there is only one trial."""
 
     def __post_init__(self) -> None:
         for name in ("id", "input", "output", "reference", "instructions"):
@@ -103,7 +103,7 @@ class Sample:
 
     @property
     def group(self) -> str | None:
-        """`group` in the metadata; without one, the trials of a sample are a group. Samples of one group, such as the
+        """`group` in the metadata. Without it, the trials of a sample are a group. Samples of one group, such as the
         turns of a conversation, are not independent."""
         group = self.metadata.get("group")
         if group is None or group == "":
@@ -112,20 +112,20 @@ class Sample:
 
     @property
     def key(self) -> str:
-        """The id; of a trial, with its number: "q1 #2"."""
+        """The ID; for a trial, the ID with its number: "q1 #2"."""
         return case_key(self.id, self.trial)
 
     @property
     def weight(self) -> float | None:
-        """`weight` in the metadata: how many samples of the population this one stands for, a finite number above 0.
+        """`weight` in the metadata: how many samples of the population this one represents, a finite number above 0.
 
-        Only the ratios of weights count. None counts as 1.
+        Only the ratios of weights matter. None counts as 1.
         """
         return float(self.metadata["weight"]) if "weight" in self.metadata else None
 
     @functools.cached_property
     def content_hash(self) -> str:
-        """A hash of all fields but the id. Raises DataError for a field without a form as JSON, such as NaN."""
+        """A hash of all fields except the ID. Raises DataError for a field that JSON can't represent, such as NaN."""
         content = {name: getattr(self, name) for name in SAMPLE_FIELDS}
         content["turns"] = [(turn.id, turn.content_hash) for turn in self.turns] or None
         hashed = {name: v for name, v in content.items() if v is not None or name not in _HASHED_IF_PRESENT}

@@ -43,7 +43,7 @@ def plan_worth(review: PlanReview) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanQuality(ConversationSource):
-    """How good the agent's plan is for what the user wants.
+    """How well the agent's plan suits the user's request.
 
         plan quality = (complete + feasible + ordered + economical) / 4          range [0, scale], higher is better
 
@@ -111,7 +111,7 @@ def out_of_order(places: Sequence[int | None]) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanAdherence(ConversationSource):
-    """How far the agent did what it had planned, in that order, and nothing else.
+    """How closely the agent followed its plan, in order, and did nothing else.
 
         plan adherence = (d + w · o) / (p + u)          range [0, scale], higher is better
 

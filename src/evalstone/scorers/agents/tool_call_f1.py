@@ -66,7 +66,7 @@ def _tool_steps(expected: TrajectoryExpectation) -> Iterator[ExpectedStep]:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCallF1(TrajectorySource):
-    """How far the tool calls that were made are those expected, in any order.
+    """How well the agent's tool calls match the expected ones, in any order.
 
         precision = matched calls / calls made
         recall    = matched calls / calls expected

@@ -32,7 +32,7 @@ def right_calls(called: Sequence[str], order: Sequence[str], *, strict: bool) ->
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCallAccuracy(Scorer):
-    """Whether the agent called the tools that it should have called.
+    """Whether the agent called the expected tools.
 
         tool call accuracy = 1 if the calls are those expected, else 0          range [0, scale], higher is better
 
@@ -107,7 +107,7 @@ def appropriate_share(verdicts: ToolCallVerdicts) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCallAppropriateness(Scorer):
-    """How many of the agent's tool calls the request called for.
+    """How many of the agent's tool calls were appropriate for the request.
 
         tool call appropriateness = appropriate calls / calls          range [0, scale], higher is better
 

@@ -135,7 +135,7 @@ def judged_value(verdicts: StepVerdicts, *, necessary: float, in_order: float, m
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryJudge(TrajectorySource):
-    """Whether the steps taken were needed and in order, as a judge sees it.
+    """Whether the steps were needed and in order, according to a judge.
 
         trajectory judge = 0.6 x necessary / n + 0.3 x in order / n - 0.1 x m / (n + m)
         range [0, scale], higher is better; n steps taken, m steps missing
@@ -334,7 +334,7 @@ def expects_something(expected: TrajectoryExpectation) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryQuality(Defined, TrajectorySource):
-    """The steps taken against everything that is expected of them, also inside steps.
+    """How well the steps meet all expectations, including those for nested steps.
 
         level              = Σ weight x part / Σ weight, over the parts that count; 0 after something blacklisted
         trajectory quality = level, or 0.7 x level + 0.3 x mean of the levels inside steps

@@ -44,7 +44,7 @@ class CallCheck(Check, ABC):
 
 @dataclass(frozen=True)
 class Latency(CallCheck):
-    """Whether the target answered within a number of seconds.
+    """Whether the target answered within a given number of seconds.
 
     1 if the call took at most `limit` seconds, else 0; the mean is the share of answers in time. Skipped where no
     target answered.
@@ -67,7 +67,7 @@ class Latency(CallCheck):
 
 @dataclass(frozen=True)
 class Cost(CallCheck):
-    """Whether the target's answer cost at most an amount.
+    """Whether the target's answer cost at most a given amount.
 
     1 if the call cost at most `limit` US dollars, else 0; the mean is the share of answers within the amount. Skipped
     where no target answered, and where it reports no cost. The cost of judge calls is not in it.
@@ -90,7 +90,7 @@ class Cost(CallCheck):
 
 @dataclass(frozen=True)
 class Tokens(CallCheck):
-    """Whether the target's answer took at most a number of tokens.
+    """Whether the target's answer used at most a given number of tokens.
 
     1 if the call took at most `limit` tokens, input and output together, else 0; the mean is the share of answers
     within the limit. Skipped where no target answered, and where it reports no tokens.

@@ -95,7 +95,7 @@ class SchemaError:
 
 @dataclass(frozen=True)
 class JsonSchema(JsonCheck):
-    """Whether the answer is JSON that fits a JSON schema.
+    """Whether the answer is JSON that conforms to a JSON schema.
 
     1 if all of the answer is JSON, as for `json_valid`, and the schema allows it, else 0. The draft is the one that
     `$schema` names, by default 2020-12. `format` is an annotation and isn't checked. `$ref` may name a part of the

@@ -114,7 +114,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class NumericMatch(TextCheck):
-    """Whether a number of the answer equals the one that is expected, within a tolerance.
+    """Whether a number in the answer equals the expected number, within a tolerance.
 
         numeric match = 1 if |answer - expected| ≤ max(tolerance, relative · |expected|), else 0
 

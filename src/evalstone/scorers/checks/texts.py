@@ -56,7 +56,7 @@ class NotContains(TextCheck):
 
 @dataclass(frozen=True)
 class ExactMatch(TextCheck):
-    """Whether the answer is exactly a text.
+    """Whether the answer equals an expected text.
 
     1 if the answer equals `expected`, or without it the sample's reference, white space included, else 0.
     """
@@ -74,7 +74,7 @@ class ExactMatch(TextCheck):
 
 @dataclass(frozen=True)
 class Similarity(TextCheck):
-    """How much of its wording the answer shares with a text, or whether that reaches a threshold.
+    """How similar the wording of the answer is to a text, or whether it reaches a threshold.
 
     2 · common bigrams / bigrams of both texts, as in `content_similarity`; with `threshold`, 1 if it is at least that,
     else 0. The text is `expected`, or without it the sample's reference.

@@ -33,7 +33,7 @@ class ToolCheck(Check, ABC):
 
 @dataclass(frozen=True)
 class ToolCalled(ToolCheck):
-    """Whether the agent called a tool, at least a number of times.
+    """Whether the agent called a tool, at least a given number of times.
 
     1 if the messages contain at least `times` calls of `tool`, else 0.
 
@@ -84,7 +84,7 @@ class ToolNotCalled(ToolCheck):
 
 @dataclass(frozen=True)
 class ToolOrder(ToolCheck):
-    """Whether the agent called tools in a certain order.
+    """Whether the agent called tools in a given order.
 
     1 if `tools` were called in this order, else 0. Other calls may come before, between and after; a tool
     named twice must be called twice. An empty order always scores 1.
@@ -109,7 +109,7 @@ class ToolOrder(ToolCheck):
 
 @dataclass(frozen=True)
 class MaxToolCalls(ToolCheck):
-    """Whether the agent made at most a number of tool calls.
+    """Whether the agent made at most a given number of tool calls.
 
     1 if the messages contain at most `limit` calls, else 0.
 
@@ -145,7 +145,7 @@ class NoToolCalls(ToolCheck):
 
 @dataclass(frozen=True)
 class NoToolErrors(ToolCheck):
-    """Whether every tool call returned, and none with an error.
+    """Whether every tool call returned a result without an error.
 
     0 if a call failed, never returned, or returned an object whose `error` is not empty, else 1. A partial call fails
     only by such a result. 1 when nothing was called.

@@ -34,7 +34,7 @@ def expected_share(probabilities: Mapping[str, float], levels: int) -> float:
 
 @dataclass(frozen=True)
 class Rated:
-    """The evidence of a G-Eval score. note: how the rating was computed, where a weighted one was requested."""
+    """The evidence of a G-Eval score. note: how the rating was computed, if a weighted one was requested."""
 
     rating: float
     steps: tuple[str, ...]
@@ -44,22 +44,22 @@ class Rated:
 
 @dataclass(frozen=True)
 class GEval(CustomScorer):
-    """How well a sample meets a criterion in words.
+    """How well a sample meets a criterion written in plain language.
 
         geval = (rating - 1) / (levels - 1)          rating from 1 to levels; range [0, scale]
         weighted:  the rating is Σ p(i) · i / Σ p(i) over the ratings i whose probabilities the judge gave
 
     Higher is better, unless lower_is_better is set. The judge follows evaluation steps: yours, or steps that it writes
-    once from the criterion, in a question that names no sample, so that all samples share it. Where a judge gives no
-    probabilities, a weighted score is the plain one, and its evidence says so. One judge call, and one more per run for
-    the steps. Source: Liu et al. 2023 (G-Eval).
+    from the criterion, once for all samples. If the judge returns no probabilities, the plain rating replaces the
+    weighted one, and the evidence says so. One judge call, and one more per run to write the steps. Source: Liu et al.
+    2023 (G-Eval).
 
     Attributes:
         text: The criterion.
-        steps: How to judge by it. None lets the judge write them; an empty list does without.
+        steps: The evaluation steps. None lets the judge write them; an empty list omits them.
         levels: The highest rating, from 2 to 100.
-        weighted: Weigh the ratings by the judge's probabilities.
-        fields: What the judge sees of a sample: input, output, context, reference, messages, instructions.
+        weighted: Whether to weight the ratings by the judge's probabilities.
+        fields: The sample fields that the judge sees: input, output, context, reference, messages, instructions.
     """
 
     excluded_from_signature = (*CustomScorer.excluded_from_signature, "text", "fields", "steps")
@@ -95,7 +95,7 @@ class GEval(CustomScorer):
 
     @functools.cached_property
     def prompt(self) -> Prompt:
-        """The prompt that asks for ratings, without steps that the judge has yet to write."""
+        """The prompt that asks for ratings, without steps that the judge hasn't written yet."""
         return self._prompt(self.steps or ())
 
     def _prompt(self, steps: Sequence[str]) -> Prompt:

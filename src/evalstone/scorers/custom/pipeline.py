@@ -23,17 +23,17 @@ STEPS = ("preprocess", "analyze", "score", "reason")
 
 
 class NotScorable(EvalstoneError):
-    """A step cannot score the sample; the outcome is Skipped. Return it or raise it."""
+    """Returned or raised by a step that can't score the sample. The outcome is Skipped."""
 
 
 def not_scorable(reason: str = "") -> NotScorable:
-    """What a step returns or raises when the sample cannot be scored: `return not_scorable("nothing was refunded")`."""
+    """Return or raise this in a step that can't score the sample: `return not_scorable("nothing was refunded")`."""
     return NotScorable(reason)
 
 
 @dataclass(frozen=True)
 class SoFar:
-    """The argument of a step: the sample with its passages, and the results of the steps before it."""
+    """The argument of a step: the sample with its passages, and the results of earlier steps."""
 
     sample: Sample
     preprocess: Any = None
@@ -43,7 +43,7 @@ class SoFar:
 
 @dataclass(frozen=True)
 class StepResult:
-    """The result of one step. prompt: what the judge was asked; None for a function."""
+    """The result of one step. prompt: the prompt for the judge; None for a function."""
 
     step: str
     answer: Any
@@ -55,17 +55,17 @@ class PromptStep:
     """A step that asks the judge.
 
     Attributes:
-        template: Its placeholders are filled with sample fields and the results of earlier steps: {{output}},
-            {{preprocess}}. Or a function of a `SoFar`, `def` or `async def`, that returns a template; what it inserts
-            itself is not marked as data for the judge.
+        template: A template. Its placeholders are filled with sample fields and the results of earlier steps:
+            {{output}}, {{preprocess}}. It can be a function of a `SoFar`, `def` or `async def`, that returns a
+            template. Text that the function inserts itself is not marked as data for the judge.
         answer: The type of the answer: a dataclass, a TypedDict, a pydantic model, a Literal, str, bool, a number, or a
-            list of these. The score step always has a number from 0 to the scale.
-        instructions: What comes first in the system message.
-        judge: Who answers: a name, a table or a Judge; by default the judge of the run.
+            list of these. The answer of the score step is always a number from 0 to the scale.
+        instructions: The beginning of the system message.
+        judge: The judge of this step: a name, a table or a Judge. By default, the judge of the run.
 
     Raises:
-        ConfigError: For a template that is neither text nor a function, a type whose values have no fixed shape, and an
-            unknown judge.
+        ConfigError: The template is neither text nor a function, the values of the type have no fixed shape, or the
+            judge is unknown.
     """
 
     template: str | Callable[[SoFar], str | Awaitable[str]]
@@ -88,23 +88,23 @@ Step: TypeAlias = Callable[[SoFar], Any] | PromptStep
 
 @dataclass(frozen=True, init=False)
 class Pipeline(CustomScorer):
-    """A score in up to four steps, each of which sees the results of those before it.
+    """A score computed in up to four steps. Each step sees the results of earlier steps.
 
         pipeline = what the score step returns          range [0, scale]; a value outside is an error, never clipped
 
-    Higher is better, unless lower_is_better is set. Undefined when a step says that the sample is not scorable. One
-    judge call for each step that is a prompt. Source: @mastra/evals (createScorer); here the score must be in range,
-    and the order of the steps is fixed.
+    Higher is better, unless lower_is_better is set. Undefined if a step returns or raises `not_scorable`. One judge
+    call for each step that is a prompt. Source: @mastra/evals (createScorer); here the score must be in range, and the
+    order of the steps is fixed.
 
     Args:
-        preprocess: A function of a `SoFar`, `def` or `async def`, or a `PromptStep`; likewise `analyze`, `score` and
-            `reason`. The score step is required, and returns a number in [0, scale] or a Score. Any step may return or
-            raise `not_scorable(reason)`.
-        required_fields: The sample fields without which there is no score, besides those that the templates name.
+        preprocess: A function of a `SoFar`, `def` or `async def`, or a `PromptStep`. `analyze`, `score` and `reason`
+            accept the same. The score step is required and returns a number in [0, scale] or a Score. Any step may
+            return or raise `not_scorable(reason)`.
+        required_fields: The sample fields that are required in addition to those in the templates.
 
     Raises:
-        ConfigError: Without a score step, and for something that is not a step.
-        PromptError: For an unknown placeholder.
+        ConfigError: There is no score step, or a value is not a step.
+        PromptError: A placeholder is unknown.
     """
 
     steps: tuple[tuple[str, Step], ...]
@@ -143,7 +143,7 @@ class Pipeline(CustomScorer):
 
     @functools.cached_property
     def step_prompts(self) -> Mapping[str, Prompt]:
-        """The prompts of the steps that have one, by the step's name. A function's has its instructions only."""
+        """The prompts by step name. For a template that is a function, only the instructions."""
         prompts: dict[str, Prompt] = {}
         for name, step in self.steps:
             if isinstance(step, PromptStep):
@@ -233,7 +233,7 @@ class Pipeline(CustomScorer):
         return StepResult(name, answer, "\n\n".join(part for part in question.render() if part))
 
     async def _written(self, name: str, write: Callable[[SoFar], Any], so_far: SoFar) -> Prompt:
-        """The prompt that a function writes. Raises OutcomeError for one that can't be asked."""
+        """The prompt that a function returns. Raises OutcomeError for an invalid one."""
         template: Any = await sync.call(write, so_far)
         if isinstance(template, NotScorable):
             raise template

@@ -14,10 +14,10 @@ from evalstone.types import Score, Skipped
 
 @dataclass(frozen=True)
 class Criterion:
-    """One thing that an answer must show.
+    """One requirement for an answer.
 
     Attributes:
-        required: False: it is judged and reported, and does not decide.
+        required: If False, the criterion is judged and reported but doesn't affect the score.
     """
 
     description: str
@@ -55,7 +55,7 @@ def parse_criteria(value: object) -> tuple[Criterion, ...]:
 
 
 def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
-    """Whether every required criterion is met; every one when none is required."""
+    """Whether every required criterion is met. If none is required, all of them must be met."""
     required = [m for criterion, m in zip(criteria, met, strict=True) if criterion.required]
     return all(required or met)
 
@@ -66,12 +66,12 @@ class Rubric(Defined):
 
         rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
 
-    Without a required criterion all of them count as required. The criteria are the scorer's, or else `rubric` in the
-    sample's metadata. Undefined for a sample without a rubric. One judge call. Source: @mastra/evals, which uses the
-    judge's copy of the required flags, and gives an empty rubric the full score.
+    If no criterion is required, all of them count as required. The criteria are those of the scorer, or else those in
+    the sample's metadata field `rubric`. Undefined for a sample without a rubric. One judge call. Source:
+    @mastra/evals, which uses the judge's copy of the required flags and gives an empty rubric the full score.
 
     Attributes:
-        criteria: A checklist with one criterion on each line, or a list of texts, Criterion values and tables.
+        criteria: A checklist with one criterion per line, or a list of texts, Criterion values and tables.
     """
 
     name = "rubric"

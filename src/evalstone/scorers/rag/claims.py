@@ -33,7 +33,7 @@ def contradicting_share(verdicts: Sequence[ClaimVerdict], passages: int) -> floa
 
 @dataclass(frozen=True, kw_only=True)
 class Faithfulness(Defined, ContextScorer):
-    """How much of the answer the passages support.
+    """How much of the answer is supported by the passages.
 
         faithfulness = supported claims / claims          range [0, scale], higher is better
 
@@ -77,7 +77,7 @@ class Faithfulness(Defined, ContextScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class Hallucination(Defined, ContextScorer):
-    """How much of the answer the passages do not support.
+    """How much of the answer is not supported by the passages.
 
         hallucination = (contradicted + not mentioned) / claims          range [0, scale], lower is better
 
@@ -126,7 +126,7 @@ class Hallucination(Defined, ContextScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRecall(Defined, ContextScorer):
-    """How much of the reference answer the passages support.
+    """How much of the reference answer is supported by the passages.
 
         context recall = supported reference claims / reference claims          range [0, scale], higher is better
 
@@ -180,7 +180,7 @@ def f_measure(precision: float, recall: float, beta: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class FactualCorrectness(Scorer):
-    """How far the answer claims what the reference claims, no more and no less.
+    """How well the claims of the answer match those of the reference, no more and no less.
 
         precision = answer claims that the reference supports / answer claims
         recall    = reference claims that the answer supports / reference claims

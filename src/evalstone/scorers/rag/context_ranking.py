@@ -39,7 +39,7 @@ def position_weighted_share(useful: Sequence[bool]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPrecision(Defined, ContextScorer):
-    """How well the useful passages are ranked before the useless ones.
+    """How well useful passages are ranked above useless ones.
 
         context precision = Σ over useful ranks k of (useful among the first k / k)  /  useful passages
 
@@ -86,7 +86,7 @@ class ContextPrecision(Defined, ContextScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPosition(Defined, ContextScorer):
-    """How much of the weight of early ranks the useful passages hold.
+    """How early the useful passages are ranked, as their share of the rank weights.
 
         context position = Σ over useful passages of 1 / rank  /  Σ over all passages of 1 / rank
 

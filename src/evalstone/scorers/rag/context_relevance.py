@@ -117,7 +117,7 @@ def _reason(ratings: PassageRatings, penalties: Penalties) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextUsage(Defined, ContextScorer):
-    """How many of the passages the answer made use of.
+    """How many of the passages are used in the answer.
 
         context usage = passages used / passages          range [0, scale], higher is better
 
@@ -151,7 +151,7 @@ class ContextUsage(Defined, ContextScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class ContextStatementRelevancy(ContextScorer):
-    """How much of what the passages say bears on the question.
+    """How much of the passages is relevant to the question.
 
         context statement relevancy = statements that bear on it / statements          range [0, scale]
 

@@ -192,7 +192,7 @@ class AnswerCorrectness(GradedScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerFaithfulness(GradedScorer, ContextScorer):
-    """A judge's grade for how far the answer stays with the passages.
+    """A judge's grade for how faithful the answer is to the passages.
 
         answer faithfulness = the judge's grade          range [0, scale], higher is better
 
@@ -219,7 +219,7 @@ class AnswerFaithfulness(GradedScorer, ContextScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerRelevanceGrade(GradedScorer):
-    """A judge's grade for how well the answer addresses the question, or meets the reference.
+    """A judge's grade for how well the answer addresses the question, or matches the reference.
 
         answer relevance grade = the judge's grade          range [0, scale], higher is better
 

@@ -18,7 +18,7 @@ NOISY_QUERY = "noisy_query"
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseSensitivity(Defined):
-    """How well the answer withstands noise in the question.
+    """How robust the answer is to noise in the question.
 
         claimed  = the judge's own number, clipped to [0, 1]
         measured = mean over dimensions of: none 1, minimal 0.85, moderate 0.6, significant 0.3, severe 0.1

@@ -96,7 +96,7 @@ EXTRA_LIMIT = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerSimilarity(Defined):
-    """How far the answer says what the reference says.
+    """How closely the answer matches the reference in content.
 
         credit  = exact 1 + b, semantic t, partial t / 2, missing -m       b = 0.2, t = 0.8, m = 0.15
         base    = Σ over statements of the reference of credit  /  (statements · (1 + b))

@@ -45,7 +45,7 @@ def alignment(judged: Alignment, mode: Mode, both: Mapping[str, float] = SYSTEM)
 
 @dataclass(frozen=True, kw_only=True)
 class PromptAlignment(Defined):
-    """How well the answer does what it was asked to do.
+    """How well the answer follows its prompt.
 
         user      = 0.4 intent + 0.3 requirements + 0.2 completeness + 0.1 appropriateness
         system    = 0.35 intent + 0.35 requirements + 0.15 completeness + 0.15 appropriateness
@@ -138,7 +138,7 @@ def followed_share(verdicts: Sequence[InstructionVerdict]) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class InstructionAlignment(Defined):
-    """How many of the instructions that apply the answer follows.
+    """How many of the applicable instructions the answer follows.
 
         instruction alignment = followed / (followed + not followed)          range [0, scale], higher is better
 

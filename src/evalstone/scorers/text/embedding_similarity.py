@@ -24,7 +24,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True)
 class EmbeddingSimilarity(Scorer):
-    """How close the answer and the reference are in meaning, as an embedding model has it.
+    """How close the answer and the reference are in meaning, according to an embedding model.
 
         embedding similarity = max(0, cosine of the embeddings of the answer and the reference)
         range [0, scale], higher is better

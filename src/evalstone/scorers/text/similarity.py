@@ -35,7 +35,7 @@ def _distances() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ContentSimilarity(PairScorer):
-    """How much of its wording the answer shares with the input or the reference.
+    """How similar the wording of the answer is to the input or the reference.
 
         content similarity = 2 · bigrams in both texts / bigrams of the one and the other
         range [0, scale], higher is better
@@ -76,7 +76,7 @@ class Edits:
 
 @dataclass(frozen=True, kw_only=True)
 class Levenshtein(ReferenceScorer):
-    """How few edits it takes to make the answer of the reference, by their length.
+    """Edit similarity: how few edits turn the reference into the answer, relative to their length.
 
         levenshtein = 1 - insertions, deletions and replacements / characters of the longer text
         range [0, scale], higher is better: it is the distance turned into a similarity
@@ -136,7 +136,7 @@ def agreement(left: str, right: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class TextualDifference(Defined, PairScorer):
-    """How similar the answer and the input, or the reference, are as sequences of characters.
+    """Sequence similarity: how similar the characters of the answer and the input, or the reference, are.
 
         textual difference = 2 · longest common subsequence / characters of both texts
         range [0, scale], higher is better: despite the name, which is the original's, it measures similarity
@@ -185,7 +185,7 @@ class Overlap:
 
 @dataclass(frozen=True, kw_only=True)
 class RougeL(PairScorer):
-    """How much of the reference, or the input, the answer repeats word for word and in the same order.
+    """ROUGE-L: how many words of the reference, or the input, the answer repeats in the same order.
 
         precision = longest common subsequence / words of the answer
         recall    = longest common subsequence / words of the reference
@@ -233,7 +233,7 @@ def squad_tokens(text: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class F1Tokens(ReferenceScorer):
-    """How many words the answer and the reference have in common, in any order.
+    """Token F1: how many words the answer and the reference have in common, in any order.
 
         precision = words in common / words of the answer
         recall    = words in common / words of the reference

@@ -32,7 +32,7 @@ def coverage(questions: Sequence[QuestionVerdict], limit: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Summarization(Defined):
-    """How right and how complete a summary is.
+    """How accurate and complete a summary is.
 
         alignment = claims of the summary that the source supports / claims of the summary
         coverage  = questions on the source that the summary answers / questions, of which the first 10 count

@@ -59,7 +59,7 @@ def evenness(tones: Sequence[float]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class ToneConsistency(Defined, CodeScorer):
-    """How even the answer's tone is, or how close to the tone of another text.
+    """How consistent the answer's tone is, or how close it is to the tone of another text.
 
         tone             = sum of the weights of a text's words / its words          (weights from -5 to 5)
         tone consistency = max(0, 1 - variance of the tones of the answer's sentences)

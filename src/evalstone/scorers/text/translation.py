@@ -65,7 +65,7 @@ def _metric(name: str, parameters: tuple[tuple[str, Any], ...]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Bleu(SacrebleuScorer):
-    """How many of the answer's sequences of words are in the reference: BLEU of one sentence.
+    """Sentence BLEU: the n-gram precision of the answer against the reference.
 
         bleu = brevity penalty · geometric mean of the precisions of 1 to 4 words          range [0, scale]
 
@@ -107,7 +107,7 @@ class Bleu(SacrebleuScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class Chrf(SacrebleuScorer):
-    """How many sequences of characters the answer and the reference have in common: chrF of one sentence.
+    """Sentence chrF: how many character n-grams the answer and the reference have in common.
 
         chrf = (1 + beta²) · precision · recall / (beta² · precision + recall)
         range [0, scale], higher is better
@@ -147,7 +147,7 @@ class Chrf(SacrebleuScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class Ter(SacrebleuScorer):
-    """How much an editor would have to change in the answer to get the reference: TER of one sentence.
+    """Sentence TER (translation edit rate): how many edits turn the answer into the reference.
 
         ter = min(1, (insertions + deletions + replacements + shifts of phrases) / words of the reference)
 
