@@ -186,11 +186,11 @@ class FactualCorrectness(Scorer):
         recall    = reference claims that the answer supports / reference claims
         factual correctness = (1 + b²) · precision · recall / (b² · precision + recall)          range [0, scale]
 
-    Higher is better; b = 1 weighs both alike, a larger b weighs recall more. 0 when nothing agrees. Undefined when the
-    answer or the reference makes no claim. Four judge calls; the answer's claims are shared with faithfulness,
-    hallucination and summarization, the reference's with context recall. Source: Ru et al. 2024 (RAGChecker: claim
-    precision, recall, F1); ragas' FactualCorrectness counts the same way, its AnswerCorrectness adds an embedding's
-    cosine.
+    Higher is better. b = 1 weights both equally, and a larger b gives recall more weight. 0 when nothing agrees.
+    Undefined when the answer or the reference makes no claim. Four judge calls; the answer's claims are shared with
+    faithfulness, hallucination and summarization, the reference's with context recall. Source: Ru et al. 2024
+    (RAGChecker: claim precision, recall, F1). ragas' FactualCorrectness counts the same way, and its AnswerCorrectness
+    adds the cosine of an embedding.
 
     Attributes:
         beta: The weight b of recall against precision.

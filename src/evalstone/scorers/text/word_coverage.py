@@ -211,10 +211,11 @@ class KeywordCoverage(Defined, PairScorer):
         keyword coverage = keywords of the input that are in the answer / keywords of the input
         range [0, scale], higher is better
 
-    Keywords are the distinct words between white space, after HTML tags are taken out: in lower case, without the signs
-    . , ; ! ? ( ) : and quotation marks, neither numbers nor one of 571 English stop words; a web address stays as it
-    is. Forms of a word are different keywords. Undefined when either text is blank, and when the input has no keyword,
-    which other definitions make 1 or 0. No judge call. Source: @mastra/evals, with the rules of keyword-extractor.
+    Keywords are the distinct words separated by white space, after HTML tags are removed. They are in lowercase,
+    without the signs . , ; ! ? ( ) : and quotation marks. Numbers and 571 English stop words are not keywords. A web
+    address is kept unchanged. Inflected forms of a word are different keywords. Undefined when either text is blank,
+    and when the input has no keyword; other definitions then give 1 or 0. No judge call. Source: @mastra/evals, with
+    the rules of keyword-extractor.
     """
 
     name = "keyword_coverage"
