@@ -1,6 +1,6 @@
-"""Write what comes out of the code: the pages of scorers, of the command line and of other systems' names, and exports.
+"""Generate the pages of scorers, of the command line and of other systems' names, and the exports of scorers.
 
-`python tools/make_docs.py` writes them; with `--check` nothing is written and a difference is an error.
+`python tools/make_docs.py` writes them. With `--check`, nothing is written, and a difference is an error.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ run = evaluate(samples, ["faithfulness", ContextRelevance(scale=10)], judge=Lexi
 print(run["faithfulness"].mean, run["context_relevance"].mean)
 ```
 
-A sample that lacks a required field, or has only blank text in it, is skipped before any judge call. Skipped and
-failed samples are never part of a mean.
+A sample is skipped, before any judge call, if a required field is missing or blank. Skipped and failed samples are
+never part of a mean.
 
 See also: [checks](checks.md) for pass/fail scorers in code, [agents](agents.md) for tool calls and trajectories,
 [definitions](definitions.md) for the formulas of other systems, and [custom scorers](custom-scorers.md) to write your
@@ -70,12 +70,12 @@ own.
 
 ## Catalog
 
-Scorers that ask an identical question about a sample share the call. *Judge calls* is the number of calls a scorer
-makes on its own. *Additional calls* is what it adds when all other scorers run too. Both are counted on one sample with
-every field filled and one claim or statement in each list. Scorers with 0 judge calls need no judge.
+Scorers that ask an identical question about a sample share the call. *Judge calls* is the number of calls that a
+scorer makes on its own. *Additional calls* is the number that it adds if all other scorers run too. Both are counted on
+one sample with every field filled and one claim or statement in each list. Scorers with 0 judge calls need no judge.
 
-`python bench/calls.py` compares ten of these scorers with their counterparts in @mastra/evals: 13 judge calls per
-record here, 26 there.
+`python bench/calls.py` compares ten of these scorers with their counterparts in @mastra/evals. evalstone makes 13 judge
+calls per record, and @mastra/evals makes 26.
 
 """
 
@@ -84,16 +84,16 @@ OTHER_SYSTEMS = """\
 
 # Names and options of other systems
 
-This page lists the scorers and options of Mastra, Spring AI, ragas and deepeval, and what to use in evalstone. The
-command line shows the part that you need:
+This page lists the scorers and options of Mastra, Spring AI, ragas and deepeval, with their counterparts in evalstone.
+To look up one of them on the command line:
 
 ```sh
 evalstone scorers --from deepeval                  # the scorers of deepeval
-evalstone scorers --from deepeval GEval            # the options of one, or of a call such as evaluate
+evalstone scorers --from deepeval GEval            # the options of one scorer, or of a call such as evaluate
 evalstone scorers --from deepeval strict_mode      # one option
 ```
 
-How to read the column *evalstone*:
+Forms in the column *evalstone*:
 
 | form | meaning |
 |---|---|
@@ -103,9 +103,9 @@ How to read the column *evalstone*:
 | `evaluate(on_record=…)` | a parameter of a function or class in Python |
 | `SCORER` | any scorer's name |
 | `…` | any value; other values are examples or defaults |
-| absent | not in evalstone; the next column says why, or what to do instead |
+| absent | not in evalstone; the next column gives the reason or an alternative |
 
-If you pass another system's option to a scorer, the error names ours:
+If you pass another system's option to a scorer, the error names the evalstone parameter:
 `unknown parameter 'evaluation_steps'; deepeval's evaluation_steps is steps=['…'] here`.
 
 See also: [definitions](definitions.md) for formulas of other systems, [coming from @mastra/evals](from-mastra.md) and

@@ -1,4 +1,4 @@
-"""What a scorer is: a frozen value with one method, whose keyword parameters are the sample fields that it needs."""
+"""The base class of scorers: a frozen value with one method, whose keyword parameters are its sample fields."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ class _QuestionsOfCode:
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer(ABC):
-    """Scores one sample: asks a judge typed questions, and does plain arithmetic on the answers.
+    """Scores one sample: asks a judge typed questions, and computes the score from the answers.
 
     A subclass is a frozen dataclass with a `name` and one method `score`, written `def` or `async def`. The keyword
-    parameters of `score` are the sample fields it needs (a default makes one optional). A first parameter `ask` is
-    passed if it is declared. A sample that lacks a needed field, or has only blank text in it, is Skipped before
-    anything is asked; a blank optional field is not passed.
+    parameters of `score` are the sample fields that it requires; a default makes a field optional. If the first
+    parameter is `ask`, it is passed too. A sample is Skipped, before any judge call, if a required field is missing or
+    blank. A blank optional field is not passed.
 
     Attributes:
-        scale: The score of a perfect answer; scores lie in [0, scale].
+        scale: The highest score; scores are in [0, scale].
         explain: Have the judge write the reason, in one more call. Otherwise it is built from the evidence.
-        judge: Who answers this scorer's questions: a name, a table or a Judge; by default the judge of the run.
+        judge: The judge of this scorer: a name, a table or a Judge. By default, the judge of the run.
 
     Raises:
-        ConfigError: For a scale that is not a positive number.
+        ConfigError: The scale is not a positive number.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    """Raise it with every change that can change a score."""
+    """Increase it with every change that can change a score."""
     lower_is_better: ClassVar[bool] = False
     interpretation: ClassVar[tuple[tuple[float, str], ...]] = ()
-    """How to read a score: lower bounds on a scale of 1, highest first, and what a score from there on means."""
+    """How to interpret a score: lower bounds on a scale of 1, highest first, and the meaning of scores from there."""
     advice: ClassVar[str] = ""
     """What to do about a bad score."""
     reads_blank: ClassVar[tuple[str, ...]] = ()
@@ -75,7 +75,7 @@ class Scorer(ABC):
     """Parameters that the signature shows elsewhere."""
 
     required_fields: ClassVar[tuple[str, ...]] = ()
-    """The sample fields without which there is no score: the parameters of `score` without a default."""
+    """The required sample fields: the parameters of `score` without a default."""
     questions = _QuestionsOfCode()
     """The kinds of question that `score` asks, read from its code."""
     extractors: ClassVar[Mapping[str, str]] = {}
@@ -156,7 +156,7 @@ class Scorer(ABC):
 
     @property
     def judges(self) -> tuple[Judge, ...]:
-        """The judges that this scorer asks in place of the run's."""
+        """The judges that this scorer uses instead of the run's."""
         return () if self.judge is None else (self.judge,)
 
     @property
@@ -431,10 +431,11 @@ class ContextScorer(Scorer):
     """A scorer that looks at passages.
 
     Attributes:
-        context: The passages for every sample, in place of the sample's own.
-        context_from: A function of the sample, `def` or `async def`, that returns its passages; wins over `context`.
+        context: The passages for every sample, instead of the sample's own.
+        context_from: A function of the sample, `def` or `async def`, that returns its passages. It overrides `context`.
 
-    Without either they are the sample's `context`, else the results of the tool calls in its messages, in order.
+    Without either, the passages are the sample's `context`, or else the results of the tool calls in its messages, in
+    order.
     """
 
     extractors: ClassVar[Mapping[str, str]] = {"context": "context_from"}

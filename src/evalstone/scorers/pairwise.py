@@ -50,8 +50,8 @@ class Pairwise(Scorer):
         pairwise = 1 if the answer is preferred in both orders, 0 if the other one is, else 0.5
         range [0, scale], higher is better: the mean is the win rate, with ties counting half
 
-    The judge is asked in both orders; where they disagree, it is a tie, and the evidence says which place the judge
-    chose twice. Equal texts are a tie that no judge is asked about. Undefined when the question or either answer is
+    The judge is asked in both orders. If the answers disagree, it is a tie, and the evidence says which position the
+    judge preferred twice. Equal texts are a tie without a judge call. Undefined when the question or either answer is
     blank. Two judge calls. Source: Zheng et al. 2023 (MT-bench) for the swapped order.
 
     Attributes:

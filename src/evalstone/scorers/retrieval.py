@@ -180,9 +180,9 @@ class PrecisionAtK(CutRetrievalScorer):
 
         precision at k = relevant documents among the first k / k          range [0, scale], higher is better
 
-    Where fewer than k are retrieved, the missing ones count as not relevant; k=None divides by what is retrieved. 0
-    when nothing is. Undefined without `retrieved` and `relevant` in the metadata, and when no document is relevant. No
-    judge call. Source: trec_eval (P), ir_measures (P@k).
+    If fewer than k documents are retrieved, the missing ones count as not relevant; k=None divides by the number of
+    retrieved documents. 0 when nothing is retrieved. Undefined without `retrieved` and `relevant` in the metadata, and
+    when no document is relevant. No judge call. Source: trec_eval (P), ir_measures (P@k).
     """
 
     name = "precision_at_k"
@@ -319,9 +319,9 @@ class Map(CutRetrievalScorer):
         map = Σ over ranks of relevant documents of (relevant up to that rank / rank)  /  relevant documents
         range [0, scale], higher is better
 
-    A relevant document that is missing adds 0; `context_precision`, which knows only what is retrieved, divides by
-    that. Undefined without `retrieved` and `relevant` in the metadata, and when no document is relevant. No judge call.
-    Source: trec_eval (map, map_cut), ir_measures (AP).
+    A relevant document that is missing adds 0. `context_precision` knows only the retrieved passages and divides by the
+    relevant ones among them. Undefined without `retrieved` and `relevant` in the metadata, and when no document is
+    relevant. No judge call. Source: trec_eval (map, map_cut), ir_measures (AP).
     """
 
     name = "map"

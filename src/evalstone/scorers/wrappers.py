@@ -205,10 +205,10 @@ class PerTurn(Wrapper):
 
         per turn = mean of the score over the turns that have one          range, direction: those of the scorer
 
-    The turns are the sample's, else each message of the user with what follows it up to the next. A turn is a sample:
-    its input, its output, its messages alone, and its own context, reference and state; the last turn of recorded
-    messages has those of the sample. Undefined when there are no turns, or none has a score, or there is no turn of
-    this number. As many judge calls as the scorer makes for each turn. Source: our own.
+    The turns are the sample's, or else each user message with everything up to the next one. A turn is a sample with
+    its own input, output and messages, and its own context, reference and state. For recorded messages, the last turn
+    has those of the sample. Undefined when there are no turns, none has a score, or there is no turn with this number.
+    As many judge calls as the scorer makes for each turn. Source: our own.
 
     Attributes:
         turn: The number of the one turn to score: 1 for the first, -1 for the last. None for all.
@@ -254,12 +254,12 @@ class PerStep(Wrapper):
 
         per step = mean of the score over the steps that have one          range, direction: those of the scorer
 
-    The steps are those of the sample's trajectory and the steps inside them, else the tool calls in its messages. A
-    step is a sample: its input is its arguments, else the output of the step before; its output is its result, as text
-    or JSON; its state is its data; context, instructions and metadata are the sample's. It has no messages, trajectory
-    or reference, so a scorer that needs one is refused. Steps that failed, or did not end, are not scored. Undefined
-    when there are no steps, none has a score, or none has this name. As many judge calls as the scorer makes for each
-    step. Source: our own.
+    The steps are those of the sample's trajectory, including nested steps, or else the tool calls in its messages. A
+    step is a sample. Its input is its arguments, or else the output of the step before. Its output is its result, as
+    text or JSON, and its state is its data. Context, instructions and metadata are the sample's. A step has no
+    messages, trajectory or reference, so a scorer that requires one is refused. Steps that failed or did not end are
+    not scored. Undefined when there are no steps, none has a score, or none has this name. As many judge calls as the
+    scorer makes for each step. Source: our own.
 
     Attributes:
         step: The name of the steps to score. None for all.
@@ -302,9 +302,9 @@ class Repeated(Wrapper):
 
         repeated = mean of the score over the repetitions that have one          range, direction: those of the scorer
 
-    Each repetition is a set of judge calls of its own, numbered from 0 in the ledger; number 0 is the ordinary answer.
-    The evidence has every judgment, so that the variance of the judge can be estimated. Undefined when no repetition
-    has a score. `times` as many judge calls as the scorer makes. Source: our own.
+    Each repetition has its own judge calls, numbered from 0 in the ledger. Number 0 is the ordinary answer. The
+    evidence has every judgment, so that the variance of the judge can be estimated. Undefined when no repetition has a
+    score. `times` as many judge calls as the scorer makes. Source: our own.
 
     Attributes:
         times: How often, from 2 to 1,000. The judge must be one that can vary: a model at a temperature above 0, or

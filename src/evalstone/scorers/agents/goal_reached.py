@@ -20,16 +20,16 @@ class GoalReached(ConversationSource):
 
         goal reached = criteria that were reached / criteria          range [0, scale], higher is better
 
-    The criteria are `goal` in the sample's metadata: a text, or a list of texts that are judged one by one. Each says
-    what is to be reached; rules that must never be broken are for multi_turn_judge and checks. Without a goal there is
-    one criterion, which is everything that the user asks for in the messages. What counts is how things stand at the
-    end. It is shown by the results of tool calls and by the sample's `state`; what the agent only claims does not
-    count. The sample's reference, if it has one, is the expected outcome that the criteria are held against.
+    The criteria are `goal` in the sample's metadata: a text, or a list of texts that are judged separately. Each is
+    something to be reached; for rules that must never be broken, use multi_turn_judge or checks. Without a goal, the
+    only criterion is everything that the user asks for in the messages. The state at the end counts. The results of
+    tool calls and the sample's `state` are evidence; claims of the agent are not. If the sample has a reference, it is
+    the expected outcome, and the criteria are judged against it.
 
-    The conversation is the sample's messages, else its input and the steps of its trajectory, else its input and
-    output. Undefined without any of them. A conversation without an assistant's message is an error. One judge call.
+    The conversation is the sample's messages, or else its input and the steps of its trajectory, or else its input and
+    output. Undefined without any of them. A conversation without an assistant message is an error. One judge call.
     Source: our own; ragas' AgentGoalAccuracy is 0 or 1 for the whole conversation, and deepeval's TaskCompletion and
-    GoalAccuracy are numbers that the judge gives.
+    GoalAccuracy are numbers from the judge.
     """
 
     name = "goal_reached"

@@ -20,9 +20,9 @@ class MultiTurnJudge(Defined):
 
         multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
 
-    The judge sees only the assistant's turns, in order, without blank ones. In doubt the criterion is not met.
-    Undefined for a sample without messages or a criterion, and where the assistant says nothing. One judge call.
-    Source: @mastra/evals.
+    The judge sees only the assistant's turns, in order, without blank ones. If in doubt, the criterion is not met.
+    Undefined for a sample without messages or a criterion, and when the assistant says nothing. One judge call. Source:
+    @mastra/evals.
 
     Attributes:
         criterion: What to meet; by default `criterion` in the sample's metadata.

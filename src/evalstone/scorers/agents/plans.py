@@ -47,9 +47,9 @@ class PlanQuality(ConversationSource):
 
         plan quality = (complete + feasible + ordered + economical) / 4          range [0, scale], higher is better
 
-    Each criterion is 1 for yes, 0.5 for partly and 0 for no: do the steps do all that the task asks for, can the agent
-    take each of them, does none need what only a later one brings, and is none needless? How the plan turned out does
-    not matter.
+    Each criterion is 1 for yes, 0.5 for partly and 0 for no. Complete: the steps do everything that the task asks for.
+    Feasible: the agent can take each step. Ordered: no step needs the result of a later one. Economical: no step is
+    unnecessary. The outcome of the plan doesn't matter.
 
     The plan is `plan` in the sample's state (a list of steps, or a text), else what the agent says or thinks in its
     messages that it will do. The task is `goal` in the metadata, else what the user asks for. Undefined when the agent
@@ -115,10 +115,10 @@ class PlanAdherence(ConversationSource):
 
         plan adherence = (d + w · o) / (p + u)          range [0, scale], higher is better
 
-    p steps of the plan; d of them done in order, o done out of order; u tool calls that belong to no step. w is
-    `out_of_order`. A step is done where a tool call did it, or a message that says what it was to say; claiming it is
-    not doing it. The order follows from the last passage that the judge cites for each step: out of order are the
-    fewest steps without which the others are in the order of the plan.
+    p is the number of steps in the plan, d the number done in order, and o the number done out of order. u is the
+    number of tool calls that belong to no step, and w is `out_of_order`. A step is done if a tool call did it, or if a
+    message says what the step was to say. Claiming a step is not doing it. The order follows from the last passage that
+    the judge cites for each step: the fewest steps whose removal puts the others in plan order are out of order.
 
     The plan is `plan` in the sample's state (a list of steps, or a text), else what the agent says or thinks in its
     messages that it will do. Undefined when the agent made no plan. A conversation without a user's or an assistant's

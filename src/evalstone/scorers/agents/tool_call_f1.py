@@ -72,15 +72,15 @@ class ToolCallF1(TrajectorySource):
         recall    = matched calls / calls expected
         tool call f1 = 2 · precision · recall / (precision + recall)          range [0, scale], higher is better
 
-    What is expected are the tool calls in the sample's expected trajectory, those inside other steps too. A call
-    matches by its name and the `tool_args` that are expected, compared as JSON; an expected call without `tool_args`
-    takes any. Each call is matched with one at most, so that as many as possible are: a call that was made twice and
-    expected once counts once. The calls made are the tool steps of the sample's trajectory, else the tool calls in its
-    messages, failed ones too. F1 is counted as 2 · matched / (made + expected), which is 0 when nothing was called. It
-    is 1 when an empty list is expected and nothing was called.
+    The expected calls are the tool calls in the sample's expected trajectory, including nested ones. A call matches by
+    its name and the expected `tool_args`, compared as JSON. An expected call without `tool_args` matches any arguments.
+    Calls are matched one to one, with as many matches as possible: a call that was made twice and expected once counts
+    once. The calls made are the tool steps of the sample's trajectory, or else the tool calls in its messages,
+    including failed ones. F1 is computed as 2 · matched / (made + expected), which is 0 when nothing was called. It is
+    1 when an empty list is expected and nothing was called.
 
-    Undefined when no expected trajectory is given, or none of its steps is a tool call. No judge call. Source: ragas'
-    ToolCallF1, which compares sets, so that repeated calls don't count, and gives 0 where nothing is expected.
+    Undefined without an expected trajectory, or when none of its steps is a tool call. No judge call. Source: ragas'
+    ToolCallF1, which compares sets, so that repeated calls don't count, and gives 0 when nothing is expected.
 
     Attributes:
         arguments: "equal": the arguments are those expected; "subset": these are among them; "ignore": any.

@@ -36,14 +36,14 @@ class ToolCallAccuracy(Scorer):
 
         tool call accuracy = 1 if the calls are those expected, else 0          range [0, scale], higher is better
 
-    What is expected is `order`, else `tool`, else the tools named in the sample's expected trajectory. Calls are taken
-    from all messages; one whose arguments were still being written is none. Expected in order: every tool was called,
-    and their first calls are in that order, possibly with others between them; so a name that is expected twice is
-    never met. An agent that called nothing gets 0. An empty `order` counts as none given, and where `tool` is not given
-    either nothing is right.
+    The expected tools are `order`, or else `tool`, or else the tools in the sample's expected trajectory. Calls are
+    read from all messages; a call whose arguments were still being written is ignored. An order is met if every tool
+    was called and the first calls are in that order, possibly with other calls between them. An order that names a tool
+    twice is therefore never met. An agent that called nothing gets 0. An empty `order` means that no order is given;
+    without `tool` as well, no calls are correct.
 
-    Undefined when nothing is expected. A conversation without a user's or an assistant's message is an error. No judge
-    call. Source: @mastra/evals, which knows `order` and `tool` only.
+    Undefined when nothing is expected. A conversation without a user message or an assistant message is an error. No
+    judge call. Source: @mastra/evals, which supports only `order` and `tool`.
 
     Attributes:
         tool: The name of the tool to be called.
@@ -111,12 +111,11 @@ class ToolCallAppropriateness(Scorer):
 
         tool call appropriateness = appropriate calls / calls          range [0, scale], higher is better
 
-    An agent that called nothing gets the full scale when the judge misses no tool, else 0; beside calls that were made,
-    tools that are missing do not count, the reason names them. A call whose arguments were still being written is none.
-    Undefined when the judge gives no verdict on the calls, or when the conversation ends with a message of the user and
-    there is no output. A conversation without a user's or an assistant's message is
-    an error. One judge call. Source: @mastra/evals (its tool call accuracy by a judge), which takes as many verdicts as
-    come.
+    An agent that called nothing gets the full scale if the judge names no missing tool, else 0. If calls were made,
+    missing tools don't affect the score, but the reason names them. A call whose arguments were still being written is
+    ignored. Undefined when the judge gives no verdict on the calls, or when the conversation ends with a user message
+    and there is no output. A conversation without a user message or an assistant message is an error. One judge call.
+    Source: @mastra/evals (its tool call accuracy by a judge), which accepts any number of verdicts.
 
     Attributes:
         tools: The tools that were available: names, `name: description`, or objects with a `name` (or `id`) and a

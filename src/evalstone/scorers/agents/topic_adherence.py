@@ -47,14 +47,15 @@ class TopicAdherence(ConversationSource):
         f1        = 2 · TP / (2 · TP + FP + FN), the harmonic mean of precision and recall
         topic adherence = f1, or the other `measure`          range [0, scale], higher is better
 
-    Requests are what the user asks for in the messages, as the judge lists them. A request is answered when the agent
-    takes it up, right or wrong; otherwise it is refused. TP are requests on topic that were answered, FP those off
-    topic that were answered, FN those on topic that were refused.
+    The judge lists the user's requests in the messages. A request is answered if the agent responds to it, right or
+    wrong; otherwise it is refused. TP are requests on topic that were answered, FP requests off topic that were
+    answered, and FN requests on topic that were refused.
 
-    Undefined without topics, when the user asks for nothing, and where the divisor is 0: precision when nothing was
-    answered, recall when nothing is on topic, F1 when nothing is on topic and nothing was answered. Conversations in
-    which everything should be refused need measure="accuracy". One without a user's or an assistant's message is an
-    error. Two judge calls. Source: ragas' TopicAdherence, over topics in place of requests; the accuracy is deepeval's.
+    Undefined without topics, when the user asks for nothing, and when the divisor is 0: precision when nothing was
+    answered, recall when nothing is on topic, F1 when nothing is on topic and nothing was answered. If every request
+    should be refused, use measure="accuracy". A conversation without a user message or an assistant message is an
+    error. Two judge calls. Source: ragas' TopicAdherence, which uses topics instead of requests; the accuracy is
+    deepeval's.
 
     Attributes:
         topics: What the agent is there for; by default `topics` in the sample's metadata.

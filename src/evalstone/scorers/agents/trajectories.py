@@ -55,12 +55,12 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
 
         trajectory accuracy = expected steps found / expected steps - deductions      range [0, scale], higher is better
 
-    The trajectory is the sample's, else the tool calls of its messages. A step is the expected one when its name is,
-    and where the expectation gives a type also that and the data it gives; steps inside steps are not looked at. The
-    value is kept in [0, 1]. With an empty list of expected steps it is 1 for an empty trajectory, else 0.
+    The trajectory is the sample's, or else the tool calls in its messages. A step matches an expected step if the names
+    are equal. If the expected step has a type or data, these must match too. Nested steps are ignored. The value is
+    clipped to [0, 1]. With an empty list of expected steps, it is 1 for an empty trajectory, else 0.
 
-    Undefined when no steps are expected, except by definition="mastra". No judge call. Source: @mastra/evals. Data are
-    compared as JSON whatever the order of their keys, there with it.
+    Undefined when no steps are expected, except with definition="mastra". No judge call. Source: @mastra/evals. Data
+    are compared as JSON regardless of key order; in @mastra/evals, key order matters.
 
     Attributes:
         expected: The expected steps; they win over the sample's expected trajectory.
@@ -140,11 +140,11 @@ class TrajectoryJudge(TrajectorySource):
         trajectory judge = 0.6 x necessary / n + 0.3 x in order / n - 0.1 x m / (n + m)
         range [0, scale], higher is better; n steps taken, m steps missing
 
-    So a flawless trajectory gets 0.9 of the scale; with `necessary=2/3, in_order=1/3` it gets all of it. The value is
-    kept in [0, 1]. A trajectory without steps gets 0 when the judge misses a step, else 0.5 when it names steps that
-    should not have been taken, else 1. The steps are the sample's trajectory, else the tool calls of its messages.
-    Undefined when the judge gives no verdict on the steps. One judge call. Source: @mastra/evals, which takes however
-    many verdicts come.
+    A perfect trajectory therefore gets 0.9 of the scale; with `necessary=2/3, in_order=1/3`, it gets all of it. The
+    value is clipped to [0, 1]. A trajectory without steps gets 0 if the judge names missing steps, else 0.5 if it names
+    steps that should not have been taken, else 1. The steps are the sample's trajectory, or else the tool calls in its
+    messages. Undefined when the judge gives no verdict on the steps. One judge call. Source: @mastra/evals, which
+    accepts any number of verdicts.
 
     Attributes:
         expected: The expected steps, shown to the judge; by default the sample's, if it has any.
@@ -340,17 +340,23 @@ class TrajectoryQuality(Defined, TrajectorySource):
         trajectory quality = level, or 0.7 x level + 0.3 x mean of the levels inside steps
         range [0, scale], higher is better
 
-    The parts: accuracy (where steps are expected: how many were taken, as trajectory accuracy has it), efficiency
-    (where a budget or `no_redundant_calls` is given: the mean over these, each 1 if it is kept, else less), tool
-    failures (where a failed call was tried again: 1, less 0.2 for each try beyond `max_retries_per_tool`, which is 2
-    unless given), blacklist (where there is one: 1 or 0). Weights are 0.4, 0.3, 0.2 and 0.1; a negative one counts as
-    0, and where all that count are 0 the level is 1. An expected step that has `children` is looked at inside as well,
-    in the same way; where it was not taken, that level is 0. Something blacklisted at any level makes the whole 0.
+    A level is a weighted mean of the parts that apply:
 
-    The trajectory is the sample's, else the tool calls of its messages. Undefined when nothing is expected, except by
-    definition="mastra": 1, less what retries cost. A budget that cannot be measured is an error. Parts and levels are
-    rounded to two decimals before they are weighed, as in the source: unrounded, values would differ from it. No judge
-    call. Source: @mastra/evals.
+    - accuracy (weight 0.4), if steps are expected: the share of steps taken, as in `trajectory_accuracy`
+    - efficiency (0.3), if there is a budget or `no_redundant_calls`: the mean over these limits, each 1 if it is kept,
+      else less
+    - tool failures (0.2), if a failed call was retried: 1, minus 0.2 for each retry beyond `max_retries_per_tool` (2 by
+      default)
+    - blacklist (0.1), if there is one: 1 or 0
+
+    A negative weight counts as 0. If all weights that apply are 0, the level is 1. An expected step with `children` is
+    also scored inside, in the same way; if it was not taken, that level is 0. A blacklisted step at any level makes the
+    whole score 0.
+
+    The trajectory is the sample's, or else the tool calls in its messages. Undefined when nothing is expected, except
+    with definition="mastra", where it is 1 minus the cost of retries. A budget that can't be measured is an error.
+    Parts and levels are rounded to two decimals before they are weighted, to give the same values as the source. No
+    judge call. Source: @mastra/evals.
 
     Attributes:
         defaults: What is expected of every sample; what a sample expects itself wins, entry by entry.

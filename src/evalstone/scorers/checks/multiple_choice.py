@@ -82,12 +82,17 @@ class Choice(TextCheck):
 
         choice = 1 if the choice of the answer is the one that is expected, else 0
 
-    The expected choice is `expected`, or without it that of the sample's reference. A choice is read from the first of:
-    the last statement ("the answer is B", "option C", "B is correct", a line that ends with ": (b)", a box in LaTeX);
-    lines that are nothing but a choice; a choice at the very beginning ("B) Paris"); choices in brackets. An answer
-    without a choice, or that names several without a statement, gets 0. Lower-case letters count in brackets and on
-    lines of their own. Undefined if no choice can be read from the reference, such as one that has the text of a
-    choice. No judge call.
+    The expected choice is `expected`, or else the one in the sample's reference. The choice in an answer is read from
+    the first of these that it contains:
+
+    - the last statement: "the answer is B", "option C", "B is correct", a line that ends with ": (b)", a LaTeX box
+    - lines with nothing but a choice
+    - a choice at the very beginning: "B) Paris"
+    - choices in brackets
+
+    An answer gets 0 if it has no choice, or names several without a statement. Lowercase letters count in brackets and
+    on lines of their own. Undefined if no choice can be read from the reference, for example because it contains the
+    text of a choice. No judge call.
 
     Attributes:
         expected: The choice for all samples; by default that of each sample's reference.

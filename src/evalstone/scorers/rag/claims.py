@@ -37,10 +37,10 @@ class Faithfulness(Defined, ContextScorer):
 
         faithfulness = supported claims / claims          range [0, scale], higher is better
 
-    A contradicted claim and one that no passage mentions count alike: neither is supported. `definition` applies
-    another system's formula to the same answers. Undefined when the answer makes no claim. Two judge calls; the first
-    is shared with every scorer that needs the answer's claims, the second with hallucination.
-    Source: Es et al. 2023 (RAGAS); @mastra/evals counts the same way.
+    A contradicted claim and a claim that no passage mentions both count as unsupported. `definition` applies another
+    system's formula to the same answers. Undefined when the answer makes no claim. Two judge calls; the first is shared
+    with every scorer that uses the answer's claims, the second with hallucination. Source: Es et al. 2023 (RAGAS);
+    @mastra/evals counts the same way.
     """
 
     name = "faithfulness"
@@ -81,8 +81,8 @@ class Hallucination(Defined, ContextScorer):
 
         hallucination = (contradicted + not mentioned) / claims          range [0, scale], lower is better
 
-    With no passages nothing can support a claim. `definition` applies another system's formula to the same answers;
-    deepeval counts passages, not claims. Undefined when the answer makes no claim. Two judge calls, both shared with
+    Without passages, no claim is supported. `definition` applies another system's formula to the same answers; deepeval
+    counts passages, not claims. Undefined when the answer makes no claim. Two judge calls, both shared with
     faithfulness. Source: @mastra/evals.
     """
 
@@ -130,10 +130,10 @@ class ContextRecall(Defined, ContextScorer):
 
         context recall = supported reference claims / reference claims          range [0, scale], higher is better
 
-    It measures the retriever: could the right answer have been written from what was retrieved? `definition` names
-    another system's formula, which gives the same number here: they differ in what is counted (sentences, claims) and
-    where the score is undefined. Undefined when the reference makes no claim. Two judge calls. Source: Es et al. 2023
-    (RAGAS), over sentences; @mastra/evals counts claims, as here.
+    It measures the retriever: could the right answer have been written from the retrieved passages? `definition`
+    selects another system's formula, which gives the same number here. The systems differ in what they count (sentences
+    or claims) and in when the score is undefined. Undefined when the reference makes no claim. Two judge calls. Source:
+    Es et al. 2023 (RAGAS), over sentences; @mastra/evals counts claims, as here.
     """
 
     name = "context_recall"
@@ -186,11 +186,11 @@ class FactualCorrectness(Scorer):
         recall    = reference claims that the answer supports / reference claims
         factual correctness = (1 + b²) · precision · recall / (b² · precision + recall)          range [0, scale]
 
-    Higher is better; b = 1 weighs both alike, a larger b weighs recall more. 0 when nothing agrees. Undefined when the
-    answer or the reference makes no claim. Four judge calls; the answer's claims are shared with faithfulness,
-    hallucination and summarization, the reference's with context recall. Source: Ru et al. 2024 (RAGChecker: claim
-    precision, recall, F1); ragas' FactualCorrectness counts the same way, its AnswerCorrectness adds an embedding's
-    cosine.
+    Higher is better. b = 1 weights both equally, and a larger b gives recall more weight. 0 when nothing agrees.
+    Undefined when the answer or the reference makes no claim. Four judge calls; the answer's claims are shared with
+    faithfulness, hallucination and summarization, the reference's with context recall. Source: Ru et al. 2024
+    (RAGChecker: claim precision, recall, F1). ragas' FactualCorrectness counts the same way, and its AnswerCorrectness
+    adds the cosine of an embedding.
 
     Attributes:
         beta: The weight b of recall against precision.

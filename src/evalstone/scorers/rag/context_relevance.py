@@ -50,7 +50,7 @@ class ContextRelevance(Defined, ContextScorer):
         missing = 0.15 for each piece of information that no passage has, at most 0.5
         context relevance = max(0, base - unused - missing)          range [0, scale], higher is better
 
-    With an empty list of passages nothing irrelevant was retrieved: the score is the full scale, and the reason says
+    With an empty list of passages, nothing irrelevant was retrieved: the score is the full scale, and the reason says
     so. Undefined when the judge rates no passage. One judge call. Source: @mastra/evals.
 
     Attributes:
@@ -121,9 +121,9 @@ class ContextUsage(Defined, ContextScorer):
 
         context usage = passages used / passages          range [0, scale], higher is better
 
-    Used: the answer repeats, rewords or draws on something that the passage says. Undefined without passages. One judge
+    A passage is used if the answer repeats, rewords or draws on something in it. Undefined without passages. One judge
     call, shared with context_relevance. Source: @mastra/evals 0.13, where it is called contextual recall; today's
-    context_recall looks at the reference answer instead.
+    context_recall uses the reference answer instead.
     """
 
     name = "context_usage"
@@ -153,7 +153,7 @@ class ContextUsage(Defined, ContextScorer):
 class ContextStatementRelevancy(ContextScorer):
     """How much of the passages is relevant to the question.
 
-        context statement relevancy = statements that bear on it / statements          range [0, scale]
+        context statement relevancy = relevant statements / statements          range [0, scale]
 
     Higher is better. context_relevance rates whole passages; this also sees how much of a good passage is off topic.
     Undefined without passages, or when the judge finds no statement in them. One judge call.

@@ -52,16 +52,16 @@ class GradedScorer(Scorer, ABC):
     """A scorer by one verdict or grade on a whole answer.
 
     Attributes:
-        threshold: The share of the scale, above 0 and at most 1, from which an answer passes. It changes no score.
-        prompt: Your own template with exactly the placeholders of the scorer's question, in single or double braces.
-        on_undecided: What to do when the judge answers neither yes nor no, or declines: "keep" skips the sample, "fail"
+        threshold: The share of the scale that an answer needs to pass, above 0 and at most 1. It changes no score.
+        prompt: A custom template with exactly the placeholders of the scorer's question, in single or double braces.
+        on_undecided: What to do if the judge answers neither yes nor no, or declines: "keep" skips the sample, "fail"
             gives it 0, "raise" raises ReplyError.
-        when_empty: What to do when a field that the scorer needs is absent or blank, or there are no passages, always
-            without a judge call: "undecided" skips the sample, "fail" gives it 0.
+        when_empty: What to do, without a judge call, if a required field is missing or blank, or there are no passages:
+            "undecided" skips the sample, "fail" gives it 0.
 
     Raises:
-        ConfigError: For an option out of range.
-        PromptError: For a template without the placeholders, or with others.
+        ConfigError: An option is out of range.
+        PromptError: The placeholders of the template are missing or unknown.
     """
 
     excluded_from_signature: ClassVar[tuple[str, ...]] = (*Scorer.excluded_from_signature, "prompt")
@@ -223,11 +223,12 @@ class AnswerRelevanceGrade(GradedScorer):
 
         answer relevance grade = the judge's grade          range [0, scale], higher is better
 
-    With a reference the answer is graded against it; without one, only for addressing the question: a wrong answer
-    still addresses it. The two are different measures: do not mix them in one mean. Your own template decides by its
-    placeholders: one with a reference needs it in every sample. A grade that is not a number in [0, 1] is sent back
-    for correction, then Failed. Undefined when the judge declines, and for a blank question. One judge call.
-    Source: AnswerRelevancyEvaluator of Spring AI Alibaba, which passes any grade above 0.
+    With a reference, the answer is graded against it. Without one, the grade only says how well the answer addresses
+    the question, and a wrong answer can still address it. These are different measures: don't mix them in one mean. A
+    custom template selects the measure by its placeholders; if it has a reference, every sample needs one. A grade that
+    is not a number in [0, 1] is sent back for correction, then Failed. Undefined when the judge declines, and for a
+    blank question. One judge call. Source: AnswerRelevancyEvaluator of Spring AI Alibaba, which passes any grade above
+    0.
     """
 
     name = "answer_relevance_grade"
@@ -288,19 +289,19 @@ class FactCheck(GradedScorer, ContextScorer):
         fact check = min over sentences of max over chunks of s,     s = 1 for a yes, 0 for a no
         range [0, scale], higher is better
 
-    s is the probability of a yes where the judge gives one. A judge that weighs whole answers, as the lexical one does,
-    is asked once about the whole answer, and the score is its probability that the passages support all of it.
+    s is the probability of a yes if the judge returns one. A judge that scores whole answers, such as the lexical
+    judge, is asked once about the whole answer. The score is then its probability that the passages support all of it.
 
-    One sentence that no chunk supports fails the answer. A chunk is all passages together, unless they are longer than
-    `longest` characters or than the judge takes. A sentence is undecided when no chunk supports it and a chunk is
-    undecided on it. Undefined when no sentence failed and one is undecided, when the answer has no sentence, and
-    without passages. One judge call for each sentence and chunk, or one in all. Source: FactCheckingEvaluator of Spring
-    AI, which asks once about the whole answer; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there
-    over probabilities.
+    An answer fails if no chunk supports one of its sentences. A chunk is all passages together, unless they exceed
+    `longest` characters or the judge's context window. A sentence is undecided if no chunk supports it and at least one
+    chunk is undecided. Undefined when no sentence failed and one is undecided, when the answer has no sentence, and
+    without passages. One judge call for each sentence and chunk, or one in total. Source: FactCheckingEvaluator of
+    Spring AI, which asks once about the whole answer; the minimum and the maximum are from MiniCheck (Tang et al.
+    2024), where they are taken over probabilities.
 
     Attributes:
         by_sentence: False asks once about the whole answer, as Spring AI does.
-        longest: Characters of passages in one question, at most.
+        longest: The maximum number of characters of passages in one question.
         layout: "minicheck" asks in the two bare lines that Bespoke-MiniCheck was trained on.
     """
 

@@ -25,10 +25,10 @@ class NoiseSensitivity(Defined):
         agreed   = claimed, or the lower of both when they differ by more than 0.2
         noise sensitivity = max(0, agreed - min(0.1 · grave issues, 0.3))          range [0, scale], higher is better
 
-    1 means that the noise did nothing: despite its name, it measures robustness. All figures are parameters. The output
-    is the answer to the noisy question, the input is the clean question. Undefined for a sample that lacks the noisy
-    question or the baseline. One judge call. Source: @mastra/evals; its documentation always takes the lower of both
-    numbers, its code only beyond the difference, as here.
+    1 means that the noise had no effect: despite its name, it measures robustness. All numbers are parameters. The
+    output is the answer to the noisy question, and the input is the clean question. Undefined for a sample without the
+    noisy question or the baseline. One judge call. Source: @mastra/evals; its documentation always takes the lower of
+    both numbers, its code only if they differ by more than the limit, as here.
 
     Attributes:
         baseline: The answer to the clean question; by default the sample's reference.

@@ -103,11 +103,11 @@ class AnswerSimilarity(Defined):
         penalty = contradictions · 1  +  min(extra statements · 0.05, 0.2)
         answer similarity = base - penalty, clipped to [0, 1]          range [0, scale]
 
-    Higher is better. All figures but the 0.2 are parameters. The bonus makes exact wording the standard: an answer that
-    says everything in other words gets 0.8 / 1.2 = 0.67. Undefined when the reference makes no statement, and without a
-    reference, unless require_reference=False makes that 0. Three judge calls, of which the first is shared with answer
-    relevancy. Source: @mastra/evals; its documentation leaves the cost of missing statements out of the division, its
-    code does not.
+    Higher is better. All numbers except the 0.2 are parameters. The bonus makes exact wording the standard: an answer
+    that says everything in other words gets 0.8 / 1.2 = 0.67. Undefined when the reference makes no statement, and
+    without a reference, unless require_reference=False makes that 0. Three judge calls; the first is shared with answer
+    relevancy. Source: @mastra/evals; its documentation doesn't divide the cost of missing statements, but its code
+    does.
 
     Attributes:
         semantic: Credit for a statement in other words; half of it for a part of the statement.

@@ -52,10 +52,10 @@ class PromptAlignment(Defined):
         both      = 0.7 user + 0.3 system
         prompt alignment = user, system or both, by the mode          range [0, scale], higher is better
 
-    The four parts are numbers from 0 to 1 that the judge gives. Mode "both" needs either prompt, and weighs by the one
-    that there is. Undefined for a sample that lacks a prompt that the mode needs. One judge call.
-    Source: @mastra/evals, by its documentation; its code has 0.7 user + 0.3 user, and takes numbers outside 0 to 1 as
-    they come, so that only a score outside [0, scale] is an error. definition="mastra" does as its code.
+    The judge gives the four parts as numbers from 0 to 1. Mode "both" uses both prompts, or only the one that exists.
+    Undefined for a sample without a prompt that the mode requires. One judge call. Source: @mastra/evals, by its
+    documentation. Its code has 0.7 user + 0.3 user, and accepts numbers outside 0 to 1, so that only a score outside
+    [0, scale] is an error. definition="mastra" follows its code.
 
     Attributes:
         mode: Judge by the user's request ("user"), the sample's instructions ("system"), or "both".

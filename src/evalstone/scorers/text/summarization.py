@@ -38,10 +38,10 @@ class Summarization(Defined):
         coverage  = questions on the source that the summary answers / questions, of which the first 10 count
         summarization = min(alignment, coverage)          range [0, scale], higher is better
 
-    The source is the sample's input unless the scorer has another. Undefined when the summary makes no claim or the
-    source gives rise to no question. Four judge calls; the claims of the summary are shared with faithfulness, and
-    their verification too where the source is the only passage. Source: @mastra/evals, after deepeval; there the judge
-    lists and verifies the claims at once.
+    The source is the sample's input, unless the scorer has its own. Undefined when the summary makes no claim or the
+    judge finds no question on the source. Four judge calls; the claims of the summary are shared with faithfulness, and
+    their verification too if the source is the only passage. Source: @mastra/evals, after deepeval; there the judge
+    lists and verifies the claims in one call.
 
     Attributes:
         source: The text that was summarized; by default the sample's input.

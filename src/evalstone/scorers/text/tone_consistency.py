@@ -66,11 +66,11 @@ class ToneConsistency(Defined, CodeScorer):
                       or = max(0, 1 - |tone of the answer - tone of a reference|)
         range [0, scale], higher is better
 
-    Weights are those of AFINN-165 and of emojis; a word after `not`, `don't` and the like counts with the other sign,
-    and one that is in no list counts 0. A text without such words is neutral. A sentence ends with . ! or ?, and what
-    follows the last of them is left out, unless there is none. The words are English. Undefined when the answer, or the
-    text that it is compared with, is blank; other definitions take a blank text as neutral. No judge call.
-    Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
+    Weights are those of AFINN-165 and of emojis. A word after `not`, `don't` and the like has the opposite sign, and a
+    word that is in no list has weight 0. A text without weighted words is neutral. A sentence ends with . ! or ?, and
+    text after the last of them is left out, unless there is none. Only English words are supported. Undefined when the
+    answer, or the text that it is compared with, is blank; other definitions treat a blank text as neutral. No judge
+    call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
 
     Attributes:
         reference_tone: A text whose tone the answer's is compared with.

@@ -69,11 +69,11 @@ class Bleu(SacrebleuScorer):
 
         bleu = brevity penalty · geometric mean of the precisions of 1 to 4 words          range [0, scale]
 
-    Higher is better. The brevity penalty is exp(1 - reference words / answer words) for an answer that is shorter, else
-    1. Orders that the answer is too short for are left out (effective order). It is sacrebleu's number / 100; the
-    evidence has both the number and sacrebleu's signature. Of single sentences BLEU is a weak measure, and the mean
-    over sentences is not the BLEU of a corpus, which adds up counts. 0 for a blank answer. Undefined when the reference
-    is blank. Requires the extra `metrics`. No judge call. Source: Papineni et al. 2002; Post 2018 (sacrebleu).
+    Higher is better. The brevity penalty is exp(1 - reference words / answer words) if the answer is shorter, else 1.
+    n-gram orders that are longer than the answer are left out (effective order). The score is sacrebleu's number / 100;
+    the evidence has that number and sacrebleu's signature. BLEU is a weak measure for single sentences, and its mean
+    over sentences is not corpus BLEU, which adds up counts. 0 for a blank answer. Undefined when the reference is
+    blank. Requires the extra `metrics`. No judge call. Source: Papineni et al. 2002; Post 2018 (sacrebleu).
 
     Attributes:
         lowercase: Compare in lower case.

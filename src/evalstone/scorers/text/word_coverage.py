@@ -105,12 +105,12 @@ class Completeness(Defined, PairScorer):
     An element of at most three characters is covered by an equal one; a longer one also by one that contains it or is
     contained in it, if the shorter has over 60% of the length of the longer: `report` covers `reports`.
 
-    By default the elements of a text are its distinct words in lower case, without accents and without English stop
-    words: our own rule. By definition="mastra" stop words count too. The original also takes the base forms of verbs
-    from a part-of-speech tagger, which evalstone does not have: without them 331 of 359 recorded scores are the same
-    (270 by our own rule), and with its own lists of elements all are. Undefined when either text is blank, and when the
-    input has no element; by definition="mastra" it is then 1 if the answer has none either, else 0. No judge call.
-    Source: @mastra/evals.
+    By default, the elements of a text are its distinct words in lowercase, without accents and without English stop
+    words. This is our own rule. With definition="mastra", stop words count too. The original also uses the base forms
+    of verbs from a part-of-speech tagger, which evalstone doesn't have. Without them, 331 of 359 recorded scores are
+    the same (270 by our own rule); with the original's lists of elements, all are. Undefined when either text is blank,
+    and when the input has no element; with definition="mastra", it is then 1 if the answer has none either, else 0. No
+    judge call. Source: @mastra/evals.
 
     Attributes:
         elements: A plain function that returns a text's elements, such as a tagger's, in place of the definition's.
@@ -211,10 +211,11 @@ class KeywordCoverage(Defined, PairScorer):
         keyword coverage = keywords of the input that are in the answer / keywords of the input
         range [0, scale], higher is better
 
-    Keywords are the distinct words between white space, after HTML tags are taken out: in lower case, without the signs
-    . , ; ! ? ( ) : and quotation marks, neither numbers nor one of 571 English stop words; a web address stays as it
-    is. Forms of a word are different keywords. Undefined when either text is blank, and when the input has no keyword,
-    which other definitions make 1 or 0. No judge call. Source: @mastra/evals, with the rules of keyword-extractor.
+    Keywords are the distinct words separated by white space, after HTML tags are removed. They are in lowercase,
+    without the signs . , ; ! ? ( ) : and quotation marks. Numbers and 571 English stop words are not keywords. A web
+    address is kept unchanged. Inflected forms of a word are different keywords. Undefined when either text is blank,
+    and when the input has no keyword; other definitions then give 1 or 0. No judge call. Source: @mastra/evals, with
+    the rules of keyword-extractor.
     """
 
     name = "keyword_coverage"
