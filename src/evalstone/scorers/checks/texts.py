@@ -74,7 +74,7 @@ class ExactMatch(TextCheck):
 
 @dataclass(frozen=True)
 class Similarity(TextCheck):
-    """How similar the wording of the answer is to a text, or whether it reaches a threshold.
+    """How much wording the answer shares with a text, or whether that reaches a threshold.
 
     2 · common bigrams / bigrams of both texts, as in `content_similarity`; with `threshold`, 1 if it is at least that,
     else 0. The text is `expected`, or without it the sample's reference.
