@@ -62,7 +62,7 @@ def test_ignored(input):
             "8 of 8 answers failed: test_none returned None; return text or an Answer",
             "exact_match has no score, and must be at least 0.4",
             "4 of 4 samples failed: test_two_errors returned None; *; and 1 other error",
-            "_* test_ignored _*",
+            "_* test_ignored*_*",
             "exact_match is 0.667, and must be at least 0.9",
         ],
         consecutive=False,
