@@ -1,8 +1,8 @@
 """Means by slice of the data, and the slices that are worse than the rest, corrected for looking at many.
 
 The test of a slice exchanges scores: it asks how often a slice of this size, chosen regardless of the scores, would
-have a mean this low. Samples in clusters are exchanged within their cluster, and what clusters have in common between
-them. The interval of the difference to the other samples doesn't assume that both are alike.
+have a mean this low. Of samples in clusters, deviations from the mean of the cluster are exchanged within it, and means
+of clusters among clusters. The interval of the difference to the other samples doesn't assume that both are alike.
 
 Weighted samples can't be exchanged: heavy ones would take their weight to where light ones were. The p-value is then
 the error rate at which 0 is a limit of the difference.
