@@ -167,20 +167,22 @@ def start(work: Coroutine[Any, Any, T]) -> tuple[concurrent.futures.Future[T], C
 
 def is_async(function: object) -> bool:
     """Whether calling this, a function or an object that is called like one, gives a coroutine."""
-    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - of an object that is called like a function
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)
+    return _is_kind(inspect.iscoroutinefunction, function)
 
 
 def is_generator(function: object) -> bool:
     """Whether calling this, a function or an object that is called like one, gives a generator."""
-    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - as above
-    return inspect.isgeneratorfunction(function) or inspect.isgeneratorfunction(method)
+    return _is_kind(inspect.isgeneratorfunction, function)
 
 
 def is_async_generator(function: object) -> bool:
     """Whether calling this, a function or an object that is called like one, gives an async generator."""
-    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - as above
-    return inspect.isasyncgenfunction(function) or inspect.isasyncgenfunction(method)
+    return _is_kind(inspect.isasyncgenfunction, function)
+
+
+def _is_kind(kind: Callable[[object], bool], function: object) -> bool:
+    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - of an object that is called like a function
+    return kind(function) or kind(method)
 
 
 def name_of(function: object) -> str:
