@@ -72,7 +72,7 @@ INVENTIONS = (
         },
     ),
     Invention(
-        "the judge decided claims by passages where there are none",
+        "the judge decided claims by passages, but there are none",
         "cites passage 1; there are 0 passages",
         {
             "faithfulness": [5, 48, 64, 88],
@@ -81,7 +81,7 @@ INVENTIONS = (
         },
     ),
     Invention(
-        "the judge found the reference in statements of the answer, of which it had listed none",
+        "the judge matched the reference with statements of the answer, but had listed no statements",
         r"match \d+\.answer: .* is not in the answer",
         {"answer-similarity": [11, 25, 34, 42, 44, 49, 54, 69, 87, 89, 95, 96, 107]},
     ),

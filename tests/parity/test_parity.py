@@ -213,14 +213,18 @@ def test_the_whole_set_holds(name: str, edge: bool) -> None:
     assert different(WHOLE / f"{name}.jsonl", edge=edge) == []
 
 
-@pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
-def test_the_documented_inventions_are_those_of_the_whole_set() -> None:
+def test_the_documentation_names_each_invention_with_its_number_of_cases() -> None:
     page = (ROOT / "docs" / "parity.md").read_text("utf-8")
+    for invention in INVENTIONS:
+        assert f"| {invention.what} | {sum(map(len, invention.cases.values()))} |" in page
+
+
+@pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
+def test_each_invention_has_all_its_cases_in_the_whole_set() -> None:
     recorded = [case for name in ("scores", "edge") for case in read_cases(WHOLE / f"{name}.jsonl")]
     for invention in INVENTIONS:
         found = [case["id"] for case in recorded if case in invention]
         assert len(found) == sum(map(len, invention.cases.values()))
-        assert f"| {invention.what} | {len(found)} |" in page
 
 
 @pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
