@@ -98,8 +98,8 @@ from evalstone.results.compare import compare as compare
 from evalstone.results.drift import judge_drift as judge_drift
 from evalstone.results.files import write_run as write_run
 from evalstone.results.gate import Gate as Gate
-from evalstone.results.gate import GateCriteria as GateCriteria
 from evalstone.results.gate import gate as gate
+from evalstone.results.gate_criteria import GateCriteria as GateCriteria
 from evalstone.results.power_analysis import sample_size as sample_size
 from evalstone.results.run import Run as Run
 from evalstone.run.budget import StopSignal as StopSignal

@@ -33,7 +33,8 @@ COMPARE = (
     + """
 from evalstone.results.compare import compare
 from evalstone.results.drift import judge_drift
-from evalstone.results.gate import GateCriteria, gate
+from evalstone.results.gate import gate
+from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.power_analysis import sample_size
 assert compare(run, run, slice_by="topic")["given"].verdict == "inconclusive"
 assert gate(run, GateCriteria(minimum={"given": 0.1})).verdict == "pass"

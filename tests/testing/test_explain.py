@@ -6,7 +6,7 @@ import pytest
 
 from evalstone import Failed, Record, Score, Skipped
 from evalstone.datasets import load
-from evalstone.results.gate import GateCriteria
+from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import parse_scorers
 from evalstone.testing.explain import Check

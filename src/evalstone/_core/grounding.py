@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 
 from evalstone._core.text import STOPWORDS, stem, tokens
@@ -96,6 +97,9 @@ _LANGUAGES_OF = {
     for words in _LANGUAGES.values()
     for word in words
 }
+_FUNCTION_WORDS = {"": STOPWORDS.union(_FRAME)} | {
+    name: STOPWORDS.union(_FRAME, known) for name, known in _LANGUAGES.items()
+}
 _SCRIPTS = re.compile(
     r"(?P<latin>[A-Za-z\u00c0-\u024f])|(?P<greek>[\u0370-\u03ff])|(?P<cyrillic>[\u0400-\u052f])"
     r"|(?P<hebrew>[\u0590-\u05ff])|(?P<arabic>[\u0600-\u06ff])|(?P<indic>[\u0900-\u0dff])|(?P<thai>[\u0e00-\u0e7f])"
@@ -152,16 +156,19 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
     others: texts that words may also come from, as those of the question do in an answer. A text without any word has
     nothing to restate, and a statement without any says nothing.
     """
-    if not text or _NOT_WORDS.fullmatch(text) or not _NOT_WORDS.sub("", statement):
-        return list(tokens(statement)) or [statement]
+    said = _Words(statement)
+    if _NOT_WORDS.fullmatch(text) or not text or _NOT_WORDS.fullmatch(statement) or not statement:
+        return said.written or [statement]
+    if _stands_in(statement.strip(), text):
+        return []
     others = tuple(filter(None, others))
     source = _source("\n".join((text, *others)))
     numbers = source.foreign_numbers(statement)
-    if numbers or source.is_translated(statement):
+    if numbers or source.is_translated(said):
         return numbers
-    if names := source.foreign_names(statement):
+    if names := source.foreign_names(said):
         return names
-    content = dict.fromkeys(_content(statement)) or dict.fromkeys(_least_content(statement))
+    content = said.content or dict.fromkeys(_least_content(said.lower))
     if others and not _source(text).has_part_of(content):
         return list(content)
     foreign = [word for word in content if not source.has_word(word)]
@@ -170,14 +177,75 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
     return foreign if len(foreign) > (1 - LEAST_SHARED) * (len(content) + len(shared)) else []
 
 
-class _Source:
-    """What a text has: numbers, words, and their beginnings. Each is looked for when a statement needs it."""
+def _stands_in(statement: str, text: str) -> bool:
+    """Whether a statement stands in a text as it is written, between words."""
+    start = text.find(statement)
+    end = start + len(statement)
+    return start >= 0 and not text[max(0, start - 1) : start].isalnum() and not text[end : end + 1].isalnum()
+
+
+class _Words:
+    """The words of a text, its language and script, and what it is about. Each is looked for when it is needed."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._written = tokens(text)
-        self._lower = [word.lower() for word in self._written]
-        self.words: Set[str] = set(self._lower)
+        self.written = list(tokens(text))
+        self.lower = [word.lower() for word in self.written]
+
+    @functools.cached_property
+    def language(self) -> str:
+        """The language by its function words; empty where they do not tell."""
+        counts = Counter(
+            name for word in self.lower[:400] if word in _LANGUAGES_OF for name in _LANGUAGES_OF[word]
+        ).most_common(2)
+        if not counts or counts[0][1] < 2 or (len(counts) > 1 and counts[0][1] < 1.5 * counts[1][1]):
+            return ""
+        return counts[0][0]
+
+    @functools.cached_property
+    def script(self) -> str:
+        """The script that most letters are in; empty for a text without letters."""
+        if (sample := self.text[:_SAMPLED]).isascii():
+            return "latin" if any(map(str.isalpha, sample)) else ""
+        counts = Counter(match.lastgroup or "" for match in _SCRIPTS.finditer(sample))
+        most = max(counts, key=lambda name: counts[name], default="")
+        return "han" if most == "kana" else most
+
+    @functools.cached_property
+    def content(self) -> dict[str, None]:
+        """The words that say what the text is about: no function words, no numbers, no single letters."""
+        function = _FUNCTION_WORDS[self.language]
+        return {
+            word: None
+            for word in self.lower
+            if word not in function and not word[0].isdigit() and (len(word) > 2 or not word.isascii())
+        }
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        """Words with a capital that do not begin a sentence, but for I."""
+        found: list[str] = []
+        for match in (_ASCII_NAME if self.text.isascii() else _NAME).finditer(self.text):
+            word = match[0].replace("’", "'")
+            if not word[0].isupper() or word == "I" or word.startswith("I'"):
+                continue
+            before = self.text[max(0, match.start() - 4) : match.start()].rstrip()
+            if before and before[-1] not in _AFTER_END:
+                found.append(word)
+        return found
+
+    @functools.cached_property
+    def initials(self) -> str:
+        """The first letters of the words with a capital, in order."""
+        return "".join(word[0] for word in self.written if word[0].isupper())
+
+
+class _Source(_Words):
+    """What a statement is held to: numbers and words of a text, and how they begin."""
+
+    @functools.cached_property
+    def words(self) -> Set[str]:
+        return set(self.lower)
 
     @functools.cached_property
     def stems(self) -> Set[str]:
@@ -194,33 +262,21 @@ class _Source:
     @functools.cached_property
     def numbers(self) -> Set[str]:
         in_words = {str(_NUMBER_WORDS[word]) for word in self.words & _NUMBER_WORDS.keys()}
-        return {*_numbers(self.text), *in_words, *(_compound_numbers(self._lower) if in_words else ())}
+        return {*_numbers(self.text), *in_words, *(_compound_numbers(self.lower) if in_words else ())}
 
     @functools.cached_property
     def letters(self) -> frozenset[str]:
         return frozenset(self.text if not self.text.isascii() else "")
 
     @functools.cached_property
-    def script(self) -> str:
-        return _script(self.text)
-
-    @functools.cached_property
-    def language(self) -> str:
-        return _language(self._lower)
-
-    @functools.cached_property
     def capitalized(self) -> bool:
         """Whether capitals mark no names: German writes every noun with one, and headlines every word."""
-        return self.language == "de" or 5 * sum(1 for _ in _names(self.text)) > 3 * len(self._written)
-
-    @functools.cached_property
-    def initials(self) -> str:
-        return _initials(self._written)
+        return self.language == "de" or 5 * len(self.names) > 3 * len(self.written)
 
     @functools.cached_property
     def abbreviations(self) -> Set[str]:
         dotted = {short.replace(".", "") for short in _INITIALS.findall(self.text)}
-        return dotted | {word for word in self._written if word.isupper() and len(word) > 1}
+        return dotted | {word for word in self.written if word.isupper() and len(word) > 1}
 
     @functools.cached_property
     def says_yes_or_no(self) -> bool:
@@ -257,24 +313,18 @@ class _Source:
         begins with a yes or no to what the question says."""
         return self.says_yes_or_no or any(map(self.has_word, content)) or len(self.content) <= _SHORT_ANSWER
 
-    @functools.cached_property
-    def content(self) -> Set[str]:
-        """The words that say what the text is about."""
-        return set(_content(self.text))
-
     def _has_most_of(self, word: str) -> bool:
         """Whether at least half of the groups of letters in a word are in the text, beside other particles there."""
         size = _WITH_PARTICLES[self.script]
         groups = [word[at : at + size] for at in range(max(1, len(word) - size + 1))]
         return 2 * sum(group in self.text for group in groups) >= len(groups)
 
-    def foreign_names(self, statement: str) -> list[str]:
+    def foreign_names(self, said: _Words) -> list[str]:
         """The names in a statement that the text lacks, also as abbreviations of names that the other one spells."""
-        foreign = [name for name in _names(statement) if not self._has_name(name)]
+        foreign = [name for name in said.names if not self._has_name(name)]
         if not foreign or self.capitalized:
             return []
-        initials = _initials(tokens(statement))
-        spelled = {letter for short in self.abbreviations if short in initials for letter in short}
+        spelled = {letter for short in self.abbreviations if short in said.initials for letter in short}
         return [name for name in foreign if name[0] not in spelled]
 
     def _has_name(self, name: str) -> bool:
@@ -288,12 +338,10 @@ class _Source:
             return False
         return name in self.initials or bool(_ROMAN.fullmatch(name)) or _CURRENCIES.get(name, "\0") in self.text
 
-    def is_translated(self, statement: str) -> bool:
-        script = _script(statement)
-        if script and self.script and script != self.script:
+    def is_translated(self, said: _Words) -> bool:
+        if said.script and self.script and said.script != self.script:
             return True
-        language = _language([word.lower() for word in tokens(statement)])
-        return bool(language and self.language and language != self.language)
+        return bool(said.language and self.language and said.language != self.language)
 
 
 _source = functools.lru_cache(maxsize=64)(_Source)
@@ -359,57 +407,7 @@ def _plain(number: str) -> str:
     return f"{whole}.{decimals}" if decimals else whole
 
 
-def _names(text: str) -> Iterator[str]:
-    """Words with a capital that do not begin a sentence, but for I."""
-    for match in (_ASCII_NAME if text.isascii() else _NAME).finditer(text):
-        word = match[0].replace("’", "'")
-        if not word[0].isupper() or word == "I" or word.startswith("I'"):
-            continue
-        before = text[max(0, match.start() - 4) : match.start()].rstrip()
-        if before and before[-1] not in _AFTER_END:
-            yield word
-
-
-def _initials(words: Iterable[str]) -> str:
-    """The first letters of the words with a capital, in order."""
-    return "".join(word[0] for word in words if word[0].isupper())
-
-
-def _content(text: str) -> Iterator[str]:
-    """The words that say what a statement is about: no function words, no numbers, no single letters."""
-    words = [word.lower() for word in tokens(text)]
-    function = _LANGUAGES.get(_language(words), frozenset[str]())
-    for word in words:
-        known = word in STOPWORDS or word in function or word in _FRAME or word[0].isdigit()
-        if not known and (len(word) > 2 or not word.isascii()):
-            yield word
-
-
-def _least_content(text: str) -> Iterator[str]:
+def _least_content(words: list[str]) -> list[str]:
     """The words of a statement that has no others: short ones that are no function words, or else all of them."""
-    words = [word.lower() for word in tokens(text) if len(word) > 1]
-    yield from [word for word in words if word not in STOPWORDS and not word[0].isdigit()] or words
-
-
-def _script(text: str) -> str:
-    """The script that most of a text's letters are in; empty for one without letters."""
-    if (sample := text[:_SAMPLED]).isascii():
-        return "latin" if any(map(str.isalpha, sample)) else ""
-    counts: dict[str, int] = {}
-    for match in _SCRIPTS.finditer(sample):
-        name = match.lastgroup or ""
-        counts[name] = counts.get(name, 0) + 1
-    if not counts:
-        return ""
-    most = max(counts, key=lambda name: counts[name])
-    return "han" if most == "kana" else most
-
-
-def _language(words: list[str]) -> str:
-    """The language of a text by its function words; empty where they do not tell."""
-    counts = dict.fromkeys(_LANGUAGES, 0)
-    for word in words[:400]:
-        for name in _LANGUAGES_OF.get(word, ()):
-            counts[name] += 1
-    (most, name), (second, _) = sorted(((times, name) for name, times in counts.items()), reverse=True)[:2]
-    return name if most >= 2 and most >= 1.5 * second else ""
+    words = [word for word in words if len(word) > 1]
+    return [word for word in words if word not in STOPWORDS and not word[0].isdigit()] or words

@@ -174,8 +174,8 @@ def refuse_placeholders(
     unless the material does. words: what belongs in the reply, whatever it looks like.
     placeholder: what is one.
     """
-    if isinstance(data, Mapping):
-        for key, value in cast("Mapping[str, Any]", data).items():
+    if isinstance(data, dict):
+        for key, value in cast("dict[str, Any]", data).items():
             refuse_placeholders(value, is_copied, words, placeholder, f"{where}.{key}" if where else key)
     elif isinstance(data, list):
         for number, value in enumerate(cast("list[Any]", data), start=1):
@@ -197,11 +197,19 @@ def repeated_end(text: str) -> str:
     """The text of 200 characters at most of which the last 100 or more are made, eight times or more; else empty."""
     if len(text) < LEAST_REPEATED:
         return ""
-    for period in range(1, min(LONGEST_UNIT, len(text) // LEAST_REPEATS) + 1):
+    # Only where its last characters stand once more can a text have begun again.
+    place = len(text) - _TAIL
+    tail, first = text[place:], max(0, place - min(LONGEST_UNIT, len(text) // LEAST_REPEATS))
+    before = place
+    while (before := text.rfind(tail, first, before + _TAIL - 1)) >= 0:
+        period = place - before
         size = max(period * LEAST_REPEATS, LEAST_REPEATED)
         if len(text) >= size and text[-size:-period] == text[-size + period :]:
             return text[-period:]
     return ""
+
+
+_TAIL = 12
 
 
 def _place(where: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -35,6 +36,8 @@ def main() -> None:
 
     An error that nobody foresaw is one line, and exit code 3; with EVALSTONE_TRACEBACK=1 it is a traceback.
     """
+    # Imports, rows and records make many objects and no cycles to speak of: looking for those less often saves a tenth.
+    gc.set_threshold(20_000)
     try:
         with handled(signal.default_int_handler):
             from evalstone.cli import app

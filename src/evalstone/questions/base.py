@@ -188,8 +188,7 @@ class Question(_Prompted, Generic[A]):
 
     def _is_copied(self, text: str) -> bool:
         """Whether a text of a reply is one of the worked example, and its words are not in the material."""
-        copied = _copied(self.prompt)
-        if not copied or bare(text) not in copied:
+        if " " not in text or bare(text) not in _copied(self.prompt):
             return False
         given = set(itertools.chain.from_iterable(map(words, self._given())))
         return not given.issuperset(set(words(text)) - STOPWORDS)

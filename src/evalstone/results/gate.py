@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.display import count, listed
@@ -18,6 +18,7 @@ from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs, same_outputs
 from evalstone.results.drawn import in_order
+from evalstone.results.gate_criteria import CHECKS, GateCriteria
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
 from evalstone.results.missing_scores import Missing, check_missing, counts, pair_counts, undefined
 from evalstone.results.run import Run
@@ -30,7 +31,6 @@ from evalstone.results.scores import (
     weight_of,
 )
 from evalstone.results.summary import ScorerInfo, values_by_scorer
-from evalstone.stats.intervals import check_number
 from evalstone.types import Failed, Record, reaches
 
 if TYPE_CHECKING:
@@ -39,62 +39,8 @@ if TYPE_CHECKING:
 GATE_FORMAT = 1
 MOST_LOOKS = 100
 """Later ones would be tested at less than 1e-30 times alpha."""
-CHECKS = ("minimum", "maximum", "max_regression", "pass_rate")
 MOST_MISSES = 5
 """How many of the samples that miss a requirement are named."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GateCriteria:
-    """The criteria that a run must meet, by scorer.
-
-    Raises:
-        ConfigError: a criterion is not a number, or a pass rate is not a pair of numbers.
-    """
-
-    minimum: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Scorer to lowest acceptable mean, for scorers where higher is better."""
-    maximum: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Scorer to highest acceptable mean, for scorers where lower is better."""
-    max_regression: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Scorer to the largest acceptable regression: how much worse than the baseline the mean may be, over the same
-    samples (non-inferiority)."""
-    pass_rate: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, "tuple[float, float]"])
-    """Scorer to (score, share): at least this share of the samples must reach the score. If lower is better, they must
-    not exceed it."""
-    require: Sequence[str] = ()
-    """Scorers for which every sample must have the best score: `scale`, or 0 if lower is better. This is not a
-    statistical test: it describes these samples. A failed score, or one without an answer from the judge, doesn't pass.
-    Samples with an undefined score are left out."""
-
-    def __post_init__(self) -> None:
-        required: object = self.require
-        names = (required,) if isinstance(required, str) else required
-        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
-            raise ConfigError(f'{term("require")} must be a list of scorers, such as ["contains"], not {required!r}')
-        object.__setattr__(self, "require", tuple(cast("list[str]", names)))
-        for check in CHECKS:
-            table: object = getattr(self, check)
-            if not isinstance(table, Mapping):
-                raise ConfigError(f"{term(check)} must be a table from scorer to threshold, not {table!r}")
-            for name, value in cast("Mapping[object, object]", table).items():
-                if not isinstance(name, str):
-                    raise ConfigError(f'{term(check)}: scorers are named by text, such as "contains", not {name!r}')
-                if check != "pass_rate":
-                    check_number(f"{term(check)} of {name}", value)
-                    continue
-                pair = cast("Sequence[object]", value if isinstance(value, list | tuple) else ())
-                if len(pair) != 2:
-                    raise ConfigError(
-                        f"{term('pass_rate')} of {name} must be a score and a share: (0.8, 0.9), not {value!r}"
-                    )
-                for number in pair:
-                    check_number(f"{term('pass_rate')} of {name}", number)
-
-    @property
-    def tested(self) -> tuple[str, ...]:
-        """The scorers with a statistical test: those with any criterion other than `require`."""
-        return tuple(dict.fromkeys((*self.minimum, *self.maximum, *self.max_regression, *self.pass_rate)))
 
 
 @dataclass(frozen=True)
@@ -211,7 +157,7 @@ def gate(
             'the criteria must be GateCriteria, such as GateCriteria(minimum={"faithfulness": 0.8}), '
             f"not {type(criteria).__name__}"
         )
-    if not (criteria.tested or criteria.require):
+    if not criteria.scorers:
         raise ConfigError(
             "a gate needs a check: a minimum, a maximum, a largest regression, a pass rate or a required scorer "
             f"({', '.join(filter(None, map(term, (*CHECKS, 'require'))))})"

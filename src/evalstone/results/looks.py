@@ -22,7 +22,7 @@ from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import json_line
 from evalstone.errors import DataError
-from evalstone.results.gate import CHECKS, GateCriteria
+from evalstone.results.gate_criteria import CHECKS, GateCriteria
 from evalstone.results.human_labels import Labels
 from evalstone.results.run import Run
 

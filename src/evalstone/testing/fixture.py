@@ -25,7 +25,8 @@ from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError
 from evalstone.judges import Judge, parse_judge
 from evalstone.report.samples import goodness, with_texts
-from evalstone.results.gate import Gate, GateCriteria, gate
+from evalstone.results.gate import Gate, gate
+from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.gate_text import check_cells, check_name, required
 from evalstone.results.human_labels import Labels
 from evalstone.results.missing_scores import Missing
@@ -387,7 +388,7 @@ def _head(decision: Decision, noun: str) -> str:
 
 def _failures(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
     """How many samples, or answers, failed, and why: their scores are missing from what the checks say."""
-    titles = {run[name].info.signature: run.titles[run[name].info.signature] for name in _checked(criteria)}
+    titles = {run[name].info.signature: run.titles[run[name].info.signature] for name in criteria.scorers}
     records = [record for record in run.records if record.scorer in titles]
     errors: dict[str, str] = {}
     for record in records:
@@ -399,11 +400,6 @@ def _failures(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
         others = f"; and {count(len(kinds) - 1, 'other error')}" if kinds[1:] else ""
         total = len({record.key for record in records})
         yield f"{len(errors):,} of {count(total, noun)} failed: {safe(kinds[0][0], LONGEST)}{others}"
-
-
-def _checked(criteria: GateCriteria) -> dict[str, None]:
-    """The names of the scorers that are checked."""
-    return dict.fromkeys((*criteria.tested, *criteria.require))
 
 
 def _name(evaluator: object) -> str:
@@ -434,14 +430,14 @@ def _raise(error: EvalstoneError) -> NoReturn:
 
 def _measured(run: Run, criteria: GateCriteria, missing: Missing) -> bool:
     """Whether each checked scorer has scores, and none failed: otherwise it isn't the samples that don't decide."""
-    lines = [run[name] for name in _checked(criteria)]
+    lines = [run[name] for name in criteria.scorers]
     return all(line.scored and (missing == "ignore" or not line.failed) for line in lines)
 
 
 def _worst(run: Run, criteria: GateCriteria, result: Gate) -> Iterator[str]:
     """The worst samples of the scorers whose checks don't pass, with the evidence."""
     missed = [one.name for one in result.decisions if one.verdict != "pass"]
-    names = [name for name in _checked(criteria) if any(one == name or one.startswith(f"{name} ") for one in missed)]
+    names = [name for name in criteria.scorers if any(one == name or one.startswith(f"{name} ") for one in missed)]
     infos = {run[name].info.signature: run[name].info for name in names}
     scored = [(goodness(record, infos[record.scorer]), record) for record in run.records if record.scorer in infos]
     bad = [(-1.0 if good is None else good, record) for good, record in scored if good is None or good < 1]

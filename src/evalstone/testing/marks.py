@@ -20,7 +20,7 @@ from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, EvalstoneError, unknown
 from evalstone.judges import parse_judge
-from evalstone.results.gate import GateCriteria
+from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.summary import find_scorer
 from evalstone.run.plan import Plan, check_distinct, scorer_info
@@ -259,15 +259,14 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
         pass_rate=dict(mark.pass_rate),
         require=mark.require,
     )
-    named = dict.fromkeys((*criteria.tested, *criteria.require))
     if mark.scorers == ():
-        scorers = parse_scorers(list(named))
+        scorers = parse_scorers(list(criteria.scorers))
     else:
         with _argument("scorers"):
             scorers = parse_scorers(mark.scorers)
     check_distinct(scorers)
     infos = {scorer_info(scorer): scorer for scorer in scorers}
-    for name in named:
+    for name in criteria.scorers:
         find_scorer(name, list(infos))
     for setting, opposite, lower in (("fail_under", "fail_over", False), ("fail_over", "fail_under", True)):
         for name, threshold in getattr(mark, setting).items():
@@ -276,7 +275,7 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
             if info.lower_is_better is not lower:
                 better = "lower" if info.lower_is_better else "higher"
                 raise ConfigError(f"{setting}: {better} is better for {info.name}; use {opposite}")
-    if not named and not (mark.each and scorers == ()):
+    if not criteria.scorers and not (mark.each and scorers == ()):
         raise ConfigError(
             'a threshold is missing: fail_under={"faithfulness": 0.8}, fail_over=…, pass_rate=… or require=[…]'
         )

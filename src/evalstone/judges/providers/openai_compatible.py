@@ -8,7 +8,6 @@ some servers answer a refusal with HTTP 500. No redirect is followed: neither a 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from pydantic_core import to_json
 
 from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import register_url
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
 
 OVERLONG = frozenset({400, 413, 422})
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _FINAL = ("insufficient_quota", "billing", "credit balance", "response_format", "schema", "grammar")
 
 
@@ -325,7 +324,7 @@ class ChatCompletions(Provider):
 
 def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
     """A chat completion request, and how many tokens it counts as."""
-    body = _JSON.encode(payload).encode()
+    body = to_json(payload)
     return Call("POST", "/chat/completions", body), len(body) // BYTES_PER_TOKEN
 
 
