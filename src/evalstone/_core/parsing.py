@@ -174,12 +174,11 @@ def refuse_placeholders(
     unless the material does. words: what belongs in the reply, whatever it looks like.
     placeholder: what is one.
     """
-    if isinstance(data, dict):
-        for key, value in cast("dict[str, Any]", data).items():
-            refuse_placeholders(value, is_copied, words, placeholder, f"{where}.{key}" if where else key)
-    elif isinstance(data, list):
-        for number, value in enumerate(cast("list[Any]", data), start=1):
-            refuse_placeholders(value, is_copied, words, placeholder, f"{where}.{number}" if where else str(number))
+    if isinstance(data, dict | list):
+        items = cast("dict[Any, Any] | list[Any]", data)
+        for key, value in items.items() if isinstance(items, dict) else enumerate(items, start=1):
+            if isinstance(value, str | dict | list):
+                refuse_placeholders(value, is_copied, words, placeholder, f"{where}.{key}" if where else str(key))
     elif isinstance(data, str) and data and not data.isspace():
         if len(data) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(data) and data not in words():
             raise ReplyError(f"{_place(where)}: {_quoted(data)} is a placeholder; write your own words there")

@@ -191,7 +191,7 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Text with every run of white space and line breaks as one space, so that it cannot pose as two list items."""
-    return _LINE_BREAKS.sub(" ", text).strip()
+    return (text if text.isprintable() and "  " not in text else _LINE_BREAKS.sub(" ", text)).strip()
 
 
 def fence(name: str, material: str) -> str:

@@ -267,11 +267,11 @@ class ModelJudge(Judge):
 
     def provider(self) -> Provider:
         """The model's provider on the running loop."""
-        register_secrets(self)  # the environment may have changed
         if url := self.url:
             from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
 
             return ChatCompletions(self, url)
+        register_secrets(self)  # the environment may have changed
         from evalstone.judges.providers.pydantic_ai import PydanticAI  # noqa: PLC0415 - an extra
 
         return PydanticAI(self)

@@ -21,7 +21,7 @@ import aiohttp
 from pydantic_core import to_json
 
 from evalstone._core.parsing import MAX_REPLY
-from evalstone._core.redaction import register_url
+from evalstone._core.redaction import register, register_url
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
     PROBE,
@@ -287,7 +287,10 @@ class ChatCompletions(Provider):
 
     def __init__(self, judge: ModelJudge, url: str) -> None:
         self.judge, self.model = judge, split_model(judge.model)[1]
-        authorization = {"Authorization": f"Bearer {key}"} if (key := judge.key) else {}
+        authorization: dict[str, str] = {}
+        if key := judge.key:
+            register(key)  # the environment may have changed
+            authorization["Authorization"] = f"Bearer {key}"
         self.connection = self.endpoint = shared_endpoint(judge, url, {**authorization, **judge.headers})
 
     async def complete(
