@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from evalstone import Message, Run, Score, Scorer, StopSignal, evaluate, read_run, write_run
-from evalstone.errors import ReplyError
+from evalstone.errors import ConfigError, JudgeUnavailable, ReplyError
 from evalstone.judges import Judge
 from evalstone.judges.model import ModelJudge
 from evalstone.ledger import Key, StoredAnswer
+from evalstone.ledger.store import Ledger
 from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.questions.claims import ListClaims
 from evalstone.report.run_view import run_view
@@ -176,6 +177,26 @@ def test_a_run_that_is_told_to_stop_says_what_it_paid(tmp_path: Path) -> None:
     done = scored(judge, ledger)
     assert (done.complete, len(judge.calls)) == (True, 18)
     assert told(done) == about(judge.paid, 13 * PRICE, 2 * PRICE)
+
+
+@pytest.mark.parametrize("error", [ConfigError("the key is refused"), JudgeUnavailable("nobody answers")])
+def test_a_run_that_an_error_ends_keeps_what_it_paid_for_a_sample_without_a_record(
+    tmp_path: Path, error: Exception
+) -> None:
+    def before(number: int) -> None:
+        if number == 3:
+            raise error
+
+    ledger, samples = tmp_path / "l.db", [{"id": "q0", "output": "bad"}]
+    first, last = Priced(before), Priced()
+    with pytest.raises(type(error), match=str(error)):
+        scored(first, ledger, samples)
+    with Ledger(ledger) as store:
+        (row,) = store.runs()
+    assert read_run(row.id, ledger=ledger).cost == pytest.approx(first.paid)
+    done = scored(last, ledger, samples)
+    assert (done.id, done.complete, len(first.calls), len(last.calls)) == (row.id, True, 2, 3)
+    assert told(done) == about(5 * PRICE, 3 * PRICE, 2 * PRICE)
 
 
 @pytest.mark.parametrize("stopped_before", [False, True])

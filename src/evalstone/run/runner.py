@@ -173,6 +173,18 @@ class _Runner:
             self.stop.request(str(error))
             error.run = self._result(time.perf_counter() - began, resumed)
             raise
+        except (Exception, asyncio.CancelledError) as error:
+            self.stop.request(str(error) or "canceled")
+            try:
+                await self._keep_result(self._result(time.perf_counter() - began, resumed), finished=False)
+            except StorageError as problem:
+                error.add_note(f"what the run paid could not be stored: {problem}")
+            raise
+
+    async def _keep_result(self, run: Run, *, finished: bool) -> None:
+        if self.ledger is not None:
+            when = datetime.now(UTC).isoformat(timespec="seconds") if finished else None
+            await self.ledger.work(self.ledger.store.finish_run, self.id, when, run.to_dict())
 
     async def _score(self, workers: int, began: float, resumed: int, *, shuffled: bool) -> Run:
         if self.ledger is not None:
@@ -192,9 +204,7 @@ class _Runner:
         await self._keep_failures()
         await self.notifier.done()
         run = self._result(time.perf_counter() - began, resumed)
-        if self.ledger is not None:
-            finished = datetime.now(UTC).isoformat(timespec="seconds") if run.complete else None
-            await self.ledger.work(self.ledger.store.finish_run, self.id, finished, run.to_dict())
+        await self._keep_result(run, finished=run.complete)
         return run
 
     async def _start(self) -> int:
