@@ -632,7 +632,7 @@ def test_what_a_user_does_to_the_metadata_stays_in_its_conversation():
         (lambda: 1 / 0, "the user failed: ZeroDivisionError: division by zero"),
         (lambda: " ", "must return text, or None at the end, not ' '"),
         (lambda: 7, "must return text, or None at the end, not 7"),
-        (lambda: None, "the user failed: it has nothing to say to begin with"),
+        (lambda: None, "the user failed: it returned no first message"),
     ],
 )
 def test_a_user_that_fails_is_not_the_target_failing(reply: Callable[[], Any], error: str, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Conversations: a user and a target talk in turns, and what they said becomes one answer."""
+"""Conversations: a user and a target take turns, and the messages become one answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import copy
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -26,11 +26,11 @@ from evalstone.targets.users import User, is_open
 from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Usage, total_cost
 
 USER_FAILED = "the user failed: "
-"""How the errors of records begin whose user, and not the target, could not go on."""
+"""The prefix of errors in records whose user failed, rather than the target."""
 
 
 class UserProblem(Exception):
-    """The user could not go on, which says nothing about the target."""
+    """The user failed, which says nothing about the target."""
 
     def __init__(self, outcome: Failed | Skipped) -> None:
         super().__init__(str(outcome))
@@ -38,7 +38,7 @@ class UserProblem(Exception):
 
 
 class UserEndsRun(Exception):
-    """An error of a simulated user's judge that concerns the run."""
+    """An error of a simulated user's judge that ends the run."""
 
     def __init__(self, error: EvalstoneError) -> None:
         super().__init__(str(error))
@@ -46,7 +46,7 @@ class UserEndsRun(Exception):
 
 
 def unanswerable(target: Target, user: User | None, sample: Sample) -> str:
-    """What a sample lacks for a target or its user, in words; "" if it can be asked."""
+    """Why a target can't be called with a sample; empty if it can."""
     if target.holds_conversations or not is_conversation(sample, user):
         return absent(target, sample)
     if not sample.turns and user is not None and (lacking := user.lacking(sample)):
@@ -58,46 +58,46 @@ def unanswerable(target: Target, user: User | None, sample: Sample) -> str:
 
 
 def said_first(sample: Sample, user: User | None) -> str | None:
-    """What a conversation begins with, as far as the dataset has it; None for a sample that isn't answered in turns."""
+    """The first message of the user if the dataset has it; None if the sample isn't a conversation."""
     if sample.turns:
         return sample.turns[0].input
     return conversation(sample)[-1].content if user is not None and is_open(sample) else None
 
 
 def is_conversation(sample: Sample, user: User | None) -> bool:
-    """Whether a sample is answered in turns."""
+    """Whether the target answers a sample in turns."""
     return bool(sample.turns) or user is not None
 
 
 @dataclass
 class Conversation:
-    """One conversation, as far as it has come.
+    """The state of one conversation.
 
     Args:
-        sample: The case, with its trial.
-        user: Who speaks where the case has no turns of its own.
-        session: Where a simulated user asks its judge.
+        sample: The sample, with its trial.
+        user: The simulated user, for a sample without turns.
+        session: Asks the simulated user's judge.
     """
 
     sample: Sample
     user: User | None
     session: Session
     messages: list[Message] = field(default_factory=list[Message])
-    """What was said so far."""
+    """The messages so far."""
     turns: list[Sample] = field(default_factory=list[Sample])
     """The turns so far, with their answers."""
     ended: str = "script"
-    """Why it ended: script, user or max_turns."""
+    """Why the conversation ended: script, user or max_turns."""
     paid: float | None = None
-    """US dollars that this run paid for the turns so far, as far as the target reports them."""
+    """US dollars that this run paid for the turns so far, if the target reports its cost."""
     counted: float = 0.0
-    """US dollars of it, and of the user's cost, that are in the sum of a call of the run that ended by itself."""
+    """The part of this cost, and of the user's, that an earlier invocation of the run has stored in its total."""
     usage: Usage = NO_USAGE
-    """Their tokens."""
+    """The target's tokens."""
     seconds: float = 0.0
-    """What the calls took."""
+    """The duration of the target's calls."""
     restored: bool = False
-    """Whether the answer to the last turn came from the ledger."""
+    """Whether the answer to the last turn was read from the ledger."""
 
     def __post_init__(self) -> None:
         self._recording = Recording(self.session)
@@ -105,27 +105,27 @@ class Conversation:
         if self.sample.turns:
             self.messages.extend(_before(self.sample))
         else:
-            given = conversation(self.sample)
-            self._opening = given[-1] if is_open(self.sample) else None
-            self.messages.extend(given if self._opening is None else given[:-1])
-            # The user's own code may change it.
-            self._told = replace(self.sample, metadata=copy.deepcopy(self.sample.metadata))
-        self._heard = list(self.messages)
-        self._hash = content_hash(self.messages)  # of what was said, a turn at a time: to hash all in each is quadratic
+            recorded = conversation(self.sample)
+            self._opening = recorded[-1] if is_open(self.sample) else None
+            self.messages.extend(recorded if self._opening is None else recorded[:-1])
+            # A user's code may modify it.
+            self._user_sample = replace(self.sample, metadata=copy.deepcopy(self.sample.metadata))
+        self._user_messages = list(self.messages)
+        self._hash = content_hash(self.messages)  # updated turn by turn: hashing all messages in each turn is quadratic
 
-    def anew(self) -> Conversation:
-        """The same conversation, from the beginning. What was paid for it stays paid."""
-        spent: dict[str, Any] = {"paid": self.paid, "counted": self.counted, "usage": self.usage}
-        again = Conversation(self.sample, self.user, self.session, **spent)
-        again._recording.calls.extend(self._recording.calls)
-        return again
+    def restarted(self) -> Conversation:
+        """The same conversation from the beginning, with the cost so far."""
+        cost: dict[str, Any] = {"paid": self.paid, "counted": self.counted, "usage": self.usage}
+        restarted = Conversation(self.sample, self.user, self.session, **cost)
+        restarted._recording.calls.extend(self._recording.calls)
+        return restarted
 
     async def next_turn(self) -> Sample | None:
-        """What the user says next, as a sample; None at the end.
+        """The user's next message as a sample; None at the end.
 
         Raises:
-            UserProblem: The user could not say it.
-            RunAborted, ConfigError, StorageError: As `Session.ask` raises them.
+            UserProblem: The user failed.
+            RunAborted, ConfigError, StorageError: As in `Session.ask`.
         """
         number = len(self.turns) + 1
         if self.sample.turns:
@@ -136,48 +136,48 @@ class Conversation:
         if number > user.max_turns:
             self.ended = "max_turns"
             return None
-        said = await self._of_user(user.say(self._told, self._heard, number, self._ask))
-        if said is None and number == 1:
-            raise UserProblem(Failed(f"{USER_FAILED}it has nothing to say to begin with"))
-        if said is not None and (not isinstance(said, str) or is_blank(said)):
+        text = await self._from_user(user.say(self._user_sample, self._user_messages, number, self._ask))
+        if text is None and number == 1:
+            raise UserProblem(Failed(f"{USER_FAILED}it returned no first message"))
+        if text is not None and (not isinstance(text, str) or is_blank(text)):
             expected = f"the user {user.identity} must return text, or None at the end"
-            raise UserProblem(Failed(f"{USER_FAILED}{expected}, not {excerpt(said)}"))
+            raise UserProblem(Failed(f"{USER_FAILED}{expected}, not {excerpt(text)}"))
         self.ended = "user"
-        return None if said is None else Sample(id=str(number), input=said)
+        return None if text is None else Sample(id=str(number), input=text)
 
     async def problem(self) -> Skipped | None:
-        """Why the conversation can't be scored, though the target has answered; None if it can."""
+        """Why the conversation can't be scored although the target has answered; None if it can."""
         if self.sample.turns or self.user is None:
             return None
-        reason = await self._of_user(self.user.left_part(self._told, self._heard, self._ask))
+        reason = await self._from_user(self.user.left_part(self._user_sample, self._user_messages, self._ask))
         return Skipped(reason) if reason else None
 
-    async def _of_user(self, saying: Any) -> Any:
+    async def _from_user(self, value: Awaitable[Any]) -> Any:
         try:
-            return await saying
-        except Exception as error:  # noqa: BLE001 - a user's own code may raise anything
-            if (ending := self._recording.aborted) is not None:
-                raise UserEndsRun(ending) from None
+            return await value
+        except Exception as error:  # noqa: BLE001 - it may be user code
+            if self._recording.aborted is not None:
+                raise UserEndsRun(self._recording.aborted) from None
             raise UserProblem(_outcome(error)) from None
         except asyncio.CancelledError as error:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
-            raise UserProblem(failed(error, USER_FAILED)) from None  # of something that its own code waited for
+            raise UserProblem(failed(error, USER_FAILED)) from None  # raised by what its code awaited
 
     async def _ask(self, judge: Judge, question: Question[Any]) -> Any:
         return await self._recording(question, judge, repeat=(self.sample.trial or 1) - 1)
 
     def asked(self, sample: Sample, turn: Sample) -> Sample:
-        """What the target is given for a turn. sample: the case, as the target is to see it."""
+        """The sample that is passed to the target in a turn. sample: the target's copy of the sample."""
         return _asked(sample, turn, self.messages)
 
     def key(self, asked: Sample, inputs: Sequence[str], scope: str) -> Key:
-        """The key of the answer to a turn: that of a sample, and what was said before."""
-        given = {name: getattr(asked, name) for name in inputs if name != "messages"}
-        return Key(content_hash([asked.id, given, self._hash, asked.messages[-1]]), scope, asked.trial or 1)
+        """The key of the answer to a turn: the fields that the target reads, and the messages before."""
+        fields = {name: getattr(asked, name) for name in inputs if name != "messages"}
+        return Key(content_hash([asked.id, fields, self._hash, asked.messages[-1]]), scope, asked.trial or 1)
 
     def count(self, stored: StoredAnswer | None, *, paid: bool) -> None:
-        """Count what the answer to a turn took. paid: this run paid for it."""
+        """Count the cost and duration of the answer to a turn. paid: whether this run paid for it."""
         if stored is None:
             return
         self.seconds += stored.seconds
@@ -190,24 +190,24 @@ class Conversation:
             self.counted += counted_before(stored)
 
     def add(self, turn: Sample, answered: Sample) -> None:
-        """Take over the answer to a turn.
+        """Add a turn with its answer.
 
         Raises:
-            TargetError: It holds nothing that was not said before.
+            TargetError: The answer has no message that is new.
         """
-        user = _said(turn)
-        own = _reply(answered, [*self.messages, user])
-        if answered.state is None and not any(map(says_something, own)):
+        user = _user_message(turn)
+        reply = _reply(answered, [*self.messages, user])
+        if answered.state is None and not any(map(says_something, reply)):
             raise TargetError("the target's answer is blank")
-        self.messages += [user, *own]
-        self._hash = content_hash([self._hash, user, own])
-        self._heard += [user, *(message for message in own if message.role != "user")]  # nobody but the user says those
+        self.messages += [user, *reply]
+        self._hash = content_hash([self._hash, user, reply])
+        self._user_messages += [user, *(message for message in reply if message.role != "user")]
         call = answered.metadata["target"]
         self.turns.append(
             replace(
                 turn,
                 output=answered.output,
-                messages=(user, *own),
+                messages=(user, *reply),
                 context=answered.context,
                 state=answered.state,
                 metadata={**turn.metadata, "target": call},
@@ -215,9 +215,9 @@ class Conversation:
         )
 
     def answer(self, state: Any) -> Answer:
-        """What was said, as the answer to the sample. state: what the conversation left behind."""
+        """The conversation as the answer to the sample. state: the target's state at the end."""
         calls: list[Any] = [turn.metadata["target"] for turn in self.turns]
-        context = tuple(dict.fromkeys(one for turn in self.turns for one in turn.context or ()))
+        context = tuple(dict.fromkeys(passage for turn in self.turns for passage in turn.context or ()))
         usage = sum((Usage(**call["usage"]) for call in calls if "usage" in call), NO_USAGE)
         last = self.turns[-1]
         return Answer(
@@ -232,27 +232,27 @@ class Conversation:
         )
 
     async def close(self) -> None:
-        """End the calls of the simulated user."""
+        """End the simulated user's calls."""
         await self._recording.close()
 
     def count_user(self) -> float | None:
-        """US dollars that the simulated user has cost in this run, also before it was interrupted; None if the price of
-        a call is unknown. What is counted here is not counted again."""
+        """The simulated user's cost in US dollars, including earlier invocations of the run; None if the price of a
+        call is unknown. Each stored answer is counted once."""
         calls, before = self._recording.calls, self.session.paid_before
         keys = [Key(leaf.fingerprint, leaf.judge, leaf.repeat_index) for call in calls for leaf in call.leaves()]
         stored = [before.pop(key) for key in dict.fromkeys(keys) if key in before]
         spending = self.session.spending
-        self.counted += sum(one.cost or 0.0 for one in stored if spending.has_counted(one.written))
-        return total_cost(one.cost for one in (*calls, *stored))
+        self.counted += sum(answer.cost or 0.0 for answer in stored if spending.has_counted(answer.written))
+        return total_cost(call.cost for call in (*calls, *stored))
 
 
 def counted_before(stored: StoredAnswer) -> float:
-    """US dollars of what a target's answer cost that a call of the run which ended before it had counted."""
+    """The part of an answer's cost, in US dollars, that an earlier invocation of the run has stored in its total."""
     return json.loads(stored.reply).get("counted", 0.0)
 
 
 def _outcome(error: Exception) -> Failed | Skipped:
-    """What an error of the user means for the sample and trial."""
+    """The outcome of a sample and trial whose user raised an error."""
     if isinstance(error, JudgeDeclined):
         return Skipped(f"the simulated user declined: {error}")
     if isinstance(error, JudgeError):
@@ -261,7 +261,7 @@ def _outcome(error: Exception) -> Failed | Skipped:
 
 
 def _before(sample: Sample) -> tuple[Message, ...]:
-    """The messages before the turns of a sample. Those of a recorded conversation hold the turns as well."""
+    """The messages before the turns. The messages of a recorded conversation include the turns."""
     recorded = tuple(message for turn in sample.turns for message in turn.messages)
     messages = tuple(sample.messages)
     return messages[: -len(recorded)] if recorded and messages[-len(recorded) :] == recorded else messages
@@ -272,45 +272,48 @@ def _asked(sample: Sample, turn: Sample, before: Sequence[Message]) -> Sample:
     return replace(
         sample,
         input=turn.input,
-        messages=(*before, _said(turn)),
+        messages=(*before, _user_message(turn)),
         context=sample.context if turn.context is None else turn.context,
         instructions=sample.instructions if turn.instructions is None else turn.instructions,
-        metadata={**sample.metadata, **own} if own else sample.metadata,  # which the target may change
+        metadata={**sample.metadata, **own} if own else sample.metadata,  # a copy, because the target may modify it
         turns=(),
     )
 
 
-def _said(turn: Sample) -> Message:
-    """The message of the user in a turn, with its attachments if it was recorded."""
-    recorded = (one for one in turn.messages if one.role == "user" and one.content == turn.input)
+def _user_message(turn: Sample) -> Message:
+    """The user's message in a turn, with its attachments if it was recorded."""
+    recorded = (message for message in turn.messages if message.role == "user" and message.content == turn.input)
     return next(recorded, Message(role="user", content=turn.input or ""))
 
 
-def _reply(answered: Sample, given: Sequence[Message]) -> list[Message]:
-    """The messages of the answer: what follows what was given, of which a target may return all, a part, or nothing.
+def _reply(answered: Sample, request: Sequence[Message]) -> list[Message]:
+    """The target's own messages. A target may return all, some, or none of the request's messages before them.
 
-    given: what was said so far; what the user asked is the last of it.
+    request: the messages so far, the user's last.
     """
     messages = list(answered.messages)
-    reply = messages[_already_said(messages, given) :]
+    reply = messages[_repeated(messages, request) :]
     if is_blank(last_text(reply, "assistant") or "") and not is_blank(answered.output or ""):
         reply.append(Message(role="assistant", content=answered.output or ""))
     return reply
 
 
-def _already_said(messages: Sequence[Message], given: Sequence[Message]) -> int:
-    """How many messages at the beginning were given to the target. What it adds may hold messages of a user too, such
-    as the results of tools, so that not all before the last of them was given."""
-    if [_content(one) for one in messages[: len(given)]] == [_content(one) for one in given]:
-        return len(given)
-    places = [at for at, message in enumerate(messages) if message.role == "user"]
-    asked = [at for at in places if messages[at].content == given[-1].content]
-    if asked:
-        times = sum(_content(one) == _content(given[-1]) for one in given)
-        return asked[min(times, len(asked)) - 1] + 1
-    if not places or _opening(messages) not in ([], _opening(given)):
+def _repeated(messages: Sequence[Message], request: Sequence[Message]) -> int:
+    """How many messages at the beginning of an answer repeat the request.
+
+    The target's own messages may include some with the role `user`, such as tool results, so the last message of a user
+    is not always the end of the request.
+    """
+    if [_content(message) for message in messages[: len(request)]] == [_content(message) for message in request]:
+        return len(request)
+    users = [place for place, message in enumerate(messages) if message.role == "user"]
+    if equal := [place for place in users if messages[place].content == request[-1].content]:
+        times = sum(_content(message) == _content(request[-1]) for message in request)
+        return equal[min(times, len(equal)) - 1] + 1
+    if not users or _opening(messages) not in ([], _opening(request)):
         return 0
-    return places[min(sum(one.role == "user" for one in given), len(places)) - 1] + 1  # it was put in other words
+    # The target has rephrased the user's messages.
+    return users[min(sum(message.role == "user" for message in request), len(users)) - 1] + 1
 
 
 def _content(message: Message) -> tuple[str, str]:
@@ -318,6 +321,6 @@ def _content(message: Message) -> tuple[str, str]:
 
 
 def _opening(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """What was said before the first message of the user."""
+    """The messages before the user's first, without system messages."""
     before = itertools.takewhile(lambda message: message.role != "user", messages)
     return [_content(message) for message in before if message.role != "system"]
