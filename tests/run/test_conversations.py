@@ -350,7 +350,7 @@ def test_a_target_that_cannot_follow_a_conversation_is_refused():
     def agent(*, input: str) -> str:
         return input
 
-    with pytest.raises(ConfigError, match="can't follow a conversation: it is given neither messages nor thread"):
+    with pytest.raises(ConfigError, match="can't follow a conversation: it receives neither messages nor thread"):
         evaluate(cases(), said, target=agent, ledger=None)
     with pytest.raises(ConfigError, match="can't follow a conversation"):
         evaluate([{"input": "a"}], said, target=agent, user=["b"], ledger=None)

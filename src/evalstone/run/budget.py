@@ -1,4 +1,4 @@
-"""What may end a run early: a stop signal, and a budget in US dollars."""
+"""Stop signals and budgets, which may end a run early."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import Usage
 
 DECIDED = "the gate is decided"
-"""The reason of a run that its gate stopped."""
+"""The stop reason of a run that was stopped by its gate."""
 TINY = 1e-9
 OUTPUT_MARGIN = 3
-"""A reservation assumes a reply so many times as long as the example."""
+"""A reservation assumes a reply this many times as long as the example."""
 
 
 class StopSignal:
-    """Asks a run, from any thread, to start no new calls and to end after the calls in flight.
+    """Stops a run from any thread: no new calls start, and the run ends after the calls in flight.
 
     Args:
         shuffled: Process the samples in random order, so that the scored subset is representative.
@@ -31,30 +31,30 @@ class StopSignal:
         self.reason = ""
 
     def request(self, reason: str) -> None:
-        """Ask the run to stop. The first reason is kept."""
+        """Stop the run. Only the first reason is kept."""
         if not self._event.is_set():
             self.reason = reason
             self._event.set()
 
     @property
     def requested(self) -> bool:
-        """Whether the run was asked to stop."""
+        """Whether the run has been asked to stop."""
         return self._event.is_set()
 
 
 class Budget:
-    """A ceiling in US dollars on what a run pays.
+    """A cap on the cost of a run, in US dollars.
 
-    Before a call its cost is reserved, estimated from the length of the prompt and from a reply three times as long as
-    usual. When the answer arrives, the reservation is replaced by the real cost.
+    Before a call, its estimated cost is reserved, assuming a reply three times as long as usual. When the answer
+    arrives, the actual cost replaces the reservation.
 
     Args:
         limit: US dollars, 0 or more.
-        judges: The judges of the run; the price of every model in them must be known.
-        name: What the budget is called where it is spent.
+        judges: The judges of the run. The price of each model must be known.
+        name: The budget's name in messages.
 
     Raises:
-        ConfigError: For a limit below 0, and for a judge without a known price.
+        ConfigError: The limit is negative, or the price of a judge is unknown.
     """
 
     def __init__(self, limit: float, *judges: Judge, name: str = "the budget") -> None:
@@ -68,7 +68,7 @@ class Budget:
 
     @classmethod
     def of(cls, budget: float | Budget | None, *judges: Judge) -> Budget | None:
-        """A limit as a budget; or a budget that several runs share, as it is. Raises ConfigError as the class does."""
+        """A budget with this limit; a budget is returned unchanged. Raises ConfigError like the class."""
         if isinstance(budget, Budget):
             budget.check(*judges)
             return budget
@@ -84,11 +84,11 @@ class Budget:
                 )
 
     def reserve(self, question: Question[Any], judge: Judge) -> float:
-        """Reserve the cost of a call. Raises BudgetExceeded when it does not fit into what is left."""
+        """Reserve the estimated cost of a call. Raises BudgetExceeded if it exceeds the rest of the budget."""
         return self.reserve_amount(call_price(question, judge) or 0.0)
 
     def reserve_amount(self, amount: float) -> float:
-        """Reserve so many US dollars for a call. Raises BudgetExceeded when they do not fit into what is left."""
+        """Reserve an amount in US dollars. Raises BudgetExceeded if it exceeds the rest of the budget."""
         if self.spent + self.reserved + amount > self.limit:
             reserved = f", ${self.reserved:.4f} reserved for calls in flight" if self.reserved > TINY else ""
             raise BudgetExceeded(
@@ -99,13 +99,13 @@ class Budget:
         return amount
 
     def settle(self, reserved: float, paid: float | None) -> None:
-        """Replace a reservation by what was paid; the reservation stands where the price is unknown."""
+        """Replace a reservation by the actual cost. If that is unknown, the reservation is kept."""
         self.reserved -= reserved
         self.spent += reserved if paid is None else paid
 
 
 def call_price(question: Question[Any], judge: Judge) -> float | None:
-    """The most that a call is expected to cost, in US dollars; None when the price is unknown."""
+    """The maximum expected cost of a call in US dollars; None if the price is unknown."""
     if not judge.cacheable:
         return 0.0
     usage = estimated_usage(question)
@@ -113,7 +113,7 @@ def call_price(question: Question[Any], judge: Judge) -> float | None:
 
 
 def estimated_usage(question: Question[Any]) -> Usage:
-    """The tokens of a question and of a reply of usual length, estimated at four bytes a token."""
+    """The estimated tokens of a question and of a reply of usual length, at four bytes per token."""
     system, user = question.render()
     schema = json.dumps(question.json_schema or {})
     prompt = len(system.encode()) + len(user.encode()) + len(schema)

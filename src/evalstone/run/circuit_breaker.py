@@ -1,4 +1,4 @@
-"""Ends a run whose judge or target is of no use."""
+"""The circuit breaker ends a run whose judge or target is unavailable."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FAILURE_LIMIT = 10
 
 
 class CircuitBreaker:
-    """Opens when each of the first ten calls failed and none succeeded, or when the last ten reached nobody.
+    """Opens if all of the first ten calls fail, or if ten consecutive calls can't reach the endpoint.
 
     Args:
         name: The identity of a judge or target.
-        known_working: Those whose earlier answers the run uses. What is left for them may be just what they fail on,
-            so that for them only an endpoint that does not answer counts.
-        calls: What the calls are.
-        error: What is raised once it is open.
+        known_working: The identities whose earlier answers the run uses. The remaining calls may be exactly those that
+            fail, so for these only an unreachable endpoint counts.
+        calls: The noun for calls in messages.
+        error: The error that an open breaker raises.
     """
 
     def __init__(
@@ -52,23 +52,22 @@ class CircuitBreaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether there are no more calls."""
+        """Whether calls are blocked."""
         return bool(self._open)
 
     def check(self) -> None:
-        """Raise the error once the breaker is open."""
+        """Raise the error if the breaker is open."""
         if self._open:
             raise self._error(self._open)
 
     def answered(self) -> None:
-        """Count an answer."""
+        """Count a success."""
         self._answered = True
         self._unreachable = 0
 
     def failed(self, error: Exception) -> None:
-        """Count a failure of any kind. One too many opens the breaker for the next call; this one keeps its own error
-        and cost."""
-        if isinstance(error, JudgeDeclined | PromptTooLong):  # about the question, and not the judge
+        """Count a failure. An open breaker affects only later calls; this one keeps its own error and cost."""
+        if isinstance(error, JudgeDeclined | PromptTooLong):  # about the question, not the judge
             return
         self._failed += 1
         self._unreachable = self._unreachable + 1 if isinstance(error, ProviderTimeout | TargetUnreachable) else 0

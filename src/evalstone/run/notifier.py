@@ -1,4 +1,4 @@
-"""Calls the user's functions with what a run has stored, one call at a time."""
+"""Calls `on_record` and `on_sample` with stored results, one call at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evalstone.errors import ConfigError
 from evalstone.types import Record, Sample
 
 MOST_WAITING = 1000
-"""How many records of an interrupted run are read before the user's functions are called with them."""
+"""The maximum number of pending calls while the records of an interrupted run are read."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class SampleResult:
     """A sample with the records of all scorers."""
 
     sample: Sample
-    """The sample. With a target, it has the target's answer, and of several trials the number of its own."""
+    """The sample, with the target's answer and the number of the trial, if any."""
     records: Mapping[str, Record]
-    """Its records by the scorers' titles, as in `run.titles`, in the order of the scorers."""
+    """Scorer title (as in `run.titles`) to record, in the order of the scorers."""
 
 
 OnRecord: TypeAlias = Callable[[Record], Awaitable[None] | None]
@@ -35,11 +35,11 @@ _Call: TypeAlias = tuple[bool, Callable[[Any], Awaitable[None] | None], Any]
 
 
 class Notifier:
-    """Calls a function with each record and another with each sample: `async def` on the event loop, `def` in a
-    thread. What either raises is raised where the calls are awaited.
+    """Calls one function with each record and another with each sample: `async def` on the event loop, `def` in a
+    thread. `done` raises their exceptions.
 
     Raises:
-        ConfigError: One is no function, or none of one value.
+        ConfigError: An argument isn't a function of one argument.
     """
 
     def __init__(self, on_record: OnRecord | None = None, on_sample: OnSample | None = None) -> None:
@@ -51,30 +51,30 @@ class Notifier:
         self._calling: asyncio.Future[None] | None = None
 
     def add_record(self, record: Record) -> None:
-        """Call the function of records, if there is one, with this one."""
+        """Schedule a call of `on_record`."""
         if self.on_record is not None:
             self._waiting.append((self._on_loop[0], self.on_record, record))
 
     def add_sample(self, result: SampleResult) -> None:
-        """Call the function of samples, if there is one, with this one."""
+        """Schedule a call of `on_sample`."""
         if self.on_sample is not None:
             self._waiting.append((self._on_loop[1], self.on_sample, result))
 
     @property
     def full(self) -> bool:
-        """Whether so many calls wait that they should be awaited before more are added."""
+        """Whether pending calls should be awaited before more are added."""
         return len(self._waiting) >= MOST_WAITING
 
     async def done(self) -> None:
-        """Return once all calls so far have ended."""
+        """Wait for all calls so far."""
         if self._waiting and (self._calling is None or self._calling.done()):
             self._calling = asyncio.ensure_future(self._call())
         if self._calling is not None:
             await self._calling
 
     async def _call(self) -> None:
-        """Make the calls that wait, in order. Those of plain functions in a row share a change of threads."""
-        await asyncio.sleep(0)  # let records of the same transaction join
+        """Make the pending calls in order. Consecutive calls of plain functions share one switch to a thread."""
+        await asyncio.sleep(0)  # so that records of the same transaction are batched
         while self._waiting:
             waiting, self._waiting = self._waiting, []
             for on_loop, calls in itertools.groupby(waiting, key=itemgetter(0)):
@@ -93,7 +93,7 @@ def _check(name: str, function: object, value: str) -> None:
         raise ConfigError(f"{name} must be a function that takes {value}, not {excerpt(function)}")
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some functions of the interpreter have none
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return
     try:
         signature.bind(None)

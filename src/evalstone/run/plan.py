@@ -1,4 +1,4 @@
-"""What a run will do, settled and checked before anything is asked."""
+"""The plan of a run: dataset, scorers, judge and target, checked before the first call."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from evalstone.targets.users import User
 from evalstone.types import RunKind, Sample
 
 WAITING = "waiting for "
-"""How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""
+"""The prefix of the stop reason of a run that waits for batches. It may follow that of a spent budget."""
 
 
 FILLED = ("output", "messages", "context", "metadata", "trajectory", "state", "turns")
-"""The sample fields that an answer of a target may fill."""
+"""The sample fields that a target's answer may fill."""
 
 
 @dataclass(frozen=True)
@@ -38,27 +38,26 @@ class BatchOptions:
     """How a run uses its provider's batch API."""
 
     wait: bool = False
-    """Wait until the batches are done, and continue. Otherwise the run ends when everything is submitted, and the same
-    call continues it later."""
+    """Whether to wait for the batches. Otherwise the run ends after submitting them, and the same call resumes it."""
     on_state: Callable[[str], Awaitable[None] | None] | None = None
-    """Called while waiting with the state of the batches, whenever it changes. What it raises ends the run."""
+    """Called with the state of the batches whenever it changes. An exception that it raises ends the run."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Samples x scorers, and who judges."""
+    """Samples × scorers, with the judge that answers."""
 
     dataset: Dataset
     scorers: tuple[Scorer, ...]
     judge: Judge
-    """Answers the questions of the scorers that name no judge of their own."""
+    """Answers the questions of scorers without a judge of their own."""
     kind: RunKind = "evaluation"
     target: Target | None = None
-    """Answers the samples before they are scored."""
+    """The system under test, which answers each sample before it is scored."""
     trials: int = 1
-    """How often the target answers each sample."""
+    """The number of answers per sample."""
     user: User | None = None
-    """Who talks to the target where a sample has no turns of its own."""
+    """The user that talks to the target if a sample has no turns."""
 
     def __post_init__(self) -> None:
         if isinstance(self.trials, bool) or not isinstance(cast(object, self.trials), int) or self.trials < 1:
@@ -70,25 +69,25 @@ class Plan:
 
     @functools.cached_property
     def judges(self) -> tuple[Judge, ...]:
-        """The plan's judge and the scorers' own, each once."""
+        """The plan's judge and the scorers' own, without duplicates."""
         own = (judge for scorer in self.scorers for judge in scorer.judges)
         return tuple({judge.identity: judge for judge in (self.judge, *own)}.values())
 
     @functools.cached_property
     def asked_judges(self) -> tuple[Judge, ...]:
-        """Those of the judges that a scorer is known to ask: none if the scorers are code."""
+        """The judges that the scorers are known to ask; empty if all scorers are code."""
         shared = any(scorer.asks_shared_judge for scorer in self.scorers)
         return self.judges if shared else tuple(judge for judge in self.judges if judge is not self.judge)
 
     @functools.cached_property
     def priced_judges(self) -> tuple[Judge, ...]:
-        """All that are known to be asked: those of the scorers, and the one that plays the user."""
+        """All judges that are known to be asked: those of the scorers and of the simulated user."""
         return (*self.asked_judges, *(() if self.user is None else self.user.judges))
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The plan's identity: dataset version, scorers with their prompts and judges, judge. Equal commands give equal
-        plans."""
+        """The plan's identity: a hash of the dataset's version, the scorers with their prompts and judges, and the
+        judge. Equal commands have equal plans."""
         scorers = [
             [s.signature, [prompt.digest for prompt in s.prompts()], [judge.identity for judge in s.judges]]
             for s in self.scorers
@@ -101,28 +100,27 @@ class Plan:
         return content_hash(content)
 
     def _code(self, target: Target) -> Iterator[str]:
-        """The code of a target without a version, as far as it can be seen: answers of a function that was changed
-        meanwhile don't belong to the run that was interrupted."""
+        """A hash of the code of a function target without a version. A run must not be resumed with changed code."""
         if isinstance(target, FunctionTarget) and not target.version:
             yield program_hash(target.function, target.prepare, target.finish)
 
     @property
     def size(self) -> int:
-        """How many outcomes the run will have."""
+        """The number of outcomes of the run."""
         return len(self.dataset) * self.trials * len(self.scorers)
 
     def cases(self) -> Iterator[Sample]:
-        """The samples to score, before the target has answered them: each once for each trial."""
+        """The samples to score, one for each trial, before the target has answered them."""
         return iter(self.dataset) if self.target is None else cases(self.dataset, self.trials)
 
     def random_order(self) -> list[int]:
-        """The places of the samples in a random order, which is the same for the same plan."""
+        """The indices of the samples in a random order that is the same for the same plan."""
         keys = [place_in_order(self.fingerprint, sample.id) for sample in self.dataset]
         return sorted(range(len(keys)), key=keys.__getitem__)
 
     def check(self, *, asking: bool = True) -> None:
-        """Raise ConfigError for what would make the run pointless: no samples, no scorers, the same scorer twice, a
-        judge without a key, or no sample that any scorer can score. asking=False is for plans that will ask nothing."""
+        """Raise ConfigError if there are no samples or scorers, a scorer is named twice, a judge has no key, or a
+        scorer can score no sample. asking: whether the run will call judges."""
         if not len(self.dataset):
             raise ConfigError(f"{self.dataset.name} holds no samples")
         if not self.scorers:
@@ -157,7 +155,7 @@ class Plan:
         return "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
 
     def _check_conversations(self, target: Target) -> None:
-        """Raise ConfigError for a target that can't talk in turns though it is to."""
+        """Raise ConfigError if the dataset has conversations and the target can't hold one."""
         if target.holds_conversations:
             if self.user is not None:
                 raise ConfigError(f"{target.name} has its conversations already; leave the user out")
@@ -165,8 +163,8 @@ class Plan:
             self.user is not None or any(len(sample.turns) > 1 for sample in self.dataset)
         ):
             raise ConfigError(
-                f"the target {target.name} can't follow a conversation: it is given neither messages nor thread; "
-                "add one of them to what it takes"
+                f"the target {target.name} can't follow a conversation: it receives neither messages nor thread; "
+                "add one of them to its parameters"
             )
         else:
             for sample in self.dataset:
@@ -178,7 +176,7 @@ class Plan:
                     )
 
     def check_repeats(self) -> None:
-        """Raise ConfigError for a scorer that asks several times where its judge gives the same answer each time."""
+        """Raise ConfigError if a scorer repeats questions to a judge that always gives the same answer."""
         for scorer in self.scorers:
             asked = (*scorer.judges, *[self.judge] * scorer.asks_shared_judge)
             if scorer.repeats and asked and all(judge.deterministic for judge in asked):
@@ -186,7 +184,7 @@ class Plan:
                 raise ConfigError(f"{scorer.name}: {names} gives the same answer each time; name a judge that can vary")
 
     def _absent(self, scorer: Scorer) -> str:
-        """What no sample has and the scorer needs; empty when some sample has everything."""
+        """Why the scorer can score no sample, such as a field that all of them lack; empty if it can score some."""
         if scorer.extracts:
             return ""
         filled = () if self.target is None else FILLED
@@ -202,7 +200,7 @@ class Plan:
         return f"{scorer.name} needs {joined(scorer.required_fields)}; {problem}"
 
     def _columns(self) -> str:
-        # A column that another one outranked was understood.
+        # A known column may be ignored because another one took precedence.
         ignored = [column for column in self.dataset.ignored if not claims((column,))]
         if not ignored:
             return ""
@@ -211,19 +209,18 @@ class Plan:
 
 
 def check_distinct(scorers: Iterable[Scorer]) -> None:
-    """Raise ConfigError for the same scorer twice."""
+    """Raise ConfigError if a scorer is named twice."""
     counts = Counter(scorer.signature for scorer in scorers)
     if twice := [signature for signature, count in counts.items() if count > 1]:
         raise ConfigError(f"the scorer {twice[0]} is named twice")
 
 
 def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:
-    """What a target is to answer: each sample once for each of several trials, without what the call of an earlier
-    run's target took, so that only what this one answers is marked as answered."""
+    """The samples for a target, one for each trial, without the `target` metadata of an earlier run."""
     for sample in samples:
         if "target" in sample.metadata:
-            kept = {name: value for name, value in sample.metadata.items() if name != "target"}
-            sample = replace(sample, metadata=kept)
+            metadata = {name: value for name, value in sample.metadata.items() if name != "target"}
+            sample = replace(sample, metadata=metadata)
         if trials == 1:
             yield sample
         else:
@@ -231,5 +228,5 @@ def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:
 
 
 def scorer_info(scorer: Scorer) -> ScorerInfo:
-    """What results keep of a scorer."""
+    """The scorer's description in results."""
     return ScorerInfo(scorer.name, scorer.signature, scorer.scale, scorer.lower_is_better)

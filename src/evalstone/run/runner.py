@@ -1,4 +1,4 @@
-"""The runner: works off the table of samples and scorers, concurrently, and keeps every record durable."""
+"""The runner: scores the samples concurrently and stores every record."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ async def execute(
 ) -> Run:
     """Run a plan and return its results. Arguments and errors are those of `evalstone.aevaluate`.
 
-    An interrupted run of the same plan is resumed: its scores and skips stand, its failures are tried again, and what
-    it paid counts against the budget. With `resume=False` a new run begins, whose target answers anew. With a budget
-    samples are processed in random order, so that those that it covers are a fair part of the dataset. A `Budget` is
-    shared with other runs. `progress` is called with each record on the event loop.
+    An interrupted run of the same plan is resumed: scores and skips are kept, failures are retried, and its cost counts
+    against the budget. With `resume=False`, a new run starts and its target answers again. Under a budget, samples are
+    processed in random order, so the scored subset is representative. A `Budget` may be shared with other runs.
+    `progress` is called with each record on the event loop.
     """
     _check(concurrency, ledger, batch)
     if plan.target is not None and batch:
@@ -134,7 +134,7 @@ def _batches(
 
 
 class _Runner:
-    """A plan being run."""
+    """The execution of a plan."""
 
     def __init__(
         self, plan: Plan, session: Session, ledger: AsyncLedger | None, stop: StopSignal, *, use_cache: bool
@@ -153,16 +153,16 @@ class _Runner:
         self.name, self.tags = "", tuple[str, ...]()
         self.warnings: Mapping[str, int] = {}
         self._keeping: set[asyncio.Task[Any] | None] = set()
-        """The workers that are storing a record, which was paid for and is not given up when another worker fails."""
+        """Workers that are storing a record. They aren't canceled when another worker fails."""
         self._ended = False
         self.failed: dict[int, Record] = {}
-        """Failures of an interrupted run that have not been tried again."""
+        """Failures of an interrupted run that have not been retried."""
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
     async def run(self, *, workers: int, resume: bool, shuffled: bool) -> Run:
-        """Process the open cells. There are more workers than calls in flight, so that a worker that waits for
-        another's answer leaves no slot empty."""
+        """Score the open cells. There are more workers than slots for calls, so a worker that waits for a shared call
+        leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
         try:
@@ -208,7 +208,7 @@ class _Runner:
         return run
 
     async def _start(self) -> int:
-        """Enter a new run into the ledger."""
+        """Start a new run and store it in the ledger."""
         self.answers = self._answers()
         if self.ledger is not None:
             metadata = self._result(0.0, 0).metadata()
@@ -218,7 +218,7 @@ class _Runner:
         return 0
 
     async def _resume(self) -> int:
-        """Continue the interrupted run of this plan, if there is one; how many of its records stand."""
+        """Resume the interrupted run of this plan, or start a new one. Returns the number of records that are kept."""
         row = None if self.ledger is None else await self.ledger.work(self.ledger.store.resume, self.plan.fingerprint)
         if self.ledger is None or row is None:
             return await self._start()
@@ -226,7 +226,7 @@ class _Runner:
         since = self.session.since = datetime.fromisoformat(row.started).timestamp()
         self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
         self.answers = self._answers(since)
-        # A hash for each cell: ids may be long, and there may be a million of them.
+        # Hashes, because IDs may be long and there may be a million cells.
         places = {hash((sample.id, sample.trial, scorer.signature)): index for index, sample, scorer in self._cells()}
         async for record in self.ledger.records(row.id):
             self.session.restore(record)
@@ -251,7 +251,7 @@ class _Runner:
         return len(self.records)
 
     async def _keep_failures(self) -> None:
-        """Let the failures of an interrupted run stand that were not tried again."""
+        """Keep the failures of an interrupted run that were not retried."""
         for index, record in self.failed.items():
             self._add(index, record)
         places = {index // len(self.scorers) for index in self.failed}
@@ -262,7 +262,7 @@ class _Runner:
             self._finish(place, sample)
 
     def _answers(self, since: float = math.inf) -> Answers | None:
-        """What the target, if there is one, has answered and is to answer in this run."""
+        """The target's answers; None without a target. since: when a resumed run began, in seconds since 1970."""
         if self.plan.target is None:
             return None
         return Answers(
@@ -280,12 +280,12 @@ class _Runner:
         )
 
     async def close_answers(self) -> None:
-        """End the calls of the target that are in flight."""
+        """Cancel the target's calls in flight."""
         if self.answers is not None:
             await self.answers.close()
 
     def _open_in(self, place: int) -> int:
-        """How many scorers have no record yet of the sample and trial with this number in the plan."""
+        """The number of scorers without a record of a sample and trial. place: its number in the plan."""
         scorers = len(self.scorers)
         return sum(not self.records.has(index) for index in range(place * scorers, (place + 1) * scorers))
 
@@ -299,7 +299,7 @@ class _Runner:
         self.notifier.add_record(record)
 
     def _finish(self, place: int, sample: Sample) -> None:
-        """Call the user's function, if there is one, with a sample and trial that has all of its records."""
+        """Call `on_sample` once a sample and trial has all of its records."""
         if self.notifier.on_sample is None or self._open_in(place):
             return
         scorers = len(self.scorers)
@@ -332,27 +332,27 @@ class _Runner:
             except (AnswerPending, RunStopped):
                 continue
             except BudgetExceeded as error:
-                self.session.stop = None  # what was begun goes on as far as the budget reaches
+                self.session.stop = None  # finish the samples in progress as far as the budget allows
                 self.stop.request(str(error))
                 return
             if self.batches is not None:
                 record = self.batches.session.charge(record)
             if (failed := self.failed.pop(index, None)) is not None:
-                # What the earlier attempt cost was paid too.
+                # Keep the cost of the earlier attempt.
                 record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
             self._keeping.add(worker)
             if self.ledger is not None:
                 try:
                     await self.ledger.keep_record(self.id, record)
                 except LedgerError:
-                    self._add(index, record)  # it was paid for
+                    self._add(index, record)  # it has been paid for
                     raise
             self._add(index, record)
             self._finish(index // len(self.scorers), sample)
             await self.notifier.done()
             self._keeping.discard(worker)
             self.session.check(record)
-            # Code scorers and the lexical judge never wait; let other tasks of the loop run.
+            # Code scorers and the lexical judge never yield to other tasks.
             await asyncio.sleep(0)
 
     async def _record(self, index: int, sample: Sample, scorer: Scorer) -> Record:
@@ -367,9 +367,9 @@ class _Runner:
         return record
 
     async def _all(self, workers: list[asyncio.Task[None]]) -> None:
-        """Wait for all workers; the first error, or being canceled, ends them all and is raised as it is."""
+        """Wait for all workers. The first error, or a cancellation, ends them all and is raised."""
         everything = asyncio.gather(*workers)
-        everything.add_done_callback(lambda done: done.cancelled() or done.exception())  # also where it is not awaited
+        everything.add_done_callback(lambda done: done.cancelled() or done.exception())  # also if it isn't awaited
         try:
             await (everything if self.ledger is None else self.ledger.ends_with(everything))
         except BaseException as error:
@@ -388,7 +388,7 @@ class _Runner:
         for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
             warnings[f"{name} refused"] = times
         known = {judge.identity: judge.note for judge in self.plan.judges}
-        # Those that were asked, too: a scorer of the user's own may ask more than its code shows.
+        # Custom scorers may ask judges that their code doesn't show.
         asked = tuple(dict.fromkeys(identity for line in summary for identity in line.judges))
         reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
         planned = (judge.identity for judge in self.plan.asked_judges if judge.identity not in reduced)
@@ -422,7 +422,7 @@ class _Runner:
         )
 
     def _drawn(self) -> Drawn:
-        """The order of the samples, and how far each scorer has come in it."""
+        """The random order, and the number of samples that each scorer has scored in it without a gap."""
         tested: dict[str, int] = {}
         order = self.plan.random_order()
         for place, info in enumerate(self.scorers):
@@ -434,12 +434,12 @@ class _Runner:
 async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Record:
     """The record of one sample and scorer.
 
-    A question that the judge declines makes the outcome Skipped, every other error Failed. An error inside an
-    ExceptionGroup counts like the error itself.
+    The outcome is Skipped if the judge declines a question, and Failed for any other error. Errors in an
+    ExceptionGroup count as the errors themselves.
 
     Raises:
-        ConfigError, StorageError, RunAborted: They concern the run and not the sample, as what a judge or evalstone's
-            own code raises does. What the user's code raises by itself concerns the sample.
+        ConfigError, StorageError, RunAborted: An error that concerns the whole run, raised by a judge or by evalstone.
+            If user code raises one of these types itself, only the sample fails.
     """
     with observer().score(scorer, sample) as observed:
         observed.result(record := await _scored(scorer, sample, session))
@@ -456,15 +456,15 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
             raise OutcomeError(
                 f"{scorer.name} called ask without await ({', '.join(kinds)}); write await ask(…) in an async def score"
             )
-    except Exception as error:  # noqa: BLE001 - a scorer's own code may raise anything, and must not end the run
+    except Exception as error:  # noqa: BLE001 - custom scorers may raise anything
         result = error
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        result = error  # of something that the scorer's own code waited for
+        result = error  # raised by what the scorer awaited
     await recording.close()
-    if recording.aborted is not None:  # also where the scorer's own code caught it
+    if recording.aborted is not None:  # even if the scorer caught it
         raise recording.aborted
     outcome = _outcome(result) if isinstance(result, BaseException) else result
     return _record_of(scorer, sample, outcome, tuple(recording.calls), time.perf_counter() - started)
@@ -486,13 +486,13 @@ def _record_of(
 
 
 def _plain(outcome: Score | Skipped) -> Score | Skipped:
-    """An outcome with its evidence as `records.jsonl` has it, so that a run and what is read back are the same.
+    """The outcome with its evidence as JSON data, so that a saved run equals the original.
 
     Raises:
-        OutcomeError: The evidence has no JSON form: a number is NaN or infinite, or it contains itself.
+        OutcomeError: The evidence can't be written as JSON: a number is NaN or infinite, or it contains itself.
     """
     if not isinstance(outcome, Score):
-        return Skipped(outcome.reason)  # and not a subclass of the user's
+        return Skipped(outcome.reason)  # not a subclass
     try:
         evidence = strict_jsonable(outcome.evidence)
     except ValueError as error:
@@ -501,7 +501,7 @@ def _plain(outcome: Score | Skipped) -> Score | Skipped:
 
 
 def _outcome(error: Exception | asyncio.CancelledError) -> Outcome:
-    """What an error means for the sample. Raises the first one in a group that concerns the run."""
+    """The outcome of a sample whose scorer raised an error. Raises an error that concerns the whole run."""
     errors = list(_flat(error))
     for each in errors:
         if isinstance(each, ENDING_THE_RUN) and all(map(is_ours, (*frames_of(error), *frames_of(each)))):

@@ -35,9 +35,8 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
 
 
 def recorded_run(name: str, *, ledger: str | Path | None = None) -> Run:
-    """The run in the ledger that `replay:NAME` names. A name and "last" mean the latest evaluation that is no replay
-    itself: otherwise a run that is resumed or repeated would replay the one before. Arguments and errors are those of
-    `read_run`."""
+    """The run in the ledger that `replay:NAME` names. A name or "last" selects the latest evaluation that isn't a
+    replay; otherwise a repeated run would replay its predecessor. Arguments and errors are those of `read_run`."""
     return _of_ledger(name, ledger, replays=False)
 
 
@@ -52,7 +51,7 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
             if (row := find_row(opened, str(name), replays=replays)) is not None:
                 version = RunMetadata.of(row.metadata, f"run {row.id} in {opened.location}").dataset.version
                 run = Run.from_dict(row.metadata, opened.records_in_order(row))
-                # The samples of a run that was imported, or that was killed at its start, may not be there.
+                # A run that was imported, or killed early, may have no samples.
                 if opened.samples(version) != run.samples:
                     return run
                 samples = LedgerSamples(str(url), version)
@@ -68,14 +67,14 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
 
 
 class _Answered(Iterable[Sample]):
-    """The samples of a run with what its target answered, read anew from the ledger for each iteration."""
+    """The samples of a run with the target's answers, read from the ledger in each iteration."""
 
     def __init__(self, samples: LedgerSamples, run: Run) -> None:
         self._samples, self._target = samples, run.target
         self._scored = {(record.sample, record.trial) for record in run.records}
 
     def __iter__(self) -> Iterator[Sample]:
-        # SQLAlchemy, and the engine, which reading a run without a target does not need
+        # Imports SQLAlchemy and the engine, which a run without a target doesn't need.
         from evalstone.ledger.store import SAMPLES_PER_READ, Ledger  # noqa: PLC0415
         from evalstone.run.answers import answer_key, read_answer  # noqa: PLC0415
         from evalstone.run.plan import cases  # noqa: PLC0415
@@ -96,14 +95,14 @@ class _Answered(Iterable[Sample]):
 
 
 def find_row(ledger: Ledger, name: str, *, replays: bool = True) -> RunRow | None:
-    """The run in a ledger that has this id, else the latest evaluation of this name; "last" is the latest of all.
+    """The run with this ID, or else the latest evaluation with this name; "last" selects the latest evaluation.
 
-    replays: whether this may be the replay of another one.
+    replays: whether to include replays.
     """
     row = None if name == "last" else ledger.run(name)
     if row is None and name:
-        wanted = (row for row in evaluations(ledger.runs()) if name in ("last", row.metadata.get("name")))
-        row = next((row for row in wanted if replays or not _is_replay(row)), None)
+        matches = (row for row in evaluations(ledger.runs()) if name in ("last", row.metadata.get("name")))
+        row = next((row for row in matches if replays or not _is_replay(row)), None)
     return row
 
 
@@ -116,5 +115,5 @@ def _is_replay(row: RunRow) -> bool:
 
 
 def evaluations(rows: Sequence[RunRow]) -> list[RunRow]:
-    """The runs that are evaluations, and not part of a calibration or an audit."""
+    """The evaluations among runs, without those of calibrations and audits."""
     return [row for row in rows if row.metadata.get("kind", "evaluation") == "evaluation"]

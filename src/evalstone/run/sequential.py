@@ -1,8 +1,8 @@
 """A gate that watches a run and stops it as soon as the verdict is clear.
 
-Samples are scored in random order and looked at in that order, whichever finishes first: a slow sample may not be
-passed over, because what takes long may well score differently. The error rates hold whenever the run stops, so that
-samples which had begun by then count as well, as they do in the run.
+Scores are tested in a random order that is fixed in advance, not in the order in which they arrive, because slow
+samples may score differently. The error rates hold whenever the run stops, so samples that finish after the decision
+count as well.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from evalstone.types import Record
 
 
 class RunGate:
-    """Watches a run: the mean of each scorer must be at least its threshold, at most where lower is better.
+    """A sequential gate: each scorer's mean must be at least its threshold, or at most if lower is better.
 
     Args:
         plan: The plan of the run.
-        thresholds: Scorer signature to mean.
-        stop: Requested once every threshold is decided, or one has failed.
-        alpha: The chance of a wrong pass, and of a wrong fail, over all thresholds and all later gates on the run. This
-            gate is the first look at it and has the part `alpha_at_look(alpha, 1)`.
+        thresholds: Scorer signature to threshold.
+        stop: Requested when all thresholds are decided, or one has failed.
+        alpha: The probability of a wrong pass, and of a wrong fail, over all thresholds and all later gates on the run.
+            This gate is the first look and uses `alpha_at_look(alpha, 1)`.
         missing: How samples without a score count, as in `results.gate.gate`.
 
     Raises:
-        ConfigError: For an impossible threshold, alpha or `missing`, and for clustered or weighted samples.
+        ConfigError: A threshold, alpha or `missing` is invalid, or samples are clustered or weighted.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class RunGate:
         self._waiting: dict[str, dict[str, Record]] = {signature: {} for signature in self._titles}
 
     def add(self, record: Record) -> None:
-        """Add a record of the run; they may come in any order."""
+        """Add a record. The order doesn't matter."""
         scorer = record.scorer
         if (title := self._titles.get(scorer)) is None:
             return
@@ -95,11 +95,11 @@ class RunGate:
 
     @property
     def waiting(self) -> int:
-        """How many scores count in no decision, because a sample that comes before them has none yet."""
+        """The number of scores that are not tested yet, because an earlier sample has no score."""
         return sum(record.value is not None for records in self._waiting.values() for record in records.values())
 
     def decisions(self) -> tuple[Decision, ...]:
-        """The decision on each threshold so far."""
+        """The current decision on each threshold."""
         return self._gate.decisions()
 
     @property

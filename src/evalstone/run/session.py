@@ -1,8 +1,7 @@
-"""The session: the only road from a scorer, a composite judge or a calibration to a judge.
+"""The session: all judge calls of scorers, composite judges and calibrations go through it.
 
-A call goes through, in this order: answers of this session, calls in flight, the ledger, the concurrency limit, the
-budget, the circuit breaker, the judge, the ledger. Batches and dry runs are sessions that get an answer elsewhere:
-they override `Session._obtain`.
+A call passes, in this order: recent answers, calls in flight, the ledger, the concurrency limit, the circuit breaker,
+the budget, the judge, and the ledger again. Batches and dry runs are sessions that override `Session._obtain`.
 """
 
 from __future__ import annotations
@@ -39,32 +38,32 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 ENDING_THE_RUN = (ConfigError, StorageError, RunAborted)
-"""Errors of a call that concern the run and not the sample."""
+"""Errors that end the run, not only the sample."""
 REMEMBERED = 4096
 HELD_CHARACTERS = 50_000_000
-"""Characters of raw replies that are remembered at most."""
+"""The maximum number of characters of raw replies in memory."""
 
 
 class Session:
-    """One run's access to its judges: every question is asked once, and its answer is durable before it counts.
+    """A run's access to its judges. Every question is asked once, and its answer is stored before it counts.
 
-    Equal questions asked at the same time are one call, and share its failure too. A composite judge is not called
-    itself: its members are, each as an own call of the session; what it makes of their answers is not stored, because
-    it can be computed again at no cost.
+    Equal questions that are asked at the same time share one call, and its failure. The members of a composite judge
+    are asked through the session. The combined answer isn't stored, because it can be recomputed at no cost.
 
     Args:
-        judge: The judge that answers unless a call names another.
-        ledger: Where answers are kept and looked up.
-        concurrency: The most calls in flight at a time.
-        use_cache: Whether answers in the ledger are used.
-        budget: What the calls may cost.
-        stop: Ends the calls before the next one, where the ledger has those until then for the next run.
+        judge: The default judge.
+        ledger: Where answers are stored and looked up.
+        concurrency: The maximum number of calls in flight.
+        use_cache: Whether to use answers in the ledger.
+        budget: The budget of the run.
+        stop: Once requested, no more calls are made. Ignored without a ledger or `use_cache`, because the answers so
+            far would be lost for the next run.
     """
 
     remembered: float = REMEMBERED
-    """How many answers and failures are remembered, beside those in the ledger."""
+    """The maximum number of answers and failures in memory."""
     since: float = math.inf
-    """When the run began, in seconds since 1970, if it was interrupted and goes on."""
+    """When a resumed run began, in seconds since 1970."""
 
     def __init__(
         self,
@@ -90,37 +89,36 @@ class Session:
         self._breakers: dict[str, CircuitBreaker] = {}
         self._known_working: set[str] = set()
         self.paid_before: dict[Key, StoredAnswer] = {}
-        """Answers that the run got before it was interrupted, until somebody counts what they had cost."""
+        """Answers of the run from before the interruption whose cost has not been counted."""
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> JudgeAnswer[A]:
-        """The judge's answer; `cached` when this call cost nothing.
+        """The judge's answer. It is marked as cached if this call cost nothing.
 
         Args:
-            question: What to ask.
-            judge: Who is asked; the session's judge by default.
-            repeat: Which of several answers to the same question is wanted, from 0.
+            question: The question.
+            judge: The judge; by default that of the session.
+            repeat: The number of the answer among several to the same question, from 0.
 
         Raises:
-            JudgeError: When the judge gives no usable answer.
-            RunAborted: When the budget is spent or the judge no longer answers.
-            ConfigError: When the provider refuses the key or the model.
-            StorageError: When the answer cannot be stored.
+            JudgeError: The judge gave no usable answer.
+            RunAborted: The budget is spent, or the judge is unavailable.
+            ConfigError: The provider refused the key or the model.
+            StorageError: The answer can't be stored.
         """
         return await Recording(self, judge).ask(question, repeat=repeat)
 
     def restore(self, record: Record) -> None:
-        """Take over a record written before the run was interrupted: the run has paid for it, and the judges that
-        answered are known to work."""
+        """Restore a record written before the run was interrupted: count its cost and mark its judges as working."""
         self.spending.restore_record(record)
         self._known_working.update(
             leaf.judge for call in record.steps for leaf in call.leaves() if leaf.answer is not None
         )
 
     def check(self, record: Record) -> None:
-        """Raise JudgeUnavailable if a question of this record failed because its judges are of no use any more."""
+        """Raise JudgeUnavailable if a question of this record failed because its judges are unavailable."""
         for step in record.steps:
             failed = [leaf for leaf in step.leaves() if leaf.answer is None] if step.answer is None else []
             if failed and all(self._breaker(leaf.judge).is_open for leaf in failed):
@@ -134,7 +132,7 @@ class Session:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def identity_of(self, judge: Judge) -> str:
-        """The judge's identity, computed once."""
+        """The judge's identity. It is computed once."""
         known = self._identities.get(id(judge))
         if known is None:
             register_secrets(judge)
@@ -142,7 +140,7 @@ class Session:
         return known[1]
 
     def limits_of(self, judge: Judge) -> ContextLimits:
-        """How much one question to the judge may hold, with what the endpoints of this session have taught."""
+        """The maximum size of a question to the judge, including limits learned from its endpoint."""
         known = self._limits.get(id(judge))
         if known is None:
             learned = (self._learned[leaf.identity] for leaf in leaves(judge) if leaf.identity in self._learned)
@@ -150,15 +148,15 @@ class Session:
         return known[1]
 
     def _learn(self, judge: Judge, question: Question[Any], window: int | None) -> None:
-        """Take over that a prompt was too long for a judge, so that the next ones are asked in parts beforehand.
+        """Lower a judge's limits after a prompt was too long, so that later questions are split in time.
 
-        A window that would have held the question teaches nothing: its tokens were underestimated, or the endpoint
-        names none. Then half of the question is the most for one that can be asked in parts.
+        If the question should have fit the reported window, its tokens were underestimated, or no window was reported.
+        The limit then becomes half of this question.
         """
         before = self._learned.get(judge.identity, judge.context_limits)
-        reply: int | None = getattr(judge, "max_tokens", None)  # of a model; other judges have none
+        reply: int | None = getattr(judge, "max_tokens", None)  # only models have it
         if reply is not None and window is not None:
-            reply = min(reply, window // 2)  # tokens are estimated from above: there may be room for more
+            reply = min(reply, window // 2)  # tokens are overestimated, so more may fit
         now = replace(narrowest(before, ContextLimits.of_window(window, reply)), whole=before.whole)
         size = question.size()
         if now.longest is None or size <= now.longest:
@@ -167,25 +165,25 @@ class Session:
         self._limits.clear()
 
     def known(self, key: Key) -> JudgeAnswer[Any] | JudgeError | None:
-        """The answer or the failure that this session remembers."""
+        """The answer or failure in memory."""
         if (known := self._recent.get(key)) is not None:
             self._recent.move_to_end(key)
         return known
 
     def inflight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[InflightCall, bool]:
-        """The call in flight for this key, and whether it starts here."""
+        """The call in flight for this key, and whether it is a new one."""
         call = self._inflight.get(key)
         if call is not None:
             return call, False
         call = InflightCall(question, key)
         call.task = asyncio.get_running_loop().create_task(self._answer(call, judge))
         call.task.add_done_callback(_retrieve)
-        if not call.task.done():  # it may be, where the loop starts tasks eagerly
+        if not call.task.done():  # it may be, with eager tasks
             self._inflight[key] = call
         return call, True
 
     def abandon(self, call: InflightCall) -> None:
-        """Cancel a call that nobody waits for. Who asks the same from now on starts a call of their own."""
+        """Cancel a call that nobody awaits. The same question then starts a new call."""
         call.task.cancel()
         self._forget(call)
 
@@ -197,7 +195,7 @@ class Session:
         key = call.key
         try:
             if judge.members:
-                # It takes no slot: its members do, and would wait for it.
+                # It must not hold a slot while its members wait for slots.
                 answer = await self._combine(call, judge)
             else:
                 answer = await self._obtain(call, judge)
@@ -206,7 +204,7 @@ class Session:
         except JudgeError as error:
             if isinstance(error, PromptTooLong) and not judge.members:
                 self._learn(judge, call.question, error.window)
-            # Their frames hold the raw replies, which may be large.
+            # The frames refer to raw replies, which may be large.
             error.__traceback__ = error.__cause__ = error.__context__ = None
             self._remember(key, error)
             raise
@@ -220,7 +218,7 @@ class Session:
             self._held -= len(self._recent.popitem(last=False)[1].reply or "")
 
     async def _combine(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
-        """The answer of a composite judge, whose members are asked in this session."""
+        """The answer of a composite judge. Its members are asked in this session."""
         call.sent = True
         recording, repeat = Recording(self), call.key.repeat_index
         with observer().judge_call(judge, call.question, repeat) as observed:
@@ -232,7 +230,7 @@ class Session:
         return answer
 
     async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
-        """The answer of a judge that answers by itself: from the ledger, or by calling it."""
+        """The answer of a single judge, from the ledger or by a call."""
         ledger = self.ledger if judge.cacheable else None
         if ledger is None:
             return await self._call(call, judge, None)
@@ -297,7 +295,8 @@ class Session:
 
 
 class InflightCall:
-    """A call in flight. `sent`: the judge has been asked, so that the answer will be paid for."""
+    """A call in flight. `sent`: the judge has been called, so the answer will be paid for. `others`: how many other
+    askers wait for it."""
 
     __slots__ = ("key", "others", "question", "sent", "task")
 
@@ -310,14 +309,14 @@ class InflightCall:
 
 
 class Recording:
-    """The `ask` of one scorer on one sample: it keeps every call.
+    """The `ask` of one scorer on one sample. It records every call.
 
-    Calls are structured: `close` cancels those that have not been sent, waits for those that have, and counts their
-    cost, so that no call outlives its record.
+    `close` cancels the calls that have not been sent, waits for those that have, and counts their cost, so no call
+    outlives its record.
 
     Args:
-        session: Where the questions go.
-        judge: Who answers where a question names no judge; the session's by default.
+        session: The session.
+        judge: The default judge; that of the session if None.
     """
 
     def __init__(self, session: Session, judge: Judge | None = None) -> None:
@@ -331,7 +330,7 @@ class Recording:
 
     @property
     def context_limits(self) -> ContextLimits:
-        """How much one question to the judge may hold."""
+        """The maximum size of a question to the judge."""
         return self._session.limits_of(self.judge)
 
     def __call__(
@@ -344,7 +343,8 @@ class Recording:
     async def _value(
         self, question: Question[A], judge: Judge | None, repeat: int, part_for: ContextLimits | None = None
     ) -> A:
-        """The answer, from parts of the question where it is too long. part_for: the limits that it is a part for."""
+        """The answer; a question that is too long is asked in parts. part_for: for a part, the limits that it was made
+        for."""
         judge = self.judge if judge is None else judge
         limits = self._session.limits_of(judge)
         if limits == part_for or question.fits(limits):
@@ -368,7 +368,7 @@ class Recording:
         return await question.in_parts(ask, limits)
 
     def not_awaited(self) -> list[str]:
-        """The kinds of the questions that nobody was asked, because `ask` was called without `await`."""
+        """The kinds of questions that were never asked because `ask` was called without `await`."""
         left = [
             (kind, value) for kind, value in self._begun if inspect.getcoroutinestate(value) == inspect.CORO_CREATED
         ]
@@ -379,7 +379,7 @@ class Recording:
         return list(dict.fromkeys(kind for kind, _ in forgotten))
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> JudgeAnswer[A]:
-        """The answer, its call kept. Raises what `Session.ask` raises."""
+        """The answer; the call is recorded. Raises what `Session.ask` raises."""
         session = self._session
         judge = self.judge if judge is None else judge
         key = Key(question.fingerprint, session.identity_of(judge), repeat)
@@ -407,12 +407,12 @@ class Recording:
                 self._tasks.discard(task)
             if not own:
                 call.others -= 1
-        if own:  # not where this task was canceled as the answer came: `close` counts what it cost
+        if own:  # if this task was canceled just now, `close` counts the cost
             self._own.discard(call)
         return self._keep(question, key, outcome, cached=not own)
 
     async def ask_member(self, judge: Judge, question: Question[A], repeat: int) -> JudgeAnswer[A]:
-        """The answer of a composite judge's member."""
+        """The answer of a member of a composite judge."""
         return await self.ask(question, judge, repeat)
 
     def _keep(
@@ -431,7 +431,7 @@ class Recording:
         return answer
 
     async def close(self) -> None:
-        """End what the calls' owner has left behind. Nothing is raised: only their cost is of interest."""
+        """End the calls that the scorer has left running, and record their cost. Raises nothing."""
         here = asyncio.current_task()
         for task in self._tasks:
             if task is not here:
@@ -454,7 +454,7 @@ class Recording:
 
 
 def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] | None:
-    """A stored reply as an answer that costs nothing; None when it no longer parses, so that it is asked again."""
+    """A stored reply as a cached answer; None if it no longer parses, so that the question is asked again."""
     try:
         value = question.parse_with_probabilities(answer.reply, answer.alternatives)
     except EvalstoneError:
@@ -471,8 +471,8 @@ def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] |
 
 
 def unpaid_error(error: JudgeError) -> JudgeError:
-    """The failure of a call that another paid for."""
-    shared = type(error).__new__(type(error), *error.args)  # subclasses may take other arguments than they keep
+    """A copy of a shared failure without its cost."""
+    shared = type(error).__new__(type(error), *error.args)  # the constructors of subclasses differ
     shared.__dict__.update(error.__dict__)
     shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
     shared.members = tuple(as_cached(member) for member in error.members)
@@ -480,6 +480,6 @@ def unpaid_error(error: JudgeError) -> JudgeError:
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    # Everyone who waited may have been cancelled before it failed; then its error is news to nobody.
+    # If all askers were canceled before the call failed, nobody retrieves its error.
     if not task.cancelled():
         task.exception()

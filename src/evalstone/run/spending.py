@@ -1,4 +1,4 @@
-"""What a run pays: every call to a judge or target counts, whether or not it ends up in a record."""
+"""The cost of a run. Every call to a judge or target counts, even if it ends up in no record."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from evalstone.types import Paid, Record, total_cost
 
 
 class Spending:
-    """US dollars that one run has paid, in this call of it and before it was interrupted.
+    """The US dollars that a run has paid, in this invocation and before it was interrupted.
 
     Args:
-        budget: What the run may cost; everything that counts here counts against it.
+        budget: The budget of the run. Restored cost is deducted from it.
     """
 
     def __init__(self, budget: Budget | None = None) -> None:
@@ -25,21 +25,21 @@ class Spending:
         self._recorded: set[Key] = set()
 
     def pay(self, cost: float | None) -> None:
-        """Count a call; None if its price is unknown."""
+        """Count the cost of a call; None if its price is unknown."""
         self.this_call = total_cost((self.this_call, cost))
 
     def resume(self, started: float, paid: Paid | None) -> None:
-        """Continue a run that was interrupted.
+        """Restore the cost of an interrupted run.
 
-        What it has paid by then is the sum of the last call that ended by itself, if there is one, and of the records
-        and answers that were written since.
+        This is the stored total of the last invocation that was not killed, plus the cost of the records and answers
+        stored since.
 
         Args:
-            started: When it began, in seconds since 1970.
-            paid: The sum of the last call that ended by itself.
+            started: When the run began, in seconds since 1970.
+            paid: The stored total, if there is one.
         """
         self._since = started
-        # Without a sum, or where a price is unknown, records and answers say as much as is known.
+        # Without a total, or if a price is unknown, only records and answers count.
         if paid is not None and paid.total is not None and paid.records is not None:
             self._since = datetime.fromisoformat(paid.until).timestamp()
             self._count(paid.total - paid.records)
@@ -48,19 +48,18 @@ class Spending:
         """Count the cost of a record that was written before the run was interrupted."""
         self._count(record.cost)
         calls = (leaf for call in record.steps for leaf in call.leaves())
-        # One that failed has no answer in the ledger; a later one of this key was paid for by itself.
+        # A failed call has no answer in the ledger. A later answer with the same key has its own cost.
         paid = (call for call in calls if not call.cached and call.answer is not None)
         self._recorded.update(Key(call.fingerprint, call.judge, call.repeat_index) for call in paid)
 
     def has_counted(self, written: float) -> bool:
-        """Whether the sum of the last call that ended by itself has what an answer cost that was written then."""
+        """Whether the stored total includes an answer that was written at this time."""
         return math.isfinite(self._since) and written < self._since
 
     def restore_answer(self, answer: StoredAnswer) -> None:
-        """Count the cost of a stored answer that this run paid for before it was killed, and that is in none of its
-        records.
+        """Count the cost of a stored answer that this run paid for before it was killed, unless a record includes it.
 
-        At worst this counts an answer that another run paid for in the meantime.
+        An answer that another run stored in the meantime is counted, too.
         """
         if answer.written >= self._since and answer.key not in self._recorded:
             self._recorded.add(answer.key)
@@ -72,7 +71,7 @@ class Spending:
             self._budget.settle(0.0, cost)
 
     def paid(self, records: float | None) -> Paid:
-        """The sum so far. records: US dollars of it that are in records."""
+        """The total so far. records: the part of it that is in records, in US dollars."""
         total = None if records is None else total_cost((self.before, self.this_call))
         return Paid(
             total=total,
