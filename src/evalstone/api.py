@@ -1,4 +1,4 @@
-"""What a Python user calls: evaluate many samples, or score one."""
+"""The main functions: evaluate a dataset, or score one sample."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ a Dataset."""
 
 
 class AsScorer(Protocol):
-    """What can be used as a scorer, such as an evaluator."""
+    """An object that can be used as a scorer, such as an evaluator."""
 
     def as_scorer(self) -> Scorer:
         """The scorer."""
@@ -68,7 +68,7 @@ def plan_for(
     mapping: ColumnMapping | None = None,
     ledger: str | Path | None = None,
 ) -> Plan:
-    """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
+    """The plan of an evaluation, unchecked. Arguments are those of `evaluate`."""
     dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
     find_run = None if ledger is None else functools.partial(recorded_run, ledger=ledger)
     answering = None if target is None else parse_target(target, find_run=find_run)
@@ -194,7 +194,7 @@ def plan_for_one(
     *,
     judge: JudgeSpec = "lexical",
 ) -> Plan:
-    """The checked plan to score one sample, which is given whole or by its fields. Raises ConfigError as `ascore`."""
+    """The checked plan for scoring one sample, passed as a Sample or as fields. Raises ConfigError like `ascore`."""
     plan = plan_for([one_sample(sample, fields)], scorers, judge=judge)
     for each in plan.asked_judges:
         each.check()
@@ -205,8 +205,8 @@ def plan_for_one(
 async def ascore_each(
     plan: Plan, *, ledger: str | Path | None = None, budget: float | Budget | None = None
 ) -> tuple[Record, ...]:
-    """The record of each scorer of a plan on its only sample; scorers share their calls."""
-    # A scorer of evalstone in code asks nothing, and opening a ledger takes longer than it does.
+    """The records of a plan with one sample, one per scorer. Scorers share calls."""
+    # Built-in code scorers ask nothing, and opening a ledger would take longer than scoring.
     may_ask = any(scorer.may_ask for scorer in plan.scorers)
     (sample,) = plan.dataset
     own = [judge for scorer in plan.scorers for judge in scorer.judges]
@@ -222,7 +222,7 @@ async def ascore_each(
 
 
 def one_sample(sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Sample | Mapping[str, Any]:
-    """The sample that a call gives, whole or by its fields. Raises ConfigError for both, and for an unknown field."""
+    """The sample in the arguments. Raises ConfigError for a sample together with fields, and for an unknown field."""
     for name in fields:
         if name not in ("id", *SAMPLE_FIELDS):
             raise ConfigError(unknown_field(name))
@@ -266,7 +266,7 @@ async def open_session(
     concurrency: int = 32,
     budget: float | Budget | None = None,
 ) -> AsyncGenerator[Session]:
-    """A session with a judge, its ledger opened and closed. others: further judges whose connections stay open."""
+    """A session with a judge and a ledger, which is closed at the end. others: more judges to keep connected."""
     limit = Budget.of(budget, judge, *others)
     async with contextlib.AsyncExitStack() as stack:
         store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None

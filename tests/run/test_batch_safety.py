@@ -129,7 +129,7 @@ def test_a_batch_made_with_another_key_is_not_taken_for_lost(server: BatchServer
     run()
     server.batches.clear()
     with pytest.raises(
-        ConfigError, match=r"batch batch_0: .*No batch found.*key it was submitted with; without --batch"
+        ConfigError, match=r"batch batch_0: .*No batch found.*key that submitted it\. Without --batch"
     ):
         run()
 

@@ -1,9 +1,9 @@
-"""Whether words that a judge wrote come from the text that it was shown: rules in code, no model.
+"""Checks in code, without a model, whether a judge's words come from the text that it was shown.
 
-A quotation stands in the text, up to case, white space and punctuation; where it has an ellipsis, each part does, in
-order. A restatement has its numbers, its names and at least half of its other words from the text; function words count
-only in one that has no others. One that is in
-another language than the text is held to its numbers only, for words can't be compared across languages.
+A quotation must occur in the text, ignoring case, white space and punctuation. With an ellipsis, each part must occur,
+in order. A restatement must have its numbers, its names and at least half of its other words from the text; function
+words count only if there are no others. In a restatement in another language, only the numbers are checked, because
+words can't be compared across languages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHORT_ANSWER = 5
 _ELLIPSIS = re.compile(r"…|\.{3,}")
 _NOT_WORDS = re.compile(r"[\W_]+")
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
-"""Inside words: where a line may break, and how letters join."""
+"""Invisible characters inside words, such as soft hyphens and joiners."""
 _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 
 _NUMBER = re.compile(r"\d+(?:[.,\u2009\u202f'’](?=\d)\d+)*")
@@ -76,7 +76,7 @@ _NUMBER_WORDS = (
     }
 )
 _SMALL = 100
-"""Whole numbers up to here may be words in a text whose number words aren't known."""
+"""In languages whose number words aren't known, whole numbers up to this may be written as words."""
 
 _LANGUAGES = {
     name: frozenset(words.split())
@@ -106,7 +106,7 @@ _SCRIPTS = re.compile(
     r"|(?P<kana>[\u3040-\u30ff])|(?P<han>[\u3400-\u9fff])|(?P<hangul>[\uac00-\ud7af])"
 )
 _WITH_PARTICLES = {"hangul": 2, "hebrew": 3, "arabic": 3, "indic": 3}
-"""Scripts whose words carry particles, and how many letters tell words apart there."""
+"""Scripts in which particles are attached to words, and the length of the letter groups that are compared instead."""
 _SAMPLED = 4000
 _YES_OR_NO = re.compile(
     r"\W*(?:(?:yes|no|ja|nein|nee|oui|non|sí|sì|si|sim|não|да|нет)\b|はい|いいえ|是|不|否|对|네|아니)", re.IGNORECASE
@@ -114,7 +114,7 @@ _YES_OR_NO = re.compile(
 
 
 def is_quoted(quote: str, text: str) -> bool:
-    """Whether a quotation stands in a text, from the beginning of a word to the end of one."""
+    """Whether a quotation occurs in a text, at word boundaries."""
     if quote.strip() == text.strip():
         return True
     place, parts = 0, [part for part in _ELLIPSIS.split(quote) if _NOT_WORDS.sub("", part)]
@@ -122,23 +122,23 @@ def is_quoted(quote: str, text: str) -> bool:
         if (after := _end_of(part, text, place)) is None:
             return False
         place = after
-    # One of signs alone, such as an emoji, stands there as it is.
+    # A quotation without words, such as an emoji, must occur verbatim.
     return bool(parts) or (bool(_ELLIPSIS.sub("", quote).strip()) and quote.strip() in text)
 
 
 def _end_of(part: str, text: str, start: int) -> int | None:
-    """Where a part of a quotation ends in a text, as a place of its spaced words; None where it doesn't stand there."""
+    """The index in the spaced text at which a part of a quotation ends; None if it doesn't occur."""
     spaced, source = _spaced(part), _spaced_text(text)
     if (place := source.find(spaced, start)) >= 0:
         return place + len(spaced) - 1
-    # A long one may be spelled apart or together: `e-mail`, `email`. A short one would be found in other words.
+    # Long parts match regardless of spaces (`e-mail`, `email`). Short ones would match inside other words.
     if len(bare := spaced.replace(" ", "")) >= _SHORT_QUOTE and bare in source[start:].replace(" ", ""):
         return start
     return None
 
 
 def _spaced(text: str) -> str:
-    """The words of a text in one case, with one blank around each; characters of unspaced scripts stand alone."""
+    """The casefolded words of a text, each between single spaces. Characters of unspaced scripts are words."""
     words = _NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold())
     if not words.isascii():
         words = _UNSPACED.sub(r" \1 ", words)
@@ -149,43 +149,44 @@ _spaced_text = functools.lru_cache(maxsize=64)(_spaced)
 
 
 def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[str]:
-    """The words of a restatement that keep it from being one of a text: numbers and names that the text doesn't have,
-    or the words that are not its own where these are more than half, its numbers counted with its words. Empty for a
-    grounded one.
+    """The words of a restatement that are not from a text; empty if the restatement is grounded.
 
-    others: texts that words may also come from, as those of the question do in an answer. A text without any word has
-    nothing to restate, and a statement without any says nothing.
+    These are numbers and names that the text lacks, or all foreign words if they are more than half of the words,
+    shared numbers included.
+
+    others: more texts that words may come from, such as the question of an answer. A statement without words is never
+    grounded, and neither is one about a text without words.
     """
-    said = _Words(statement)
+    words = _Words(statement)
     if _NOT_WORDS.fullmatch(text) or not text or _NOT_WORDS.fullmatch(statement) or not statement:
-        return said.written or [statement]
+        return words.written or [statement]
     if _stands_in(statement.strip(), text):
         return []
     others = tuple(filter(None, others))
     source = _source("\n".join((text, *others)))
     numbers = source.foreign_numbers(statement)
-    if numbers or source.is_translated(said):
+    if numbers or source.is_translated(words):
         return numbers
-    if names := source.foreign_names(said):
+    if names := source.foreign_names(words):
         return names
-    content = said.content or dict.fromkeys(_least_content(said.lower))
+    content = words.content or dict.fromkeys(_least_content(words.lower))
     if others and not _source(text).has_part_of(content):
         return list(content)
     foreign = [word for word in content if not source.has_word(word)]
-    # A number of the text, unless it is a digit that any text has, is as good as a word of it.
+    # A number from the text counts like a word, except for single digits.
     shared = {one for one in _NUMBER.findall(statement) if len(one) > 1 and _plain(one) in source.numbers}
     return foreign if len(foreign) > (1 - LEAST_SHARED) * (len(content) + len(shared)) else []
 
 
 def _stands_in(statement: str, text: str) -> bool:
-    """Whether a statement stands in a text as it is written, between words."""
+    """Whether a statement occurs in a text verbatim, at word boundaries."""
     start = text.find(statement)
     end = start + len(statement)
     return start >= 0 and not text[max(0, start - 1) : start].isalnum() and not text[end : end + 1].isalnum()
 
 
 class _Words:
-    """The words of a text, its language and script, and what it is about. Each is looked for when it is needed."""
+    """The words of a text, and its language, script, content words and names, computed on first use."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -194,7 +195,7 @@ class _Words:
 
     @functools.cached_property
     def language(self) -> str:
-        """The language by its function words; empty where they do not tell."""
+        """The language, detected by function words; empty if it is unclear."""
         counts = Counter(
             name for word in self.lower[:400] if word in _LANGUAGES_OF for name in _LANGUAGES_OF[word]
         ).most_common(2)
@@ -204,7 +205,7 @@ class _Words:
 
     @functools.cached_property
     def script(self) -> str:
-        """The script that most letters are in; empty for a text without letters."""
+        """The script of most letters; empty if there are none."""
         if (sample := self.text[:_SAMPLED]).isascii():
             return "latin" if any(map(str.isalpha, sample)) else ""
         counts = Counter(match.lastgroup or "" for match in _SCRIPTS.finditer(sample))
@@ -213,7 +214,7 @@ class _Words:
 
     @functools.cached_property
     def content(self) -> dict[str, None]:
-        """The words that say what the text is about: no function words, no numbers, no single letters."""
+        """The content words, in order: no function words, numbers or single letters."""
         function = _FUNCTION_WORDS[self.language]
         return {
             word: None
@@ -223,25 +224,25 @@ class _Words:
 
     @functools.cached_property
     def names(self) -> list[str]:
-        """Words with a capital that do not begin a sentence, but for I."""
-        found: list[str] = []
+        """The capitalized words that don't begin a sentence, except for I."""
+        names: list[str] = []
         for match in (_ASCII_NAME if self.text.isascii() else _NAME).finditer(self.text):
             word = match[0].replace("’", "'")
             if not word[0].isupper() or word == "I" or word.startswith("I'"):
                 continue
             before = self.text[max(0, match.start() - 4) : match.start()].rstrip()
             if before and before[-1] not in _AFTER_END:
-                found.append(word)
-        return found
+                names.append(word)
+        return names
 
     @functools.cached_property
     def initials(self) -> str:
-        """The first letters of the words with a capital, in order."""
+        """The initials of the capitalized words, in order."""
         return "".join(word[0] for word in self.written if word[0].isupper())
 
 
 class _Source(_Words):
-    """What a statement is held to: numbers and words of a text, and how they begin."""
+    """A text that statements are compared with: its words, stems and numbers."""
 
     @functools.cached_property
     def words(self) -> Set[str]:
@@ -270,7 +271,7 @@ class _Source(_Words):
 
     @functools.cached_property
     def capitalized(self) -> bool:
-        """Whether capitals mark no names: German writes every noun with one, and headlines every word."""
+        """Whether capitals don't mark names, as in German, which capitalizes all nouns, and in headlines."""
         return self.language == "de" or 5 * len(self.names) > 3 * len(self.written)
 
     @functools.cached_property
@@ -289,7 +290,7 @@ class _Source(_Words):
         return self.language != "en" and plain.isdigit() and int(plain[:9]) <= _SMALL
 
     def foreign_numbers(self, statement: str) -> list[str]:
-        """The numbers in a statement that the text lacks, also in another form: 2.5 million, 7 pm."""
+        """The numbers of a statement that the text lacks in any form, such as 2.5 million for 2,500,000."""
         others = (number for number in _NUMBER.findall(statement) if number not in self.written_numbers)
         foreign = [number for number in others if not self.has_number(number)]
         if not foreign:
@@ -303,28 +304,28 @@ class _Source(_Words):
             word in self.words
             or stem(word) in self.stems
             or (len(word) > _PREFIX and word[:_PREFIX] in self.beginnings)
-            # Of a script without spaces, words are pairs of letters, most of which change in a restatement.
+            # In scripts without spaces, words are pairs of characters, most of which change in a restatement.
             or (len(word) <= 2 and not word.isascii() and self.letters.issuperset(word))
             or (self.script in _WITH_PARTICLES and self._has_most_of(word))
         )
 
     def has_part_of(self, content: Iterable[str]) -> bool:
-        """Whether a statement with these words can be from this text: it has one of them, or hardly any of its own, or
-        begins with a yes or no to what the question says."""
+        """Whether a statement with these content words can be from this text: the text has one of them, is very short,
+        or begins with yes or no, which refers to the question."""
         return self.says_yes_or_no or any(map(self.has_word, content)) or len(self.content) <= _SHORT_ANSWER
 
     def _has_most_of(self, word: str) -> bool:
-        """Whether at least half of the groups of letters in a word are in the text, beside other particles there."""
+        """Whether at least half of the letter groups of a word occur in the text, where its particles may differ."""
         size = _WITH_PARTICLES[self.script]
         groups = [word[at : at + size] for at in range(max(1, len(word) - size + 1))]
         return 2 * sum(group in self.text for group in groups) >= len(groups)
 
-    def foreign_names(self, said: _Words) -> list[str]:
-        """The names in a statement that the text lacks, also as abbreviations of names that the other one spells."""
-        foreign = [name for name in said.names if not self._has_name(name)]
+    def foreign_names(self, words: _Words) -> list[str]:
+        """The names of a statement that the text lacks, also in abbreviated or spelled-out form."""
+        foreign = [name for name in words.names if not self._has_name(name)]
         if not foreign or self.capitalized:
             return []
-        spelled = {letter for short in self.abbreviations if short in said.initials for letter in short}
+        spelled = {letter for short in self.abbreviations if short in words.initials for letter in short}
         return [name for name in foreign if name[0] not in spelled]
 
     def _has_name(self, name: str) -> bool:
@@ -338,17 +339,17 @@ class _Source(_Words):
             return False
         return name in self.initials or bool(_ROMAN.fullmatch(name)) or _CURRENCIES.get(name, "\0") in self.text
 
-    def is_translated(self, said: _Words) -> bool:
-        if said.script and self.script and said.script != self.script:
+    def is_translated(self, words: _Words) -> bool:
+        if words.script and self.script and words.script != self.script:
             return True
-        return bool(said.language and self.language and said.language != self.language)
+        return bool(words.language and self.language and words.language != self.language)
 
 
 _source = functools.lru_cache(maxsize=64)(_Source)
 
 
 def _numbers(text: str) -> Iterator[str]:
-    """The numbers of a text as plain digits, also those behind `1843-45`, `7 pm`, `.5` and `1.5 million`."""
+    """The numbers of a text as plain digits, including those meant by `1843-45`, `7 pm`, `.5` and `1.5 million`."""
     for number in _NUMBER.findall(text):
         yield _plain(number)
         for digits in re.findall(r"\d+", number):
@@ -367,7 +368,7 @@ def _numbers(text: str) -> Iterator[str]:
 
 
 def _scaled(text: str) -> Iterator[tuple[str, int]]:
-    """The numbers before a word such as million, and how much they are with it."""
+    """The numbers before a word such as million, with their scaled values."""
     for number, scale in _SCALED.findall(text):
         by = 10**12 if scale[:2].lower() == "tr" else _SCALES[scale[0].lower()]
         try:
@@ -398,7 +399,7 @@ def _compound_numbers(words: list[str]) -> Iterator[str]:
 
 
 def _plain(number: str) -> str:
-    """A number without separators of thousands, its decimals behind a point, without needless zeros."""
+    """A number without thousands separators and superfluous zeros, with a decimal point."""
     if _GROUPED.fullmatch(number):
         number = _NOT_WORDS.sub("", number)
     whole, point, decimals = number.replace(",", ".").rpartition(".")
@@ -408,6 +409,6 @@ def _plain(number: str) -> str:
 
 
 def _least_content(words: list[str]) -> list[str]:
-    """The words of a statement that has no others: short ones that are no function words, or else all of them."""
+    """The words of a statement without content words: those that are no function words, or else all of them."""
     words = [word for word in words if len(word) > 1]
     return [word for word in words if word not in STOPWORDS and not word[0].isdigit()] or words

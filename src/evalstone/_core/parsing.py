@@ -30,13 +30,13 @@ _OPENING = re.compile(r'(\[\s*)?\{(?=\s*["}]|[\s`]*\Z)')
 
 
 def check_length(text: str) -> None:
-    """Raise ReplyError for a reply that is too long to be an answer."""
+    """Raise ReplyError if a reply is too long."""
     if len(text) > MAX_REPLY:
         raise ReplyError(f"the reply has {len(text):,} characters; at most {MAX_REPLY:,} are read", reply=text[:1000])
 
 
 def parse_json(text: str) -> Any:
-    """The one JSON object in a reply. Raises ReplyError when there is none, more than one, or a cut-off one."""
+    """The only JSON object in a reply. Raises ReplyError if there is none, more than one, or a truncated one."""
     check_length(text)
     body = _THINKING.sub("", text.lstrip("\ufeff")).strip()
     if not body:
@@ -97,13 +97,13 @@ _DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_const
 @functools.cache
 def _validator(kind: Any) -> tuple[Callable[[Any], Any], type[pydantic.ValidationError]]:
     """The function that validates data as a kind of value, and the error it raises."""
-    import pydantic  # noqa: PLC0415 - its import takes longer than that of all of evalstone
+    import pydantic  # noqa: PLC0415 - importing it takes longer than importing evalstone
 
     return pydantic.TypeAdapter(kind).validator.validate_python, pydantic.ValidationError
 
 
 def validated(kind: type[T], data: Any, where: str = "") -> T:
-    """`data` as a value of `kind`. Raises ReplyError naming the first places that do not fit and what was expected."""
+    """`data` as a value of `kind`. Raises ReplyError, which names the first invalid places and what was expected."""
     validate, invalid = _validator(kind)
     try:
         return validate(data)
@@ -116,7 +116,7 @@ def validated(kind: type[T], data: Any, where: str = "") -> T:
 
 
 def numbered(data: Any, items: int, *, of: str, what: str = "verdict") -> list[Any]:
-    """The members of `{"1": …, "2": …}` in order: exactly one for each of so many items.
+    """The members of `{"1": …, "2": …}` in order, exactly one for each item.
 
     A list of exactly so many is read as if it were numbered. Any other number, zero included, or a number that names no
     item raises ReplyError, as in `3 claims, 2 verdicts`.
@@ -138,27 +138,27 @@ def numbered(data: Any, items: int, *, of: str, what: str = "verdict") -> list[A
 
 
 def member(data: Any, key: str) -> Any:
-    """`data[key]` of a JSON object. Raises ReplyError when `data` is no object or lacks the key."""
+    """`data[key]` of a JSON object. Raises ReplyError if `data` is no object or lacks the key."""
     if not isinstance(data, Mapping) or key not in data:
         raise ReplyError(f"a JSON object with the key {key!r} was expected")
     return cast("Mapping[str, Any]", data)[key]
 
 
 def texts(data: Any, where: str) -> tuple[str, ...]:
-    """A list of texts, blank ones dropped."""
+    """A list of texts without the blank ones."""
     listed = validated(list[str], data, where)
     return tuple(text.strip() for text in listed if text.strip())
 
 
 OPEN_PLACEHOLDER = re.compile(r"\s*[\[(\"']*(?:…|\.{3,}|<[^<>]{0,80}>)[\])\"']*\s*")
-"""What stands for a text that is still to be written, wherever it stands."""
+"""A placeholder for a text, in any field."""
 PLACEHOLDER = re.compile(
     rf"{OPEN_PLACEHOLDER.pattern}|(?:[^\w*\u2600-\u27bf\U0001f000-\U0001faff]|_)+"
     r"|[\W_]*(?:(?:insert|write|your|the|a|an|one|short|brief)\s+){0,4}(?:text|string|reason|reasoning|explanation|sentence)"
     r"(?:\s+(?:goes\s+)?here)?[\W_]*",
     re.IGNORECASE,
 )
-"""The same in a text that has to say something: no punctuation alone, and no name of what was asked for."""
+"""A placeholder in a field that needs words: also punctuation alone, or the name of the field."""
 
 
 def refuse_placeholders(
@@ -168,11 +168,17 @@ def refuse_placeholders(
     placeholder: re.Pattern[str] = PLACEHOLDER,
     where: str = "",
 ) -> None:
-    """Raise ReplyError for a text in a reply that nobody wrote for the case at hand.
+    """Raise ReplyError if a text of a reply was not written for the case at hand.
 
-    That is a placeholder (`…`, `<string>`, "reason"), a text that `is_copied`, and one that repeats itself to its end,
-    unless the material does. words: what belongs in the reply, whatever it looks like.
-    placeholder: what is one.
+    Refused are placeholders (`…`, `<string>`, "reason"), texts for which `is_copied` is true, and texts that repeat a
+    phrase up to their end, unless the material does so.
+
+    Args:
+        data: The reply as JSON data.
+        is_copied: Whether a text is copied from the worked example.
+        words: The texts that are valid although they look like placeholders.
+        placeholder: Matches placeholders.
+        where: The path to `data` in the reply, for messages.
     """
     if isinstance(data, dict | list):
         items = cast("dict[Any, Any] | list[Any]", data)
@@ -193,10 +199,11 @@ LONGEST_UNIT, LEAST_REPEATS, LEAST_REPEATED = 200, 8, 100
 
 
 def repeated_end(text: str) -> str:
-    """The text of 200 characters at most of which the last 100 or more are made, eight times or more; else empty."""
+    """The phrase of at most 200 characters that a text repeats at its end, at least eight times and over at least 100
+    characters; empty if there is none."""
     if len(text) < LEAST_REPEATED:
         return ""
-    # Only where its last characters stand once more can a text have begun again.
+    # A repetition can only start where the last characters occur once more.
     place = len(text) - _TAIL
     tail, first = text[place:], max(0, place - min(LONGEST_UNIT, len(text) // LEAST_REPEATS))
     before = place
@@ -212,7 +219,7 @@ _TAIL = 12
 
 
 def _place(where: str) -> str:
-    """The end of a path in a reply, whose keys may be anything."""
+    """The end of a path in a reply. Its keys are untrusted."""
     return clean(where)[-200:]
 
 
@@ -220,7 +227,7 @@ _LONGEST_PLACEHOLDER = 100
 
 
 def bare(text: str) -> str:
-    """The letters and digits of a text, in one case."""
+    """The letters and digits of a text, casefolded."""
     return _NO_LETTERS.sub("", text.casefold())
 
 
@@ -246,7 +253,7 @@ def numbered_schema(item: str, count: int) -> dict[str, Any]:
 
 
 def text_schema(longest: int) -> dict[str, Any]:
-    """The JSON schema of a text of so many characters at most."""
+    """The JSON schema of a text with a maximum length in characters."""
     return {"type": "string", "maxLength": longest}
 
 
@@ -256,7 +263,7 @@ REASON: Mapping[str, Any] = text_schema(LONGEST_REASON)
 
 
 def choice_schema(choices: Sequence[str]) -> dict[str, Any]:
-    """The JSON schema of one word out of a list."""
+    """The JSON schema of one of several words."""
     return {"type": "string", "enum": list(choices)}
 
 

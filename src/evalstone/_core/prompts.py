@@ -106,7 +106,7 @@ class Prompt:
 
     @functools.cached_property
     def placeholders(self) -> tuple[str, ...]:
-        """The names of the template's placeholders in the order of their first appearance."""
+        """The names of the template's placeholders, in order of their first appearance."""
         return tuple(dict.fromkeys(_PLACEHOLDER.findall(self.template)))
 
     def check(self, placeholders: Iterable[str], optional: Iterable[str] = ()) -> None:
@@ -136,7 +136,7 @@ class Prompt:
 
     @functools.cached_property
     def _layout(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The template in pieces, text and names of placeholders by turns, and the names that only stand in sentences.
+        """The template as alternating texts and placeholder names, and the names that occur only inside sentences.
 
         In the text `[name]` has replaced placeholders inside sentences.
         """
@@ -185,17 +185,17 @@ class Prompt:
 
 
 def clean(text: str) -> str:
-    """Text without control characters and lone surrogates: each becomes U+FFFD. Tabs and line ends stay."""
+    """The text with control characters and lone surrogates replaced by U+FFFD, except for tabs and line ends."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
-    """Text with every run of white space and line breaks as one space, so that it cannot pose as two list items."""
+    """The text with every run of white space replaced by one space, so that it can't imitate two list items."""
     return (text if text.isprintable() and "  " not in text else _LINE_BREAKS.sub(" ", text)).strip()
 
 
 def fence(name: str, material: str) -> str:
-    """The material between an opening and a closing fence that it cannot contain."""
+    """The material between an opening and a closing fence, neither of which it can contain."""
     text = clean(material)
     if not text.isascii() or "<" in text:
         text = _OPENING.sub(lambda match: _OPENERS.sub("‹", match[0]), text)

@@ -1,7 +1,7 @@
-"""Dry run: what a run would ask and cost, worked out without asking.
+"""Dry runs estimate the calls and the cost of a run without making any call.
 
-The scorers run for real, with stand-in answers: the lexical judge's where it can answer a question, otherwise an
-example of usual length. Tokens are estimated at four bytes each.
+The scorers run with stand-in answers: those of the lexical judge if it can answer the question, otherwise examples of
+usual length. Tokens are estimated at four bytes each.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ A = TypeVar("A")
 SECONDS_PER_CALL = 2.0
 KEYS_PER_READ = 1000
 _CALL = {"seconds": 0.0, "cost": 0.0, "usage": {"input": 0, "output": 0}}
-"""What stands in for what a target's call takes."""
+"""A stand-in for the `target` metadata of an answer."""
 
 
 def _repeated(usage: Usage, times: int) -> Usage:
@@ -49,32 +49,31 @@ def _repeated(usage: Usage, times: int) -> Usage:
 
 @dataclass
 class ScorerEstimate:
-    """What one scorer would ask."""
+    """The judge calls of one scorer."""
 
     name: str
     calls: int = 0
     """Judge calls that would be made."""
     answered: int = 0
-    """Questions that the ledger answers."""
+    """Questions with an answer in the ledger."""
     shared: int = 0
-    """Questions that another scorer or sample asks as well."""
+    """Questions that another scorer or sample asks, too."""
     skipped: int = 0
-    """Samples that it would skip; if a target answers, those that lack what no answer holds."""
+    """Samples that it would skip. With a target, those that lack a field that no answer fills."""
     open: int = 0
-    """Samples whose calls depend on what the target's answer holds, so that they are not estimated; not multiplied by
-    the trials."""
+    """Samples whose calls depend on the target's answer, so they can't be estimated. Not multiplied by trials."""
     open_reason: str = ""
-    """Of the first of them, such as the field that is absent so far."""
+    """The reason for the first of them, such as a missing field."""
     failed: int = 0
     error: str = ""
-    """Of the first that failed, such as a question that is too long for the judge."""
+    """The first failure, such as a question that is too long for the judge."""
     usage: Usage = field(default_factory=Usage)
-    """Tokens of the calls."""
+    """The tokens of the calls."""
     kinds: set[str] = field(default_factory=set[str])
-    """The kinds of question of the calls."""
+    """The kinds of questions of the calls."""
 
     def repeat(self, times: int) -> None:
-        """Count everything so many times."""
+        """Multiply all counts."""
         for name in ("calls", "answered", "shared", "skipped", "failed"):
             setattr(self, name, getattr(self, name) * times)
         self.usage = _repeated(self.usage, times)
@@ -82,16 +81,16 @@ class ScorerEstimate:
 
 @dataclass
 class JudgeEstimate:
-    """What one judge would be asked: a model, the lexical judge, or a member of a composite judge."""
+    """The calls of one single judge, which may be a member of a composite judge."""
 
     judge: str
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
-    """US dollars; None when the price is unknown."""
+    """US dollars; None if the price is unknown."""
 
     def repeat(self, times: int) -> None:
-        """Count everything so many times."""
+        """Multiply all counts."""
         self.calls *= times
         self.usage = _repeated(self.usage, times)
         self.cost = None if self.cost is None else self.cost * times
@@ -99,37 +98,37 @@ class JudgeEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would ask and cost."""
+    """The estimated calls and cost of a run."""
 
     judge: str
-    """The judges that the scorers ask, comma-separated; "none" if they ask none."""
+    """The judges of the scorers, comma-separated; "none" if there are none."""
     samples: int
     scorers: tuple[ScorerEstimate, ...]
     judges: tuple[JudgeEstimate, ...]
-    """Every judge that would be called, members of composite judges by themselves, in the order of the first call."""
+    """The single judges that would be called, in the order of their first call."""
     kinds: Mapping[str, int]
-    """Calls by kind of question."""
+    """Kind of question to number of calls."""
     target_calls: int = 0
-    """How often the target would be called."""
+    """The number of target calls."""
     target_answers: int = 0
-    """How many of its answers are in the ledger."""
+    """The number of target answers that are in the ledger."""
     without_stand_in: int = 0
-    """How many samples have neither an output nor a reference to stand in for the target's answer. Their judge calls
-    are not counted."""
+    """The number of samples that have neither an output nor a reference as a stand-in for the target's answer. Their
+    judge calls are not counted."""
 
     def seconds(self, concurrency: int) -> float:
-        """How long the calls would take, at SECONDS_PER_CALL each; a scorer's kinds of question follow each other."""
+        """The duration at SECONDS_PER_CALL per call. The kinds of questions of a scorer are asked one after another."""
         rounds = max((len(scorer.kinds) for scorer in self.scorers), default=0)
         return SECONDS_PER_CALL * max(self.calls / concurrency, rounds)
 
     @property
     def cost(self) -> float | None:
-        """US dollars; None when a price is unknown, 0 when the judges are free."""
+        """US dollars; None if a price is unknown, 0 if the judges are free."""
         return total_cost(judge.cost for judge in self.judges)
 
     @property
     def calls(self) -> int:
-        """Judge calls that would be made; those of free judges only count where no other judge could be asked."""
+        """The number of judge calls. Calls of free judges count only if there is no other judge."""
         return sum(scorer.calls for scorer in self.scorers)
 
     @property
@@ -139,7 +138,7 @@ class Estimate:
 
 
 async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
-    """Estimate a plan. The ledger is only read, and only when it exists.
+    """Estimate a plan. The ledger is only read, and only if it exists.
 
     What a target would answer is not known: the output that a sample has, or else its reference, stands in for it, in
     each trial. Stored answers of judges then count for nothing, for they are about other texts.
@@ -171,8 +170,8 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     finally:
         if store is not None:
             store.close()
-    for each in (*lines, *session.judges.values()):
-        each.repeat(plan.trials)
+    for estimate in (*lines, *session.judges.values()):
+        estimate.repeat(plan.trials)
     kinds = {kind: number * plan.trials for kind, number in session.kinds.items()}
     judges = tuple(session.judges.values())
     named = [judge.identity for judge in plan.asked_judges] or [judge.judge for judge in judges] or ["none"]
@@ -180,7 +179,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
 
 
 def _turns(plan: Plan, sample: Sample) -> int:
-    """How often a trial of a sample would call the target, at most."""
+    """The maximum number of target calls per trial of a sample."""
     if plan.target is None or unanswerable(plan.target, plan.user, sample):
         return 0
     if plan.target.holds_conversations or not is_conversation(sample, plan.user):
@@ -189,31 +188,30 @@ def _turns(plan: Plan, sample: Sample) -> int:
 
 
 def _skips(scorer: Scorer, sample: Sample, line: ScorerEstimate) -> bool:
-    """Whether a scorer skips a sample whatever the target answers; counts it."""
+    """Whether a scorer skips a sample regardless of the target's answer. Counts the sample if so."""
     skips = not scorer.extracts and any(name not in FILLED for name in scorer.absent(scorer.values(sample)))
     line.skipped += skips
     return skips
 
 
 def _target_calls(plan: Plan, store: Ledger | None) -> tuple[int, int]:
-    """How often a run would call the target, at most, and how many answers the ledger has in place of calls."""
+    """The maximum number of target calls, and the number of answers in the ledger."""
     target = plan.target
     if target is None:
         return 0, 0
     run = "" if target.version or store is None else store.unfinished(plan.fingerprint)
     scope, user = target_scope(target.identity, run or ""), "" if plan.user is None else plan.user.identity
     calls = answers = 0
-    for some in chunks(plan.cases(), KEYS_PER_READ):
-        keys = [answer_key(sample, target.inputs, scope, user) for sample in some]
-        found = store.answers_to(keys) if store is not None and run is not None else {}
-        answers += len(found)
-        calls += sum(_turns(plan, sample) for sample, key in zip(some, keys, strict=True) if key not in found)
+    for part in chunks(plan.cases(), KEYS_PER_READ):
+        keys = [answer_key(sample, target.inputs, scope, user) for sample in part]
+        stored = store.answers_to(keys) if store is not None and run is not None else {}
+        answers += len(stored)
+        calls += sum(_turns(plan, sample) for sample, key in zip(part, keys, strict=True) if key not in stored)
     return calls, answers
 
 
 def _answered(sample: Sample) -> Sample:
-    """A sample as if its target had answered: with its own output, else its reference, else that of the last turn, and
-    the conversation that ends with it."""
+    """The sample with a stand-in for the target's answer: its output, its reference, or the output of its last turn."""
     turns = tuple(map(_answered, sample.turns))
     texts = (sample.output, sample.reference, *(turn.output for turn in turns[-1:]))
     output = next((text for text in texts if text is not None), None)
@@ -225,17 +223,17 @@ def _answered(sample: Sample) -> Sample:
 
 
 def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:
-    """What each judge would be asked in all of several runs."""
-    found: dict[str, JudgeEstimate] = {}
-    for one in (judge for estimate in estimates for judge in estimate.judges):
-        so_far = found.get(one.judge, JudgeEstimate(one.judge))
-        cost = total_cost((so_far.cost, one.cost))
-        found[one.judge] = JudgeEstimate(one.judge, so_far.calls + one.calls, so_far.usage + one.usage, cost)
-    return list(found.values())
+    """The calls of each judge, summed over several estimates."""
+    sums: dict[str, JudgeEstimate] = {}
+    for line in (judge for estimate in estimates for judge in estimate.judges):
+        before = sums.get(line.judge, JudgeEstimate(line.judge))
+        cost = total_cost((before.cost, line.cost))
+        sums[line.judge] = JudgeEstimate(line.judge, before.calls + line.calls, before.usage + line.usage, cost)
+    return list(sums.values())
 
 
 class _DryRunSession(Session):
-    """A session whose calls are counted and answered by a stand-in.
+    """A session that counts calls and answers them with stand-ins.
 
     A panel asks each of its members, and a cascade asks its fallback wherever the confidence of the primary is not
     known beforehand, so that its figure is an upper bound.
@@ -253,7 +251,7 @@ class _DryRunSession(Session):
         self._of_scorers = {judge.identity for judge in plan.judges}
 
     async def score(self, scorer: Scorer, sample: Sample, line: ScorerEstimate) -> None:
-        """Run one scorer on one sample, counting its calls on a line."""
+        """Run a scorer on a sample and count its calls in a line."""
         self._line, calls = line, line.calls
         outcome = (await score_sample(scorer, sample, self)).outcome
         if isinstance(outcome, Skipped) and not self._has_target:
@@ -261,7 +259,7 @@ class _DryRunSession(Session):
         elif isinstance(outcome, Skipped) and line.calls == calls:
             line.open += 1
             line.open_reason = line.open_reason or outcome.reason
-        # What the user's own code raises for a stand-in says nothing about answers.
+        # An error of user code about a stand-in says nothing about real answers.
         if isinstance(outcome, Failed) and not (self._has_target and outcome.exception):
             line.failed += 1
             line.error = line.error or outcome.error
@@ -278,7 +276,7 @@ class _DryRunSession(Session):
 
     async def _combine(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
         answer = await super()._combine(call, _unwrapped(judge))
-        # Stand-ins always agree, which says nothing about the confidence of their judges.
+        # Stand-ins always agree, so their confidence says nothing.
         return replace(answer, confidence=None, detail=None) if judge.cacheable else answer
 
     async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
@@ -297,7 +295,7 @@ class _DryRunSession(Session):
         usage = estimated_usage(question)
         line.usage += usage
         asked.usage += usage
-        # Each call by itself: some prices rise with the length of a call.
+        # Per call, because some prices depend on the length of the prompt.
         asked.cost = total_cost((asked.cost, judge.price(usage)))
         return JudgeAnswer(value=await stand_in(question), judge=call.key.judge)
 
@@ -310,14 +308,14 @@ class _DryRunSession(Session):
 
 
 def _unwrapped(judge: Judge) -> Judge:
-    """The judge without its log: stand-in answers are not logged."""
+    """The judge without its log. Stand-ins are not logged."""
     while isinstance(judge, LoggingJudge):
         judge = judge.judge
     return judge
 
 
 async def stand_in(question: Question[A]) -> A:
-    """An answer for a question that is not asked: the lexical judge's, or an example."""
+    """A stand-in for an answer: the lexical judge's, or an example."""
     try:
         return (await LexicalJudge().answer(question)).value
     except JudgeDeclined:

@@ -1,6 +1,6 @@
-"""The rounds of a run through batches: submit what was collected, read what is done, and have the scorers ask again.
+"""Runs through a batch API in rounds: submit the collected questions, read finished batches, and run the scorers again.
 
-A scorer whose second question depends on the answer to its first takes two rounds.
+A scorer whose second question depends on the answer to its first needs two rounds.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from evalstone.types import Record, Sample, total_cost
 Cell = tuple[int, Sample, Scorer]
 
 FIRST_POLL, LONGEST_POLL = 0.5, 60.0
-"""Seconds between two looks at batches that are waited for; the waits grow from the one to the other."""
+"""The shortest and the longest interval between polls, in seconds. Intervals grow from one to the other."""
 
 SETTLING = timedelta(minutes=1)
-"""How long a provider may take to list a batch that it was given."""
+"""How long a provider may take to list a new batch."""
 
 _WATCH = 0.1
 
 
 class BatchRunner:
-    """The batches of one run, and those of other runs that its judge is to answer.
+    """The batches of one run, and batches of other runs with the same judge.
 
-    Every method raises BatchError when the provider cannot be asked, and ConfigError when it refuses the key.
+    Every method raises BatchError if the provider can't be reached, and ConfigError if it refuses the key.
 
     Args:
         judge: The judge of the run.
-        options: How batches are used.
+        options: The batch options.
         budget: US dollars for all batches of the run.
 
     Raises:
-        ConfigError: For a judge without a batch API or without a key.
+        ConfigError: The judge has no batch API or no key.
     """
 
     session: BatchSession
@@ -66,14 +66,13 @@ class BatchRunner:
         self._ceiling: int | None = None
 
     async def open(self, stack: AsyncExitStack, ledger: AsyncLedger) -> None:
-        """Open the provider's API for as long as the stack."""
+        """Open the provider's API until the stack is closed."""
         await stack.enter_async_context(self.api.opened())
         self.ledger = ledger
         self.session = BatchSession(self.api, ledger, budget=self.budget)
 
     async def begin(self, run: str, records: Iterable[Record]) -> None:
-        """Look for batches of which it is not known whether they were submitted, and read those that are done.
-        records: those of the run that stand."""
+        """Find batches whose submission was interrupted, and read finished ones. records: those of a resumed run."""
         self._run = run
         self.session.count(records)
         rows = await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity)
@@ -81,26 +80,26 @@ class BatchRunner:
             self.api.capabilities.update(row.metadata)
         self.session.begin(rows, run)
         with suppress(RunStopped):
-            await self._look()
-        await self._know()
+            await self._poll()
+        await self._update_session()
 
     async def affordable(self, cells: Iterator[Cell]) -> Iterator[Cell]:
-        """Of the open cells, which come sample by sample, those that the budget can pay for to the end."""
+        """The open cells of samples that the budget can pay for completely. cells: grouped by sample."""
         if self.budget is None:
             return cells
         estimate = EstimateSession(self.session)
-        found: list[Cell] = []
+        affordable: list[Cell] = []
         for sample, group in itertools.groupby(cells, key=lambda cell: cell[1]):
-            some = list(group)
-            if not await estimate.affords([scorer for _, _, scorer in some], sample):
+            cells_of_sample = list(group)
+            if not await estimate.affords([scorer for _, _, scorer in cells_of_sample], sample):
                 self.session.spend()
                 break
-            found += some
-        return iter(found)
+            affordable += cells_of_sample
+        return iter(affordable)
 
     async def proceed(self, stop: StopSignal) -> bool:
-        """After the scorers have asked: submit what was collected and, where that is wanted, wait until something is
-        done. Whether the scorers are to ask again."""
+        """End a round: submit the collected questions and, with `wait`, wait until a batch is done. Returns whether the
+        scorers should run again."""
         if stop.requested:
             return False
         with suppress(RunStopped):
@@ -108,13 +107,13 @@ class BatchRunner:
             self._open = await self._open_batches()
             while self.options.wait and (self._open or self._pending) and not stop.requested:
                 if not self._pending <= {row.id for row in self._open} or await self._wait(stop):
-                    await self._know()
+                    await self._update_session()
                     return True
         self._open = await self._open_batches()
         return False
 
     async def end(self, stop: StopSignal, *, complete: bool) -> None:
-        """Let go of what the questions of a complete run came back with, or say what an incomplete one waits for."""
+        """Delete the raw results of a complete run, or set the stop reason of an incomplete one."""
         if complete:
             await self.ledger.work(batches.forget, self.ledger.store, self._run)
         else:
@@ -122,15 +121,15 @@ class BatchRunner:
 
     @property
     def open_names(self) -> tuple[str, ...]:
-        """The batches that the run waits for, by the provider's name where it is known."""
+        """The names of the batches that the run waits for: the provider's, if known."""
         return tuple(row.name for row in self._open)
 
     @property
     def waiting(self) -> str:
-        """What the run waits for, in words."""
-        told = [self._state_of(row) for row in self._open]
-        count = "batch" if len(told) == 1 else f"{len(told)} batches:"
-        waits = f"{WAITING}{count} {', '.join(told)}" if told else ""
+        """What the run waits for, as text."""
+        states = [self._state_of(row) for row in self._open]
+        count = "batch" if len(states) == 1 else f"{len(states)} batches:"
+        waits = f"{WAITING}{count} {', '.join(states)}" if states else ""
         return "; ".join(filter(None, (self.session.short, waits))) or "answers came in the meantime"
 
     def _state_of(self, row: BatchRow) -> str:
@@ -144,8 +143,8 @@ class BatchRunner:
     async def _open_batches(self) -> list[BatchRow]:
         return await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity, only_open=True)
 
-    async def _know(self) -> None:
-        """Give the session the state of the batches in the ledger."""
+    async def _update_session(self) -> None:
+        """Update the session with the batches in the ledger."""
         identity = self.session.identity
         rows = await self.ledger.work(batches.batches_of, self.ledger.store, identity)
         refused = [row.questions for row in rows if row.run == self._run and row.too_large]
@@ -154,32 +153,31 @@ class BatchRunner:
         self._pending = {batch for batch, waiting in places.values() if waiting}
         self.session.update(places, rows, self._run)
 
-    async def _look(self) -> bool:
-        """Ask the provider what has become of the open batches, and read those that are done; whether any was."""
+    async def _poll(self) -> bool:
+        """Poll the open batches and read those that are done. Returns whether any was."""
         before = {row.id for row in self._open}
         self._open = await self._open_batches()
         before.update(row.id for row in self._open)
         done = False
         for row in self._open:
-            if row.remote is None and not await self._searched(row):
+            if row.remote is None and not await self._is_submitted(row):
                 done = True
         self._open = await self._open_batches()
         for row in self._open:
             if row.remote is None:
                 continue
-            with _asked(row):
+            with _explained(row):
                 state = self._states[row.id] = await self.api.state(row.remote)
                 done = await self._read(row, state) if state.ended else done
         self._open = await self._open_batches()
         return done or not before <= {row.id for row in self._open}
 
-    async def _searched(self, row: BatchRow) -> bool:
-        """Find out whether the provider has a batch whose submission was cut short. False when it has not: the batch is
-        then open no more."""
+    async def _is_submitted(self, row: BatchRow) -> bool:
+        """Whether the provider has a batch whose submission was interrupted. If it doesn't, the batch is withdrawn."""
         if await self.ledger.work(batches.is_worked_on, self.ledger.store, row.run):
             return True
-        with _asked(row):
-            found = await self._found(row)
+        with _explained(row):
+            found = await self._find(row)
         if (remote := found.remote) is not None:
             await self.ledger.work(batches.submitted, self.ledger.store, row.id, remote)
         elif not found.possible and datetime.now(UTC) - datetime.fromisoformat(row.created) > SETTLING:
@@ -188,7 +186,7 @@ class BatchRunner:
         return True
 
     async def _read(self, row: BatchRow, state: BatchState) -> bool:
-        """Read the results of a batch that ended. Raises BatchError for one that was not worked on at all."""
+        """Read the results of a batch that ended. Raises BatchError if the provider did not process it."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         if state.refused:
             closed = replace(row, collected=now, ended=f"{state.ended}: {state.refused}", cost=0.0)
@@ -198,24 +196,24 @@ class BatchRunner:
             raise BatchError(f"batch {row.name} was not worked on: {state.refused}")
         results = await self.api.results(state)
         mark = f"{row.id}-"
-        told = {each.custom_id.removeprefix(mark): each.body for each in results if each.custom_id.startswith(mark)}
-        paid = total_cost(self.api.paid(body) for body in told.values())
-        # Where it is not said what was paid, a budget goes on with what was estimated.
+        own = {line.custom_id.removeprefix(mark): line.body for line in results if line.custom_id.startswith(mark)}
+        paid = total_cost(self.api.paid(body) for body in own.values())
+        # If the cost is unknown, the budget keeps the estimate.
         closed = replace(row, collected=now, ended=state.ended, cost=row.cost if paid is None else paid)
-        bodies = {question: _dumped(body) for question, body in told.items()}
+        bodies = {question: _dumped(body) for question, body in own.items()}
         missing = json.dumps({"status": 0, "error": state.ended})
         return await self.ledger.work(batches.collect, self.ledger.store, closed, bodies, missing=missing)
 
     async def _submit(self) -> None:
         collected, self.session.collected = list(self.session.collected.values()), {}
         if self._ceiling is not None:
-            # The provider takes so much at a time: what is left is collected again when that is done.
+            # The provider has a size limit. The remaining questions are collected again in the next round.
             collected = [] if await self._open_batches() else collected[: self._ceiling]
         for batch, chunk, lines in self._chunks(collected):
             await self._submit_one(batch, chunk, lines)
 
     def _chunks(self, collected: Iterable[Collected]) -> Iterator[tuple[str, list[Collected], list[bytes]]]:
-        """What was collected, as batches that the provider takes, each with an id and a line for each question."""
+        """The collected questions as batches within the provider's limits: ID, questions and request lines of each."""
         batch, chunk, lines, size = secrets.token_hex(8), list[Collected](), list[bytes](), 0
         for each in collected:
             name = f"{batch}-{each.question.fingerprint}"
@@ -244,37 +242,37 @@ class BatchRunner:
         got = await self.ledger.work(batches.enter, self.ledger.store, row, [each.known for each in chunk])
         mine = [line for each, line in zip(chunk, lines, strict=True) if each.question.fingerprint in got]
         if not mine:
-            self._pending.add(batch)  # others have all of it in theirs, which may be read before they are seen here
+            self._pending.add(batch)  # other processes have submitted all of its questions
             return
         try:
-            with _asked(row):
-                remote = await self._given(replace(row, questions=len(mine)), mine)
+            with _explained(row):
+                remote = await self._submitted(replace(row, questions=len(mine)), mine)
         except (BatchError, ConfigError, RunStopped) as error:
             if not isinstance(error.__cause__, DeliveryUnknown):
                 await self.ledger.work(batches.withdraw, self.ledger.store, row.id)
             raise
         await self.ledger.work(batches.submitted, self.ledger.store, row.id, remote)
 
-    async def _given(self, row: BatchRow, lines: list[bytes]) -> str:
-        """Submit a batch; the provider's id. When the provider does not answer it is asked once whether it has it."""
+    async def _submitted(self, row: BatchRow, lines: list[bytes]) -> str:
+        """Submit a batch and return the provider's ID. Without a response, ask once whether the provider has it."""
         try:
             return await self.api.submit(row.id, lines)
         except DeliveryUnknown as unclear:
             try:
-                found = await self._found(row)
+                found = await self._find(row)
             except (ProviderError, ConfigError, RunStopped) as error:
                 raise DeliveryUnknown(f"{unclear}; {error}") from None
             if found.remote is None:
                 raise
             return found.remote
 
-    async def _found(self, row: BatchRow) -> Finding:
+    async def _find(self, row: BatchRow) -> Finding:
         known = await self.ledger.work(batches.known_remotes, self.ledger.store)
         made = datetime.fromisoformat(row.created)
         return await self.api.find(row.id, since=made, requests=row.questions, known=known)
 
     async def _wait(self, stop: StopSignal) -> bool:
-        """Wait until some batch is done, or the end is asked for; whether one was."""
+        """Wait until a batch is done or the run is stopped. Returns whether a batch is done."""
         pause = FIRST_POLL
         while not stop.requested:
             if self.options.on_state is not None and self.waiting != self._shown:
@@ -284,7 +282,7 @@ class BatchRunner:
             while waited < pause and not stop.requested:
                 await asyncio.sleep(_WATCH)
                 waited += _WATCH
-            if not stop.requested and await self._look():
+            if not stop.requested and await self._poll():
                 return True
             pause = min(1.5 * pause, LONGEST_POLL)
         return False
@@ -298,20 +296,20 @@ def _dumped(body: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _asked(row: BatchRow) -> Generator[None]:
-    """What goes wrong while a provider is asked about a batch, as what it means for the run."""
+def _explained(row: BatchRow) -> Generator[None]:
+    """Turn errors of the provider into errors that name the batch and what to do."""
     try:
         yield
     except DeliveryUnknown as error:
-        told = "The same command finds out whether it was submitted, and goes on"
-        raise BatchError(f"batch {row.name}: {error}. {told}") from error
+        advice = "Rerun the same command: it checks whether the batch was submitted, and resumes"
+        raise BatchError(f"batch {row.name}: {error}. {advice}") from error
     except ProviderError as error:
         raise BatchError(f"batch {row.name}: {error}") from error
     except ConfigError as error:
         if row.remote is None:
             raise
-        told = (
-            "It can be read only with the key it was submitted with; without --batch the questions are asked directly. "
-            "One that is gone for good is let go with its run: `evalstone ledger prune --unfinished`"
+        advice = (
+            "A batch can be read only with the key that submitted it. Without --batch, questions are asked directly. "
+            "To discard a lost batch, delete its run: `evalstone ledger prune --unfinished`"
         )
-        raise ConfigError(f"batch {row.name}: {error}. {told}") from error
+        raise ConfigError(f"batch {row.name}: {error}. {advice}") from error

@@ -1,6 +1,6 @@
-"""Asking through a provider's batch API: what the ledger cannot answer is collected, and the outcome stays open.
+"""The session of batch runs: questions without an answer are collected, and their outcomes stay open.
 
-A reply that came back in a batch is parsed here, when a scorer asks its question again: the question itself knows how.
+Replies of a finished batch are parsed when the scorer asks the question again.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ class Collected:
 
     question: Question[Any]
     known: BatchedQuestion
-    """What came of it so far."""
+    """Its earlier attempts."""
     amount: float | None
-    """US dollars that it may cost; None when the price is unknown."""
+    """The estimated cost in US dollars; None if the price is unknown."""
 
 
 class BatchSession(Session):
     """A session that gets its answers from a provider's batches.
 
-    A question without an answer raises AnswerPending: it is in an open batch, is now in `collected`, or does not fit
-    into the budget, which `short` then says.
+    A question without an answer raises AnswerPending: it is in an open batch, has been added to `collected`, or exceeds
+    the budget, which sets `short`.
 
     Args:
         api: The provider's batch API.
-        ledger: Where batches and answers are kept.
+        ledger: Stores batches and answers.
         budget: US dollars for all batches of the run.
     """
 
@@ -73,15 +73,15 @@ class BatchSession(Session):
         self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
     def begin(self, batches: Iterable[BatchRow], run: str) -> None:
-        """Take over what the run's batches have cost that were collected before this call of it."""
+        """Restore the cost of batches that earlier invocations of the run have read."""
         paid = self._collected = _paid(batches, run)
         before = self.spending.before
-        # The rest was paid for calls, before the run went on through batches.
+        # The rest of the cost is from direct calls, before the run used batches.
         self._direct = 0.0 if before is None or paid is None else max(0.0, before - paid)
         self.spending.before = None if before is None or paid is None else max(before, paid)
 
     def update(self, places: dict[str, tuple[str, bool]], batches: Iterable[BatchRow], run: str) -> None:
-        """Take over where the questions are, and all batches of the judge, before the scorers ask again."""
+        """Start a round with the batch of each question and all batches of the judge."""
         rows = list(batches)
         self._places, self.short, self._full = places, "", False
         self._sent = {row.id: _capabilities(row) for row in rows}
@@ -93,28 +93,28 @@ class BatchSession(Session):
 
     @property
     def left(self) -> float:
-        """US dollars of the budget that no batch was submitted for."""
+        """The US dollars of the budget that are left for new batches."""
         return math.inf if self.limit is None else self.limit - self._promised
 
     async def lookup(self, question: Question[Any]) -> tuple[Any, float]:
-        """The answer to a question, None if there is none yet, and what it would still cost."""
+        """The answer to a question, or None, and the cost of asking it."""
         key = question.fingerprint
-        found = await self.store.answer(key, self.identity)
-        if found is not None and (answer := read_stored(question, found)) is not None:
+        stored = await self.store.answer(key, self.identity)
+        if stored is not None and (answer := read_stored(question, stored)) is not None:
             return answer.value, 0.0
         return None, 0.0 if key in self._places else self._amount(question) or 0.0
 
     def spend(self) -> None:
-        """The next sample does not fit into the budget."""
+        """Note that the budget is spent."""
         self.short = f"the budget of ${self.limit:g} is spent"
 
     def count(self, records: Iterable[Record]) -> None:
-        """Take over finished records: what their calls cost stands in them, and in no other record."""
+        """Mark the calls of finished records as charged, so that no other record includes their cost."""
         for record in records:
             self._charged.update(call.fingerprint for call in record.steps if not call.cached)
 
     def charge(self, record: Record) -> Record:
-        """The record with the cost of its answers, where it is the first record of the run to use them."""
+        """The record with the cost of its answers, unless an earlier record of the run includes it."""
         steps = tuple(self._charge_call(call) for call in record.steps)
         self.count([record])
         return replace(record, steps=steps)
@@ -133,7 +133,7 @@ class BatchSession(Session):
         await super().close()
 
     async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
-        # Of the questions that a scorer asks at once all are collected, though the first one pending ends its work.
+        # The first pending question ends the scorer, but the questions that it asked concurrently are collected, too.
         call.sent = True
         question, key = call.question, call.key.question
         found = await self.store.answer(key, self.identity)
@@ -153,19 +153,19 @@ class BatchSession(Session):
         return await self._read(call, known, body)
 
     async def _batched(self, key: str) -> BatchedQuestion | None:
-        """What is known of a batched question; those that are looked up at the same time share a query."""
+        """The state of a batched question. Concurrent lookups share a query."""
         self._wanted.add(key)
         if self._look_up is None:
             self._look_up = asyncio.get_running_loop().create_task(self._query())
         return (await asyncio.shield(self._look_up)).get(key)
 
     async def _query(self) -> dict[str, BatchedQuestion]:
-        await asyncio.sleep(0)  # others of this turn of the loop may want theirs as well
-        wanted, self._wanted, self._look_up = self._wanted, set[str](), None
-        return await self.store.work(batched_questions, self.store.store, wanted, self.identity)
+        await asyncio.sleep(0)  # so that lookups of the same loop iteration are batched
+        questions, self._wanted, self._look_up = self._wanted, set[str](), None
+        return await self.store.work(batched_questions, self.store.store, questions, self.identity)
 
     async def _read(self, call: InflightCall, known: BatchedQuestion, body: dict[str, Any]) -> JudgeAnswer[Any]:
-        """The answer that came in a batch. Raises AnswerPending when it is asked again, else what is wrong."""
+        """The answer in a batch result. Raises AnswerPending if the question is retried, otherwise the error."""
         question, retries = call.question, self.api.judge.retries
         reply: Completion | None = None
         try:
@@ -197,7 +197,7 @@ class BatchSession(Session):
     def _retry(
         self, question: Question[Any], known: BatchedQuestion, body: dict[str, Any], error: JudgeError
     ) -> EvalstoneError:
-        """What to raise for a result that is no answer: AnswerPending when the question is asked once more."""
+        """The error of an invalid result; AnswerPending if the question is retried."""
         sent = self.api.payload(question, *self.request_of(question, known), self._sent_with(known))
         learned = body["status"] != 200 and self.api.learn(question, sent, body)
         tried = replace(
@@ -210,7 +210,7 @@ class BatchSession(Session):
             tried = replace(tried, reply=error.reply, error=str(error))
         if learned or (self.api.may_pass(body) and tried.attempts <= self.api.judge.retries):
             return self._collect(question, tried)
-        # Its cost stands in one record; another scorer with the same question has the same error and paid nothing.
+        # Only one record includes the cost. Other scorers with the same question get the error without it.
         first = question.fingerprint not in self._charged
         if first:
             observer().batched_call(self.api.judge, tried.usage, tried.cost)
@@ -219,7 +219,7 @@ class BatchSession(Session):
         return error
 
     def _collect(self, question: Question[Any], known: BatchedQuestion) -> AnswerPending:
-        """Collect a question if the budget allows it; the error that leaves the outcome open."""
+        """Collect a question if the budget allows it. Returns the error that leaves the outcome open."""
         if question.fingerprint not in self.collected and not self._full:
             amount = self._amount(question)
             if self.limit is not None and self._promised + (amount or 0.0) > self.limit:
@@ -236,7 +236,7 @@ class BatchSession(Session):
     def request_of(
         self, question: Question[Any], known: BatchedQuestion
     ) -> tuple[Sequence[ChatMessage], ModelSettings]:
-        """The messages and settings that ask a question, after what came of it so far."""
+        """The messages and settings of the next request for a question, considering its earlier attempts."""
         settings = self.api.judge.settings_for(question)
         opening = opening_messages(question, self.api.judge.instructions)
         if not known.reply:
@@ -244,15 +244,15 @@ class BatchSession(Session):
         return correction(opening, settings, question, known.reply, known.error or "", known.attempts)
 
     def _sent_with(self, known: BatchedQuestion) -> ModelCapabilities:
-        """What the provider was known to refuse when a question was sent last."""
+        """The known limitations of the provider when the question was last sent."""
         return self._sent.get(known.batch, ModelCapabilities())
 
 
 class EstimateSession(Session):
-    """What is left of the budget for samples that are begun: those that can be paid for to the end.
+    """Estimates which samples the budget can pay for completely.
 
-    Answers that are there are used, the others are stood in for. Rounds go breadth first. Without this the first
-    questions of all samples would take the budget, and no sample would be complete.
+    Missing answers are replaced with stand-ins. Without this estimate, the first questions of all samples could use up
+    the budget, and no sample would be complete.
     """
 
     def __init__(self, batches: BatchSession) -> None:
@@ -261,7 +261,7 @@ class EstimateSession(Session):
         self._counted: set[str] = set()
 
     async def affords(self, scorers: Iterable[Scorer], sample: Sample) -> bool:
-        """Whether all questions of these scorers on a sample fit into what is left; their cost is then set aside."""
+        """Whether the rest of the budget covers all questions of these scorers on a sample. Deducts their cost."""
         for scorer in scorers:
             await score_sample(scorer, sample, self)
         return self._left >= 0
@@ -276,11 +276,11 @@ class EstimateSession(Session):
 
 
 def _paid(rows: Iterable[BatchRow], run: str) -> float | None:
-    """US dollars that a run's collected batches have cost."""
+    """The cost of the run's finished batches in US dollars."""
     return total_cost(row.cost for row in rows if row.run == run and row.collected is not None)
 
 
 def _capabilities(row: BatchRow) -> ModelCapabilities:
-    found = ModelCapabilities()
-    found.update(row.metadata)
-    return found
+    capabilities = ModelCapabilities()
+    capabilities.update(row.metadata)
+    return capabilities
