@@ -199,7 +199,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "the record that a ledger did not take is lost",
         "src/evalstone/run/runner.py",
-        "                    self._add(index, record)  # it was paid for\n",
+        "                    self._add(index, record)  # it has been paid for\n",
         "",
         ("tests/run/test_session.py",),
     ),
