@@ -105,7 +105,7 @@ def test_a_run_that_ended_early_is_told() -> None:
         (GateCriteria(max_regression={"given": 0.9, GIVEN: 0.1}), "max_regression names given twice"),
         (GateCriteria(pass_rate={"given": (0.5, 0.9), GIVEN: (0.5, 0.1)}), "pass_rate names given twice"),
         (GateCriteria(minimum={"given": 2}), r"\[0, 1\]"),
-        (GateCriteria(max_regression={"given": 2}), r"given: the largest regression must be in \[0, 1\], not 2"),
+        (GateCriteria(max_regression={"given": 2}), r"given: the maximum regression must be in \[0, 1\], not 2"),
         (GateCriteria(pass_rate={"given": (2, 0.5)}), r"\[0, 1\], not 2"),
     ],
 )
