@@ -14,12 +14,12 @@ import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
-from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, check_weights, single
+from evalstone.stats.intervals import Interval, check_confidence, check_weights, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, mean_test, wilcoxon
 from evalstone.stats.ratios import farthest
 from evalstone.stats.special import beta_cdf
-from evalstone.stats.weighted_mean import WeightedMean, effective_number, unequal, weighted_average
+from evalstone.stats.weighted_mean import WeightedMean, unequal, weighted_average
 
 MOST_INSIGNIFICANT = 4
 """With no more changed pass/fail pairs than this, no difference is significant at 0.05: the mid-p value of 4 gains is
@@ -161,7 +161,7 @@ def difference_interval(
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
 ) -> Interval:
-    """The mean of paired differences with its interval, by `bounded_mean` over [-scale, scale].
+    """The mean of paired differences with the interval of `mean_interval` over [-scale, scale].
 
     Args:
         differences: Numbers in [-scale, scale], at least one.
@@ -177,17 +177,12 @@ def difference_interval(
         DataError: There are no differences, one is outside [-scale, scale], or `groups` or `weights` differ in length.
         ConfigError: confidence is outside (0, 1).
     """
-    if not same_length(differences=differences, groups=groups, weights=weights):
-        raise DataError("need at least one difference")
-    check_confidence(confidence)
-    check_weights(weights)
+    same_length(differences=differences, groups=groups, weights=weights)
     d = column("differences", differences, -scale, scale).tolist()
-    evidence = WeightedMean.of(d, -scale, scale, groups=groups, weights=weights)
-    low, high = evidence.interval(confidence)
-    caution = single(len(d)) if evidence.units == 1 else ""
-    clusters = None if groups is None else len(set(groups))
-    effective = effective_number(weights)
-    return Interval(evidence.mean, low, high, len(d), confidence, clusters, GAFFKE, caution, effective)
+    interval = mean_interval(d, low=-scale, high=scale, confidence=confidence, groups=groups, weights=weights)
+    if interval is None:
+        raise DataError("need at least one difference")
+    return interval
 
 
 def _consistent(interval: Interval, changed: McNemar, scale: float) -> Interval:
