@@ -30,7 +30,7 @@ def gates(replications: int) -> None:
 
 
 def regressions(replications: int) -> None:
-    """Wrong decisions on a largest regression of 0.02 where the truth is a regression of 0.02."""
+    """Wrong decisions on a maximum regression of 0.02 where the truth is a regression of 0.02."""
     rows: list[list[str]] = []
     cases: dict[str, Callable[[np.random.Generator, int], Floats]] = {
         "pass/fail, 5% gained, 7% lost": lambda s, n: s.choice([1.0, -1.0, 0.0], p=[0.05, 0.07, 0.88], size=n),
@@ -46,7 +46,7 @@ def regressions(replications: int) -> None:
             row += [percent([one.p_value(-0.02, side) <= 0.05 for one in found]) for side in (1, -1)]
         rows.append(row)
     head = ["", *(f"{n}: {kind}" for n in (20, 50, 100, 300) for kind in ("wrong pass", "wrong fail"))]
-    table("Gate on the largest regression, the truth at the margin", head, rows)
+    table("Gate on the maximum regression, the truth at the margin", head, rows)
 
 
 def families(replications: int) -> None:

@@ -166,7 +166,7 @@ def test_times_may_be_dates_and_keys_in_snake_case():
 @pytest.mark.parametrize(
     ("spans", "root", "told"),
     [
-        ([], None, "no span is without a parent"),
+        ([], None, "every span has a parent"),
         (SPANS, "gone", "no span has the id 'gone'"),
         ([span("a", "a", "tool_call", 0, 1)], "a", "span 'a' lies inside itself"),
         ([5], None, "a span must be an object, not int"),

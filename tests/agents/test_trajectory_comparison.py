@@ -173,14 +173,14 @@ def test_a_token_budget_needs_the_counts_of_every_generation():
         [generation],
         [{**generation, "completion_tokens": "2"}],
     ):
-        with pytest.raises(OutcomeError, match="the token budget cannot be checked"):
+        with pytest.raises(OutcomeError, match="the token budget can't be checked"):
             check_efficiency(Trajectory.read(steps), max_total_tokens=5)
 
 
 def test_a_duration_budget_needs_the_total_or_every_steps_duration():
     step = {"step_type": "tool_call", "name": "f"}
     for steps in ([], [step], [{**step, "duration_ms": 5}, step], [{**step, "duration_ms": -1}]):
-        with pytest.raises(OutcomeError, match="the duration budget cannot be checked"):
+        with pytest.raises(OutcomeError, match="the duration budget can't be checked"):
             check_efficiency(Trajectory.read(steps), max_total_duration_ms=5)
     timed = Trajectory.read([{**step, "duration_ms": 5}, {**step, "name": "g", "duration_ms": 10}])
     assert check_efficiency(timed, max_total_duration_ms=10, no_redundant_calls=False).value == 0.5

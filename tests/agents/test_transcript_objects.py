@@ -371,12 +371,12 @@ def test_the_tokens_of_each_provider_are_counted_alike(usage: Any, expected: Usa
 
 
 REFUSED: list[tuple[Any, str]] = [
-    (5, "not a transcript that is known: int; known are Claude Code, ATIF,"),
-    ([], "not a transcript that is known: list, empty;"),
-    ({"answer": "x", "score": 1}, "not a transcript that is known: dict with answer, score;"),
-    ([{"a": 1}], "not a transcript that is known: list of dict with a;"),
-    ("It is sunny.", "a transcript in a text must be JSON or JSON Lines, not 'It is sunny.'"),
-    (b'{"role": "user", "content": "caf\xe9"}', "a transcript in a text must be JSON or JSON Lines, not b'"),
+    (5, "unknown transcript format: int; the known formats are Claude Code, ATIF,"),
+    ([], "unknown transcript format: list, empty;"),
+    ({"answer": "x", "score": 1}, "unknown transcript format: dict with answer, score;"),
+    ([{"a": 1}], "unknown transcript format: list of dict with a;"),
+    ("It is sunny.", "a transcript as text must be JSON or JSON Lines, not 'It is sunny.'"),
+    (b'{"role": "user", "content": "caf\xe9"}', "a transcript as text must be JSON or JSON Lines, not b'"),
     (
         [{"role": "user", "content": "q"}, {"role": "user", "content": ["a", {"type": "hologram", "data": 1}]}],
         "OpenAI chat: messages[1].content[1].type: a part with type 'hologram' is not understood; it has",
@@ -479,7 +479,7 @@ def test_the_place_of_a_part_is_that_in_the_whole_message_of_an_agent() -> None:
 
 
 def test_an_object_of_an_unknown_class_is_named() -> None:
-    with pytest.raises(DataError, match=r"not a transcript that is known: shop\.agents\.Answer;"):
+    with pytest.raises(DataError, match=r"unknown transcript format: shop\.agents\.Answer;"):
         read_transcript(library_class("shop.agents", "Answer", text="x"))
 
 

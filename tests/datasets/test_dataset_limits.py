@@ -152,10 +152,10 @@ def test_a_small_file_of_many_rows_is_refused(
 def test_many_empty_lists_in_a_row_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_text('{"input": "q", "a": [' + "[]," * 50 + "[]]}\n")
-    assert "line 1 holds more than 31 lists and objects" in refusal(lambda: load(path), path)
+    assert "line 1 has more than 31 lists and objects" in refusal(lambda: load(path), path)
     path = tmp_path / "d.csv"
     path.write_text('input,context\nq,"[' + "[]," * 50 + '[]]"\n')
-    assert "context holds more than 31 lists and objects" in refusal(lambda: load(path), path)
+    assert "context has more than 31 lists and objects" in refusal(lambda: load(path), path)
 
 
 def test_the_setting_lifts_the_limit_and_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

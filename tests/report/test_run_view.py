@@ -391,7 +391,7 @@ def test_a_scorer_that_no_verdict_let_score_is_named() -> None:
             "10 good ones at the threshold 2; all its verdicts were no",
             True,
         ),
-        ([calibrated("yyy")], "judge calibrated on cal40.jsonl: it has no labels of both kinds, yes and no", True),
+        ([calibrated("yyy")], "judge calibrated on cal40.jsonl: it needs labels of both kinds, yes and no", True),
         ([], "not calibrated (evalstone calibrate --labels FILE)", False),
     ],
 )

@@ -62,7 +62,7 @@ def test_the_threshold_is_learned_on_the_scale_of_the_scorer():
         ([(n % 3 / 2, n % 2) for n in range(40)], "better than chance (AUROC 0.4"),
         ([(1 - n % 2, n % 2) for n in range(40)], "better than chance (AUROC 0.000, 95% CI 0.000 to 0."),
         ([(0.0, 0), (0.0, 0), (1.0, 1), (1.0, 1)], "better than chance (AUROC 1.000, 95% CI 0.158 to 1.000)"),
-        ([(0.2, 1), (0.8, 1)], "it has no labels of both kinds, yes and no"),
+        ([(0.2, 1), (0.8, 1)], "it needs labels of both kinds, yes and no"),
         ([(n % 2, n % 2) for n in range(12)], ""),
     ],
 )

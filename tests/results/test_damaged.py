@@ -100,7 +100,7 @@ def test_statistics_of_judges_of_any_other_kind_are_refused_or_shown(tmp_path: P
     [
         ("questions", "two", r"judge_stats\.j\.questions must be a whole number, not 'two'"),
         ("no_answer", {"a": 0.5}, r"judge_stats\.j\.no_answer\.a must be a whole number, not 0\.5"),
-        ("agreement", None, r"judge_stats\.j\.agreement and agreement_interval must be there with verdicts"),
+        ("agreement", None, r"judge_stats\.j\.agreement and agreement_interval are required with verdicts"),
     ],
 )
 def test_a_damaged_statistic_of_a_judge_is_named(tmp_path: Path, name: str, value: object, problem: str) -> None:

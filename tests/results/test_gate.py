@@ -83,7 +83,7 @@ def test_outcomes_without_a_score_are_told_with_what_they_could_change() -> None
 
 def test_a_run_that_ended_early_is_told() -> None:
     held = gate(replace(run_of(MIXED), stop_reason="budget"), GateCriteria(minimum={"given": 0.5}))
-    assert held.notes == ("the run stopped early (budget); samples that it had not come to are in no test",)
+    assert held.notes == ("the run stopped early (budget); samples that it didn't reach are not tested",)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_run_that_ended_early_is_told() -> None:
         (GateCriteria(max_regression={"given": 0.9, GIVEN: 0.1}), "max_regression names given twice"),
         (GateCriteria(pass_rate={"given": (0.5, 0.9), GIVEN: (0.5, 0.1)}), "pass_rate names given twice"),
         (GateCriteria(minimum={"given": 2}), r"\[0, 1\]"),
-        (GateCriteria(max_regression={"given": 2}), r"given: the largest regression must be in \[0, 1\], not 2"),
+        (GateCriteria(max_regression={"given": 2}), r"given: the maximum regression must be in \[0, 1\], not 2"),
         (GateCriteria(pass_rate={"given": (2, 0.5)}), r"\[0, 1\], not 2"),
     ],
 )
@@ -128,7 +128,7 @@ def test_runs_of_calibrations_and_audits_are_no_evaluations(kind: RunKind) -> No
 
 def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
     held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
-    assert held.notes == ("the baseline is not used: no largest regression (max_regression) was set",)
+    assert held.notes == ("the baseline is not used: no maximum regression (max_regression) was set",)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_regression_of_a_stopped_run_takes_the_pairs_in_the_order_of_the_draw(
 
 def test_two_runs_that_were_stopped_in_different_orders_have_no_test() -> None:
     run, before = stopped(MIXED, 30), replace(stopped(MIXED, 30), drawn=Drawn("other", {GIVEN: 30}))
-    with pytest.raises(ConfigError, match="the gates of both runs stopped them, in different orders"):
+    with pytest.raises(ConfigError, match="both runs were stopped by their gates, with samples in different orders"):
         gate(run, GateCriteria(max_regression={"given": 0.3}), baseline=before)
 
 
@@ -323,7 +323,7 @@ def test_labels_test_the_means_that_people_would_give() -> None:
     assert [decision.verdict for decision in found.decisions] == ["fail", "fail", "pass"]
     assert [decision.labeled for decision in found.decisions] == [67, 67, None]
     theirs = {name: float(answers[int(name[1:]) % 200]) for name in people}
-    with pytest.raises(ConfigError, match="has labels already, under another of its names"):
+    with pytest.raises(ConfigError, match="already has labels under another of its names"):
         gate(run, criteria, baseline=before, labels={"given": people, GIVEN: people})
     both = gate(run, criteria, baseline=before, labels={"given": people}, baseline_labels={"given": theirs})
     assert [decision.verdict for decision in both.decisions] == ["fail", "fail", "fail"]

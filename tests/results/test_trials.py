@@ -245,7 +245,7 @@ def test_comparisons_are_of_the_means_of_each_sample_s_trials() -> None:
     comparison = compare(a, once)
     assert comparison["check"].result.difference.mean == pytest.approx(0.75)
     assert any("2 and 3 trials of each sample" in note for note in comparison.notes)
-    with pytest.raises(ConfigError, match="labels are of single answers"):
+    with pytest.raises(ConfigError, match="labels are for single answers"):
         compare(a, b, labels={"A": {"check": {"s1": 1.0}}})
 
 
@@ -274,7 +274,7 @@ def test_gates_count_a_sample_s_trials_as_a_cluster() -> None:
     steady = run_of({f"s{n}": [1 if n < 17 else 0] * 10 for n in range(20)})
     result = gate(steady, GateCriteria(minimum={"check": 0.75}))
     assert result.verdict != "pass"  # 170 independent passes of 200 would be
-    with pytest.raises(ConfigError, match="the run has 10 trials of each sample and the baseline 2"):
+    with pytest.raises(ConfigError, match="the run has 10 trials of each sample and the baseline has 2"):
         gate(
             steady,
             GateCriteria(max_regression={"check": 0.1}),

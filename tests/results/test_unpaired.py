@@ -40,7 +40,7 @@ def test_runs_without_a_common_sample_are_compared_by_their_means() -> None:
 
 def test_the_error_names_the_option() -> None:
     run = run_of(LOW, [Given(), Harm()])
-    with pytest.raises(ConfigError, match=r"no sample was scored in both.*compare, with unpaired=True$"):
+    with pytest.raises(ConfigError, match=r"no sample was scored in both.*compare with unpaired=True$"):
         compare(run, other(HIGH))
     with pytest.raises(ConfigError, match="one of the runs has no score"):
         compare(run, other(["skip"] * 5), unpaired=True)
@@ -50,7 +50,8 @@ def test_the_error_names_the_option() -> None:
 
 def test_common_samples_are_noted() -> None:
     result = compare(run_of(LOW), run_of(HIGH), unpaired=True)
-    assert "A and B: 30 samples in both runs: a comparison by sample, without unpaired=True, finds more" in result.notes
+    note = "A and B: 30 samples in both runs: a paired comparison, without unpaired=True, has more power"
+    assert note in result.notes
 
 
 def test_groups_and_slices_are_those_of_each_run() -> None:

@@ -109,7 +109,7 @@ def test_a_budget_without_measurements_is_an_error_and_neither_0_nor_1():
     for entry, what in (("maxTotalTokens", "token"), ("maxTotalDurationMs", "duration")):
         outcome = outcome_of(TrajectoryQuality(), did(call("a"), expected={entry: 5}), [])
         assert isinstance(outcome, Failed)
-        assert outcome.error.startswith(f"the {what} budget cannot be checked")
+        assert outcome.error.startswith(f"the {what} budget can't be checked")
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1", True, None])

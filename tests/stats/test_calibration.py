@@ -83,7 +83,7 @@ def test_what_is_no_probability_is_refused(measure: object):
         measure([1.1], [Y])
     with pytest.raises(DataError, match="not nan"):
         measure([math.nan], [Y])
-    with pytest.raises(DataError, match="1 probabilities, 2 truths"):
+    with pytest.raises(DataError, match="1 probability and 2 truths"):
         measure([0.5], [Y, N])
 
 
@@ -248,9 +248,9 @@ def test_isotonic_never_falls_and_keeps_the_base_rate(cases: list[tuple[float, b
 @pytest.mark.parametrize("fit", [platt, isotonic])
 def test_nothing_is_learned_from_nothing_or_from_lists_that_do_not_fit(fit: object):
     assert callable(fit)
-    with pytest.raises(DataError, match="from no cases"):
+    with pytest.raises(DataError, match="need at least one case"):
         fit([], [])
-    with pytest.raises(DataError, match="1 scores, 0 truths"):
+    with pytest.raises(DataError, match="1 score and 0 truths"):
         fit([1], [])
 
 

@@ -131,7 +131,7 @@ def test_perfect_order_has_an_interval_and_many_cases_a_narrow_one():
 
 
 def test_scores_must_be_numbers_and_truths_as_many():
-    with pytest.raises(DataError, match="1 scores, 2 truths"):
+    with pytest.raises(DataError, match="1 score and 2 truths"):
         auroc([1], [True, False])
     with pytest.raises(ConfigError, match="confidence"):
         auroc([1, 2], [True, False], confidence=95)

@@ -142,7 +142,7 @@ def test_a_gate_as_a_whole_is_its_worst_criterion() -> None:
 def test_impossible_criteria_are_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"a: the threshold must be in \[0, 1\], not 85"):
         decide([AtLeast("a", GOOD, 85)])
-    with pytest.raises(ConfigError, match=r"a: the largest regression must be in \[0, 1\], not -0.1"):
+    with pytest.raises(ConfigError, match=r"a: the maximum regression must be in \[0, 1\], not -0.1"):
         decide([MaxRegression("a", GOOD, GOOD, -0.1)])
     with pytest.raises(ConfigError, match="alpha must be above 0 and below"):
         decide([], alpha=0.9)

@@ -183,7 +183,7 @@ def test_impossible_settings_are_refused() -> None:
     for difference in (0.0, -0.1, 1.5, math.nan, math.inf):
         with pytest.raises(ConfigError, match="difference must be above 0 and at most 1"):
             samples_needed(Changes(0.1), difference)
-    with pytest.raises(ConfigError, match="1 at most together"):
+    with pytest.raises(ConfigError, match="a sum of at most 1"):
         mcnemar_power(100, 0.7, 0.4)
     with pytest.raises(DataError, match=r"a number in \[0, 1\]"):
         Pilot.of([0.5, -0.5], paired=False)

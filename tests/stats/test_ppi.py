@@ -218,7 +218,7 @@ def test_too_few_labels_give_no_estimate_and_say_so(labels: int) -> None:
     assert found is not None
     assert found.estimate is None
     assert found.raw == mean_interval(judged, low=0, high=1)
-    assert found.caution == f"only {labels} labels: too few for an estimate; label 30 or more"
+    assert found.caution == f"only {labels} labels: too few for an estimate; label at least 30 samples"
     assert (found.bias is None) == (labels == 0)
 
 

@@ -50,7 +50,7 @@ def test_a_judge_that_can_hardly_be_told_from_chance_corrects_nothing() -> None:
     found = rogan_gladen(150, 200, Confusion(tp=11, fn=9, tn=14, fp=17))
     assert found is not None
     assert found.rate is None
-    assert found.caution == "the judge can hardly be told from chance on the labeled samples"
+    assert found.caution == "the judge is barely better than chance on the labeled samples"
 
 
 @pytest.mark.no_cover
@@ -73,16 +73,16 @@ def test_labels_of_one_kind_only_correct_nothing() -> None:
     found = rogan_gladen(50, 100, Confusion(tp=20, fn=0, tn=0, fp=0))
     assert found is not None
     assert (found.rate, found.specificity) == (None, None)
-    assert "labeled samples of both kinds are needed" in found.caution
+    assert "the labels need both passes and fails" in found.caution
 
 
 def test_few_labels_say_so() -> None:
     found = rogan_gladen(50, 100, Confusion(tp=19, fn=0, tn=40, fp=0))
     assert found is not None
-    assert found.caution == "only 19 labeled samples of one kind: the interval is approximate"
+    assert found.caution == "only 19 labels in one class: the interval is approximate"
 
 
 def test_impossible_counts_are_named() -> None:
     assert rogan_gladen(0, 0, Confusion(5, 5, 5, 5)) is None
-    with pytest.raises(DataError, match="passed: 11 of 10 is not a count"):
+    with pytest.raises(DataError, match="passed must be from 0 to n: 11 of 10"):
         rogan_gladen(11, 10, Confusion(5, 5, 5, 5))

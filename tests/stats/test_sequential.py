@@ -103,7 +103,7 @@ def test_a_confidence_sequence_closes_in() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"a: the threshold must be inside \(0, 1\), not 1"):
         SequentialGate([Target("a", 1.0)])
-    with pytest.raises(ConfigError, match="one target or more is needed"):
+    with pytest.raises(ConfigError, match="need at least one target"):
         SequentialGate([Target("a", 0.5), Target("a", 0.6)])
     with pytest.raises(ConfigError, match="alpha must be above 0"):
         SequentialGate([Target("a", 0.5)], alpha=0)

@@ -136,7 +136,7 @@ def test_the_limits_hold_for_rare_bad_scores():
         ([], None, "0 samples have a score and 0 have two"),
         ([[0.5, 0.4], [0.1, 0.2]], None, "2 samples have a score and 2 have two"),
         ([[0.5, None], [0.1, None], [0.1, 0.3]], None, "3 samples have a score and 1 have two"),
-        ([[0.5, None], [0.1, None], [0.1, 0.3]], "AB", "two of each judge"),
+        ([[0.5, None], [0.1, None], [0.1, 0.3]], "AB", "and two per judge"),
         ([[0.5, 0.1], [0.1]], None, "one entry per repeat"),
         ([[0.5, 0.1]] * 3, "A", "one entry per repeat"),
         ([[0.5, 1.1]] * 3, None, "value 1 is 1.1"),
@@ -278,7 +278,7 @@ def test_components_of_trials_scale_with_the_square_of_the_scale_and_have_interv
 
 
 def test_the_variance_of_the_judge_needs_two_samples_with_an_answer_scored_twice():
-    with pytest.raises(DataError, match="needs two samples or more with an answer that is scored twice"):
+    with pytest.raises(DataError, match="needs at least two samples with an answer that is scored twice"):
         trial_components([[[1.0, 0.5], [1.0]], [[0.5], [0.0]], [[0.0], [0.0]]])
     with pytest.raises(DataError, match="values"):
         trial_components([[[1.0, 1.5], [1.0]], [[0.5], [0.0]], [[0.0], [0.0]]], scale=1.25)

@@ -1,4 +1,4 @@
-"""Text and numbers for people, as every report shows them. Judged text is data: what cannot be seen is written out."""
+"""Text and numbers for display. Judged text is untrusted: invisible characters are escaped."""
 
 from __future__ import annotations
 
@@ -15,42 +15,43 @@ IGNORABLE = (
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
 )
-"""What has no shape of its own, as a range of a pattern: joiners, directions, fillers, marks of music and shorthand."""
-# Controls, lone surrogates, private use and noncharacters too. Line breaks, tabs and one variation selector after a
-# character stay.
+"""Characters without a glyph, for a regex character class: joiners, direction marks, fillers, musical and shorthand
+format controls."""
+# Also controls, lone surrogates, private use and noncharacters. Line breaks, tabs and one variation selector after a
+# character are allowed.
 _INVISIBLE = (
     IGNORABLE + "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\uf8ff\ufdd0-\ufdef\ufff0-\uffff\U00013430-\U0001343f"
     "\U000e0000-\U0010ffff"
 )
 _SELECTORS = "(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"
-# What languages and emoji are written with. After other letters, or in a row, it only hides text.
+# Legitimate uses of such characters in languages and emoji. Elsewhere, or repeated, they only hide text.
 _WRITTEN = "|".join(
     (
         # joiners: Persian, Hindi, emoji
         "(?<=[\u0590-\u1fff\u2600-\u27bf\ua000-\ud7ff\ufb1d-\ufdff\ufe0f-\ufefc\U0001f000-\U0001ffff])[\u200c\u200d]",
         # direction marks beside punctuation: Hebrew, Arabic
         "(?:(?<=[\u0590-\u08ff])|(?<=[\u0590-\u08ff][ -@]))[\u200e\u200f\u061c]",
-        # forms of Mongolian letters and of ideographs
+        # variation selectors of Mongolian letters and of ideographs
         "(?<=[\u1820-\u18aa])[\u180b-\u180f]",
         "(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]",
         # flags of England, Scotland and other regions
         "(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f",
     )
 )
-# Compiled when used, which takes longer than all other imports of this module.
+# Compiled on first use, because it takes longer than importing this module.
 _HIDDEN = f"({_WRITTEN})|[{_INVISIBLE}]|{_SELECTORS}"
 
 
 def visible(text: str) -> str:
-    """Text with control, direction and invisible characters written as `\\u202e`; line breaks, tabs, and what languages
-    are written with stay."""
+    """Text with control, direction and invisible characters escaped, as in `\\u202e`. Line breaks, tabs, and characters
+    that the language needs are kept."""
     return re.sub(_HIDDEN, lambda match: match[1] or f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
 
 
 def safe(text: str, width: int = LINE_WIDTH) -> str:
-    """Text on one line of at most `width` characters, with what is invisible in it written out. Secrets in it are
-    written as `***`."""
-    text = redacted(text)  # before it is cut, so that no part of a secret is left
+    """Text on one line of at most `width` characters, with invisible characters escaped and secrets replaced by
+    `***`."""
+    text = redacted(text)  # before cutting, so that no part of a secret is left
     line = " ".join(text[: 4 * width].split())
     shown = visible(line[:width])
     whole = len(text) <= 4 * width and len(line) <= width and len(shown) <= width
@@ -58,17 +59,17 @@ def safe(text: str, width: int = LINE_WIDTH) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: 1 sample, 2,000 samples."""
+    """A number with its noun: "1 sample", "2,000 samples"."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def joined(names: Sequence[str]) -> str:
-    """Names in a row: input, output and context."""
+    """Names joined by commas and "and": "input, output and context"."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def money(cost: float | None) -> str:
-    """US dollars."""
+    """A cost in US dollars, or "unknown"."""
     if cost is None:
         return "unknown"
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
@@ -80,20 +81,21 @@ def percent(share: float) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with a fixed number of digits; "-" for none."""
+    """A number with a fixed number of decimals; "-" for None."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference with its sign; no sign for what rounds to zero."""
+    """A difference with its sign, or without one if it rounds to zero."""
     text = f"{value:+.{digits}f}"
     return text[1:] if float(text) == 0 else text
 
 
 def limits(low: float | None, high: float | None, digits: int = 3, *, sign: bool = False) -> str:
-    """The limits of an interval; "-" where there are none. sign: of a difference, whose limits are 0 only if they are.
+    """The limits of an interval; "-" if there are none.
 
-    A limit of 0.0004 as 0.000 would hold "no difference", which the interval excludes.
+    sign: The limits are of a difference. They get a sign, and more decimals if they would round to 0: showing 0.0004 as
+    0.000 would suggest that the interval includes 0.
     """
     if low is None or high is None:
         return "-"
@@ -102,17 +104,17 @@ def limits(low: float | None, high: float | None, digits: int = 3, *, sign: bool
 
 
 def _signed_limit(value: float, digits: int) -> str:
-    """With as many digits more as it takes not to read as 0, up to six."""
+    """The limit with as many decimals as it takes not to read as 0, up to six."""
     return next((text for more in range(digits, 7) if float(text := signed(value, more))), signed(value, digits))
 
 
 def effective_count(effective: float) -> str:
-    """Kish's number of samples, which is no whole number: with one decimal below 10."""
+    """Kish's effective sample size, with one decimal below 10."""
     return f"{effective:,.0f}" if effective >= 10 else f"{effective:.1f}"
 
 
 def percents(low: float | None, high: float | None) -> str:
-    """The limits of a share in percent; "-" where there are none."""
+    """The limits of a share in percent; "-" if there are none."""
     return "-" if low is None or high is None else f"{percent(low)} to {percent(high)}"
 
 
@@ -122,28 +124,28 @@ def p_value(value: float) -> str:
 
 
 def digits_for(scale: float) -> int:
-    """How many digits the scores of a scale are shown with."""
+    """The number of decimals to show for scores on a scale."""
     return 3 if scale <= 1 else 2
 
 
 def sentence(text: str) -> str:
-    """Text with a capital and a full stop."""
+    """Text as a sentence, with a capital letter and a period."""
     text = text.strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def sentences(*texts: str) -> tuple[str, ...]:
-    """Those texts that say something, as sentences."""
+    """The texts that aren't blank, as sentences."""
     return tuple(sentence(text) for text in texts if text.strip())
 
 
 def aligned(rows: Sequence[Sequence[str]], words: Sequence[str], *, drop_empty: bool = False) -> list[str]:
-    """Rows of cells, a header first, as lines with aligned columns.
+    """A table as lines of text with aligned columns.
 
     Args:
-        rows: As many cells in each.
-        words: The headers of columns that are set to the left.
-        drop_empty: Leave out columns without any value.
+        rows: The header, then the rows, all of the same length.
+        words: The headers of left-aligned columns; the others are right-aligned.
+        drop_empty: Drop columns without any value.
     """
     header, *others = [tuple(map(_cell, row)) for row in rows]
     columns = range(len(header))
@@ -158,43 +160,43 @@ def aligned(rows: Sequence[Sequence[str]], words: Sequence[str], *, drop_empty: 
 
 
 def _cell(text: str) -> str:
-    """A cell on one line, with its indentation."""
+    """A cell as safe text on one line, with its indentation."""
     line = text.lstrip(" ")
     return " " * min(len(text) - len(line), _DEEPEST) + safe(line)
 
 
 def listed(texts: Iterable[str]) -> str:
-    """Texts in a row, separated by commas."""
+    """Texts joined by commas."""
     return ", ".join(texts)
 
 
 def excerpt(value: object) -> str:
-    """A value that is safe to print: on one line, control characters escaped, cut to 60 characters."""
+    """A value's repr that is safe to print: one line, control characters escaped, at most 60 characters."""
     try:
         text = repr(value[: _MAX_EXCERPT + 1] if isinstance(value, str) else value)
-    except Exception:  # noqa: BLE001 - of a value's own code, or of a number with thousands of digits
+    except Exception:  # noqa: BLE001 - from the value's own code, or a number with thousands of digits
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _MAX_EXCERPT else text[: _MAX_EXCERPT - 3] + "..."
 
 
 def named(name: str) -> str:
-    """A file or column name that is safe to print: as is if every character is printable, else quoted and escaped."""
+    """A file or column name that is safe to print: unchanged if all characters are printable, else quoted."""
     return name if name.isprintable() else repr(name)
 
 
 def escaped(text: object) -> str:
-    """The text of another library's error, on one line, control characters escaped."""
+    """An error message of another library on one line, with control characters escaped."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(text))
 
 
 def shortlist(names: Iterable[str], *, most: int = 12) -> str:
-    """The first twelve names, comma-separated: `a, b, c and 3 more`."""
-    every = [named(name) for name in names]
-    shown = ", ".join(every[:most])
-    return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
+    """The first `most` names, joined by commas: "a, b, c and 3 more"."""
+    safe_names = [named(name) for name in names]
+    shown = ", ".join(safe_names[:most])
+    return shown if len(safe_names) <= most else f"{shown} and {len(safe_names) - most} more"
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """At most three of the known names that are similar to this one, the nearest first."""
+    """Up to three known names that are similar to this one, the most similar first."""
     by_case = {other.lower(): other for other in known}
-    return [by_case[found] for found in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
+    return [by_case[match] for match in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]

@@ -1,5 +1,8 @@
-"""Files: read in pieces, so that no file, line or row is in memory before it is known not to be too long, and written
-for their owner alone."""
+"""Safe file access: bounded reads and private writes.
+
+Files are read in pieces, so that a file, line or row that is too long is rejected before it is in memory. New files and
+folders are accessible to their owner only.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _ROW_OVERHEAD = 1000
 _CONTAINER = 32
 _MOST_EXPANSION = 200
 _MOST_ROWS_AT_LIMIT = 16
-# UTF-32 before UTF-16: the little-endian mark of the one begins with the mark of the other.
+# UTF-32 before UTF-16, because the UTF-32 little-endian mark starts with the UTF-16 one.
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -35,18 +38,18 @@ _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 
 
 class ByteStream(Protocol):
-    """What bytes are read from."""
+    """A readable stream of bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes; none at the end."""
+        """Read at most `size` bytes; b"" at the end."""
         ...
 
 
 def row_limit() -> int:
-    """The most characters of one row: a line, an item of an array, the cells of a table's row, or a whole document.
+    """The maximum number of characters of a row: a line, an array item, the cells of a table row, or a whole document.
 
-    64 million, or the millions that the environment variable EVALSTONE_MAX_ROW_MB says. Raises ConfigError for a
-    variable that isn't a number greater than 0.
+    64 million by default. The environment variable EVALSTONE_MAX_ROW_MB sets it, in millions. Raises ConfigError if the
+    variable isn't a number greater than 0.
     """
     text = os.environ.get(SETTING, "")
     try:
@@ -59,24 +62,25 @@ def row_limit() -> int:
 
 
 def too_long(what: str) -> DataError:
-    """The error for a row that is longer than `row_limit`."""
+    """The error for a row longer than `row_limit`."""
     return DataError(f"{what} is longer than {row_limit() / 1e6:g} MB; to read it, set {SETTING} to a higher number")
 
 
 def check_containers(text: str, start: int = 0, what: str = "") -> None:
-    """Raise DataError for JSON of more lists and objects than fit: an empty one has two characters and takes 60 bytes.
+    """Raise DataError for JSON with too many lists and objects: an empty one has two characters but takes 60 bytes.
 
-    what: the name of the text that begins at `start`.
+    what: The name of the text that starts at `start`, for the message.
     """
     most = row_limit() // _CONTAINER
     if len(text) - start > most and text.count("[", start) + text.count("{", start) > most:
-        raise DataError(f"{what} holds more than {most:,} lists and objects; to read it, raise {SETTING}".lstrip())
+        raise DataError(f"{what} has more than {most:,} lists and objects; to read it, raise {SETTING}".lstrip())
 
 
 class Expansion:
-    """How much a file's rows take in memory, in characters, against its size on disk.
+    """A limit on the memory that a file's rows take, in characters, relative to its size on disk.
 
-    A compressed file of kilobytes can hold gigabytes, and rows of two characters take a thousand times as much.
+    A compressed file of kilobytes can expand to gigabytes, and a row of two characters takes a thousand times as much
+    memory.
     """
 
     def __init__(self, size: int) -> None:
@@ -85,7 +89,7 @@ class Expansion:
         self.used = 0
 
     def check(self, amount: int) -> None:
-        """Raise DataError for more than this file may hold."""
+        """Raise DataError for an amount above the limit."""
         if amount > self.most:
             raise DataError(
                 f"a file of {self.size:,} bytes whose rows would take more than {self.most / 1e9:.3g} GB of memory; "
@@ -93,12 +97,12 @@ class Expansion:
             )
 
     def add_row(self, size: int = 0) -> None:
-        """Count one more row. Raises as `check`."""
+        """Count a row. Raises as `check` does."""
         self.used += size + _ROW_OVERHEAD
         self.check(self.used)
 
     def counted(self, pieces: Iterable[str]) -> Iterator[str]:
-        """The pieces of a text, counted. Raises as `check`."""
+        """Yield the pieces of a text while counting them. Raises as `check` does."""
         for piece in pieces:
             self.used += len(piece)
             self.check(self.used)
@@ -108,7 +112,7 @@ class Expansion:
 def text_pieces(stream: ByteStream) -> Iterator[str]:
     """The text of a stream in pieces: UTF-8 with or without a byte order mark, UTF-16 or UTF-32 with one.
 
-    Raises DataError that names the first byte that is not text, and for NUL characters.
+    Raises DataError for bytes that aren't text (naming the first), and for NUL characters.
     """
     data = stream.read(_PIECE)
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), "utf-8")
@@ -137,9 +141,9 @@ def text_pieces(stream: ByteStream) -> Iterator[str]:
 
 
 def numbered_lines(pieces: Iterable[str], *, any_end: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines of a text with their numbers, without their line feeds. Raises DataError for one that is too long.
+    """The lines of a text with their numbers, without line feeds. Raises DataError for a line that is too long.
 
-    any_end: a carriage return ends a line as well, and lines keep their ends, as the csv module wants them.
+    any_end: Carriage returns also end lines, and lines keep their line ends, as the csv module expects.
     """
     limit, number, start = row_limit(), 1, ""
     for piece in pieces:
@@ -168,7 +172,7 @@ def numbered_lines(pieces: Iterable[str], *, any_end: bool = False) -> Iterator[
 def file_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers.
 
-    Raises DataError with the file for what isn't text and for a line that is too long, and OSError.
+    Raises DataError, naming the file, if it isn't text or a line is too long; and OSError.
     """
     try:
         with path.open("rb") as stream:
@@ -178,26 +182,26 @@ def file_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def file_text(path: Path) -> str:
-    """The text of a file that is needed as a whole. Raises as `file_lines`."""
-    limit, size, found = row_limit(), 0, list[str]()
+    """The whole text of a file. Raises as `file_lines` does."""
+    limit, size, pieces = row_limit(), 0, list[str]()
     try:
         with path.open("rb") as stream:
             for piece in text_pieces(stream):
-                found.append(piece)
+                pieces.append(piece)
                 size += len(piece)
                 if size > limit:
                     raise too_long("the text")
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    return "".join(found)
+    return "".join(pieces)
 
 
 def file_values(path: Path) -> Iterator[tuple[str, Any]]:
-    """The values in a file of JSON Lines, each with its file and line.
+    """The values in a JSON Lines file, each with its file and line for error messages.
 
     Raises:
-        DataError: What isn't text, or isn't JSON, or is too long.
-        OSError: It can't be read.
+        DataError: A line isn't text, isn't JSON, or is too long.
+        OSError: The file can't be read.
     """
     for number, line in file_lines(path):
         place = f"{path}, line {number}"
@@ -205,7 +209,7 @@ def file_values(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def json_value(text: str, place: str) -> Any:
-    """The value of a JSON text. Raises DataError that names the place."""
+    """The value of a JSON text. Raises DataError with the place."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -215,17 +219,17 @@ def json_value(text: str, place: str) -> Any:
 
 
 def json_or_lines(text: str | bytes | bytearray) -> Any:
-    """The value of a JSON text, or the list of those in its lines; bytes are UTF-8.
+    """The value of a JSON text, or the list of values of a JSON Lines text. Bytes are UTF-8.
 
-    Raises ValueError for what is neither, with the error of the whole text, DataError for more lists and objects than
-    fit, and RecursionError.
+    Raises ValueError for anything else (with the error of the whole text as JSON), DataError for too many lists and
+    objects, and RecursionError.
     """
     text = text.removeprefix("\ufeff") if isinstance(text, str) else text.decode("utf-8-sig")
     check_containers(text)
     try:
         return json.loads(text)
     except ValueError as error:
-        lines = [line for line in text.split("\n") if line.strip()]  # splitlines also splits inside of JSON texts
+        lines = [line for line in text.split("\n") if line.strip()]  # splitlines would also split within JSON strings
         if len(lines) < 2:
             raise
         try:
@@ -241,18 +245,18 @@ _WRONG_PATH = (
 
 
 def cannot_write(message: str, error: OSError, broken: type[StorageError] = WriteError) -> ConfigError | StorageError:
-    """What to raise for a failed write: ConfigError where another path mends it, `broken` for a full disk and such."""
+    """The error to raise for a failed write: ConfigError if another path would help, else `broken` (a full disk …)."""
     kind = ConfigError if error.errno in _WRONG_PATH else broken
     return kind(f"{message}: {error.strerror or error}")
 
 
 def private(path: str, flags: int) -> int:
-    """An opener for `open`: a file that it creates is its owner's alone; one that exists keeps its mode."""
+    """An opener for `open` that creates files accessible to their owner only; existing files keep their mode."""
     return os.open(path, flags, 0o600)
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether this is a folder; what can't be the path of one, such as a long name or "", is not."""
+    """Whether this is a folder; False for invalid paths, such as "" or one that is too long."""
     try:
         return path != "" and Path(path).is_dir()
     except OSError:
@@ -260,10 +264,10 @@ def is_folder(path: str | Path) -> bool:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and the missing ones above it, each for its owner alone; those that exist keep their mode.
+    """Create a folder and its missing parents, accessible to their owner only. Existing folders keep their mode.
 
     Raises:
-        OSError: It can't be created, or is a file.
+        OSError: The folder can't be created, or is a file.
     """
     for folder in reversed([folder for folder in path.parents if not folder.exists()]):
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -271,8 +275,11 @@ def make_folder(path: Path) -> None:
 
 
 def lock(file: IO[Any], *, wait: bool = True) -> bool | None:
-    """Lock a file until it is closed or its process ends. Whether it was: False if another process has locked it, None
-    where files can't be locked."""
+    """Lock a file until it is closed or the process ends.
+
+    Returns:
+        Whether the file is locked now: False if another process holds the lock, None if files can't be locked here.
+    """
     try:
         fcntl: Any = importlib.import_module("fcntl")
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

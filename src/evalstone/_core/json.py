@@ -1,4 +1,4 @@
-"""Values as JSON data, and the hash of their content."""
+"""Conversion of values to JSON data, and content hashes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any, cast
 
 
 def to_jsonable(value: Any) -> Any:
-    """A value as JSON data: dataclasses as objects, tuples as lists, mappings with text keys."""
+    """A value as JSON data: dataclasses and mappings become objects, tuples and sets become lists."""
     return _plain(value, _ATOMS)
 
 
 def strict_jsonable(value: Any) -> Any:
-    """A value as JSON data, the same as if it were written and read again.
+    """A value as JSON data that survives a round trip through JSON text.
 
     Raises:
-        ValueError: It has no form as JSON: it contains NaN, infinity or itself, or is nested too deeply.
+        ValueError: The value can't be written as JSON: it contains NaN, infinity or itself, or is nested too deeply.
     """
     try:
         plain = _plain(value, _ATOMS)
@@ -30,7 +30,7 @@ def strict_jsonable(value: Any) -> Any:
 
 
 def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
-    """A value as JSON data. Values of the types in `atoms` stay as they are; without float, 1.0 becomes 1."""
+    """A value as JSON data. Values with a type in `atoms` are unchanged. If float isn't among these, 1.0 becomes 1."""
     kind = cast("type[Any]", type(value))
     if kind in atoms:
         return value
@@ -50,7 +50,7 @@ def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
         return {str(k): _plain(v, atoms) for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [_plain(item, atoms) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, set | frozenset):  # sorted, for the order of a set differs from process to process
+    if isinstance(value, set | frozenset):  # sorted, because the order of a set differs between processes
         return sorted((_plain(item, atoms) for item in cast("set[Any]", value)), key=_CANONICAL.encode)
     if callable(dump := getattr(kind, "model_dump", None)):  # a pydantic model, without importing pydantic
         return _plain(dump(value, mode="json"), atoms)
@@ -67,17 +67,17 @@ _STRICT_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separato
 
 @functools.cache
 def _field_names(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of a dataclass; none for any other type."""
+    """The field names of a dataclass; empty for any other type."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
 def content_hash(value: Any, *, strict: bool = False) -> str:
-    """The hash of a value's content, the same in every process: 32 hexadecimal digits.
+    """A hash of a value's content, stable across processes: 32 hexadecimal digits.
 
-    Numbers that are equal have one hash: 1 and 1.0, 0 and -0.0. True is not 1.
+    Equal numbers have the same hash: 1 and 1.0, 0 and -0.0. True and 1 differ.
 
     Raises:
-        ValueError: It contains itself or is nested too deeply; if `strict`, also for NaN and infinity.
+        ValueError: The value contains itself or is nested too deeply; if `strict`, also if it contains NaN or infinity.
     """
     encoder = _STRICT_CANONICAL if strict else _CANONICAL
     try:

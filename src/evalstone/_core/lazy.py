@@ -1,7 +1,8 @@
-"""Packages that import their public names on first use; the stub `__init__.pyi` is the table of these names.
+"""Lazy packages: public names are imported on first use. The stub `__init__.pyi` lists the names and their modules.
 
-`python -m evalstone` imports this while the current folder comes first on `sys.path`, where a file `typing.py` would be
-run. Until a name is asked for, only what Python itself has imported already is used here.
+`python -m evalstone` imports this module while the working directory is first on `sys.path`, so a file `typing.py`
+there would be executed. Therefore, until the first use of a name, only modules that Python itself has already imported
+are used here.
 """
 
 import importlib
@@ -14,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def lazy_exports(package: str, file: str) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
-    """`__getattr__` and `__dir__` of a package whose public names are the imports in its stub.
+    """`__getattr__` and `__dir__` for a package whose public names are the imports in its stub.
 
     Args:
         package: `__name__` of the package.
-        file: `__file__` of the package; the stub is beside it.
+        file: `__file__` of the package; the stub is next to it.
     """
 
     table: dict[str, str] = {}
 
     def exports() -> dict[str, str]:
         if not table:
-            import ast  # noqa: PLC0415 - not needed by commands, which import from the modules
+            import ast  # noqa: PLC0415 - commands import from the modules and don't need it
             from pathlib import Path  # noqa: PLC0415
 
             from evalstone._core.syntax import parse_module  # noqa: PLC0415
@@ -41,7 +42,7 @@ def lazy_exports(package: str, file: str) -> "tuple[Callable[[str], Any], Callab
         if name.startswith("__") or name not in exports():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = importlib.import_module(exports()[name])
-        # A module is a name of the package that holds it only once it has been imported.
+        # A submodule becomes an attribute of its package only when it is imported.
         is_module = home.__name__ == package or not hasattr(home, name)
         value = importlib.import_module(f"{home.__name__}.{name}") if is_module else getattr(home, name)
         setattr(sys.modules[package], name, value)

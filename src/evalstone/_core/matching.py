@@ -1,7 +1,7 @@
-"""Regular expressions on texts that may be made to keep them busy.
+"""Regular expression matching with a time limit, for untrusted texts.
 
-Python's `re` tries alternatives one after the other, for hours where a repetition is inside a repetition, and can't be
-stopped. So what might take long is matched in a process of its own, which can.
+Python's `re` backtracks, which can take hours for nested repetitions, and can't be interrupted. Patterns that might be
+slow are therefore matched in a separate process, which can be killed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from evalstone.errors import OutcomeError
 
 TIME_LIMIT = 10.0
-"""The most seconds of one match."""
+"""The time limit of a match, in seconds."""
 _QUICK = math.log(1e8)
 _SHORT = 20
 _ESCAPED = re.compile(r"\\.|\[\^?\]?[^\]\\]*+(?:\\.[^\]\\]*+)*\]", re.DOTALL)
@@ -30,7 +30,7 @@ _REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{)")
 _WORKER = """
 import json, re, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-alarm = getattr(signal, "alarm", lambda seconds: None)  # it ends this process also when nobody is there to do so
+alarm = getattr(signal, "alarm", lambda seconds: None)  # so that this process ends even if its parent is gone
 for line in sys.stdin:
     pattern, flags, text, whole, seconds = json.loads(line)
     alarm(seconds)
@@ -51,13 +51,13 @@ def matches(pattern: re.Pattern[str], text: str, *, whole: bool) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _shape(pattern: str) -> tuple[int, int, bool]:
-    """How many repetitions and options a pattern has, and whether it repeats a group."""
+    """The numbers of repetitions and of alternatives in a pattern, and whether it repeats a group."""
     plain = _ESCAPED.sub("x", pattern)
     return len(_REPEAT.findall(plain)), len(_OPTION.findall(plain)), _REPEATED_GROUP.search(plain) is not None
 
 
 class _Worker:
-    """A process that matches patterns, started when it is first needed, and again after it had to be stopped."""
+    """A process that matches patterns. It is started on first use, and again after it had to be killed."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -76,7 +76,7 @@ class _Worker:
                     process.stdin.flush()
                     reply = process.stdout.readline()
             except OSError:
-                pass  # it has ended, which is told below
+                pass  # the process has ended, which is handled below
             finally:
                 timer.cancel()
             if reply:
@@ -116,7 +116,7 @@ atexit.register(lambda: _worker.close())
 
 def _after_fork() -> None:
     global _worker
-    _of_parents.append(_worker)  # its process and its lock are not ours to end
+    _of_parents.append(_worker)  # keep it alive: the process and the lock belong to the parent
     _worker = _Worker()
 
 

@@ -1,4 +1,4 @@
-"""Where the engine says what goes on, for whoever observes it: `evalstone.otel`. By default nobody does."""
+"""Hooks through which the engine reports its operations to an observer: `evalstone.otel`, by default none."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ R = TypeVar("R")
 
 
 class Observed(Generic[R]):
-    """Something that goes on, as a context: entered where it begins, left where it ends, fails or is canceled."""
+    """An observed operation: a context manager, entered at its start and exited when it ends, fails or is canceled."""
 
     trace: Mapping[str, str] | None = None
-    """Where it is recorded, as `sample.metadata["trace"]` says it; None if it is not."""
+    """The trace that records it, in the form of `sample.metadata["trace"]`; None if it isn't recorded."""
 
     def __enter__(self) -> Observed[R]:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        """It has ended, or is broken off by this error."""
+        """The operation has ended, or failed with this error."""
 
     def result(self, result: R) -> None:
-        """What came of it. Without this, it has failed or was canceled."""
+        """Report the result. Without this call, the operation failed or was canceled."""
 
 
 class Observer:
-    """Observes runs, scores and calls. This one doesn't."""
+    """Observes runs, scores and calls. This base class ignores them."""
 
     def run(self, run: str, plan: Plan) -> Observed[Run]:
-        """A plan being run. run: its ID."""
+        """A run of a plan. run: the run's ID."""
         return _UNOBSERVED
 
     def score(self, scorer: Scorer, sample: Sample) -> Observed[Record]:
-        """One sample being scored."""
+        """The scoring of a sample."""
         return _UNOBSERVED
 
     def judge_call(self, judge: Judge, question: Question[Any], repeat: int) -> Observed[JudgeAnswer[Any]]:
-        """A judge being asked: a call that is paid for, or a composite judge that asks its members."""
+        """A judge call: a paid call, or a call to a composite judge, which calls its members."""
         return _UNOBSERVED
 
     def cached_call(self, call: JudgeCall) -> None:
-        """A question whose answer had been paid for before, or is paid for by another call."""
+        """A judge call answered from the cache, or shared with another call."""
 
     def batched_call(self, judge: Judge, usage: Usage, cost: float | None) -> None:
-        """A question to which a batch has brought the answer, or its last failure, and what that took."""
+        """A judge call completed by a provider batch, with an answer or a final failure, and its usage and cost."""
 
     def target_call(self, target: Target, sample: Sample, *, conversation: bool = False) -> Observed[Answer]:
-        """A target being asked. conversation: for all turns of a conversation, each of which is a call of its own."""
+        """A call to a target. conversation: the operation spans a conversation, whose turns are separate calls."""
         return _UNOBSERVED
 
     def headers(self) -> Mapping[str, str]:
-        """What tells another process the trace that it is part of: HTTP headers."""
+        """HTTP headers that propagate the current trace to another process."""
         return {}
 
 
@@ -69,12 +69,12 @@ _current = NOBODY
 
 
 def observer() -> Observer:
-    """Who observes this process."""
+    """The observer of this process."""
     return _current
 
 
 def observe(by: Observer) -> Observer:
-    """Have this process observed by somebody else; by whom it was until now."""
+    """Set the observer of this process, and return the previous one."""
     global _current
-    before, _current = _current, by
-    return before
+    previous, _current = _current, by
+    return previous

@@ -1,15 +1,15 @@
-"""The one redaction of what is printed or stored: a secret is written as `***`.
+"""Redaction of everything that is printed or stored: secrets are replaced by `***`.
 
-**By value.** `register` adds a secret of this process, and `redacted` replaces it wherever a text holds it: as it is,
-and as JSON, Python, URLs and HTML escape it, one within the other. Only what is no ordinary text is looked for: 6
-characters or more with a letter among them, no number, and no single word of fewer than 12 letters. So a password such
-as `postgres` or a key such as `EMPTY` takes no word from a text, and no number is ever touched.
+**By value.** `register` adds a secret of this process. `redacted` replaces it everywhere in a text: verbatim, and
+escaped for JSON, Python, URLs or HTML, also nested. Secrets that look like ordinary text are ignored: a secret must
+have 6 or more characters, at least one letter, and be neither a number nor a single word of fewer than 12 letters. So a
+password such as `postgres` or a key such as `EMPTY` removes no words from a text, and numbers are never touched.
 
-**In JSON.** In a JSON object or array only texts are replaced, and names unless they consist of `a` to `z` and `_`. So
-no secret, whatever characters it has, breaks the JSON or renames a field.
+**In JSON.** In a JSON object or array, only strings are replaced, and keys only if they have characters other than `a`
+to `z` and `_`. So no secret, whatever its characters, breaks the JSON or renames a field.
 
-**By place.** `masked` also replaces what stands where a secret belongs, however short it is: the password of a URL,
-`api_key=…`. It is for what quotes settings, such as URLs, command lines and the messages of errors. Judged text is
+**By position.** `masked` also replaces values in the position of a secret, however short they are, such as the password
+of a URL or `api_key=…`. It is for text that quotes settings: URLs, command lines and error messages. Judged text is
 never masked.
 """
 
@@ -24,7 +24,7 @@ from typing import Any, AnyStr, Generic, NamedTuple, cast
 
 MARK = "***"
 REPEATED_SECRETS = "redacted secrets"
-"""The warning of a run that an endpoint sent a secret back."""
+"""The warning of a run if an endpoint returned a secret."""
 _SHORTEST = 6
 _LONGEST_WORD = 11
 
@@ -34,7 +34,7 @@ _CREDENTIAL = re.compile(
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
-"""Characters that no form escapes."""
+"""Characters that no encoding escapes."""
 _JSON_TEXT = re.compile(r'("(?:[^"\\]++|\\.)*")(\s*+:)?')
 _FIELD = re.compile(r'"[a-z_]+"')
 
@@ -49,7 +49,7 @@ _NOT_ESCAPED = r"(?<!\\)(?<!5[cC])"
 _LETTERS = {"\n": "n", "\r": "r", "\t": "t"}
 _ENTITIES = {'"': "quot", "'": "apos", "&": "amp", "<": "lt", ">": "gt"}
 _SCHEME = re.compile(r"(?:bearer|basic|token|negotiate)\s+", re.IGNORECASE)
-# A run of letters and digits: the names of models, such as meta-llama-3.1-8b-instruct, have shorter ones.
+# It needs a long run of letters and digits; those in model names, such as meta-llama-3.1-8b-instruct, are shorter.
 _RANDOM = re.compile(r"(?=[\w.~+=-]{20,}$)(?:.*[^A-Za-z0-9])?(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}.*")
 
 _NAMES = (
@@ -58,12 +58,12 @@ _NAMES = (
 )
 _VALUE = r"""(?:(?:bearer|basic|token)\s+)?("[^"]*"?|'[^']*'?|[^\s,;&)\]}'"]+)"""
 _WRITTEN = re.compile(rf"""(?:{_NAMES})["']?[\s=:]{{1,8}}{_VALUE}""", re.IGNORECASE)
-# In prose a word follows a colon, too: "authorization: the token has expired".
+# In prose, a colon is followed by ordinary words: "authorization: the token has expired".
 _COLON = r"""(?:["']\s{0,8}:|:(?=\s{0,8}(?:["']|\S{0,200}\d|bearer|basic|\S{20})))"""
 _SETTING = re.compile(rf"""((?:{_NAMES})(?:["']?\s{{0,8}}=|{_COLON})\s{{0,8}}){_VALUE}""", re.IGNORECASE)
-# Without a limit on what lies between, a hostile text could make the search take the square of its length.
+# Repetitions are bounded. Otherwise, a hostile text could make the search quadratic in its length.
 _PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
-    # A path takes two slashes for one.
+    # Path normalization turns two slashes into one.
     (re.compile(r"""(:/{1,3}[^\s/:?@'"]{0,256}):[^\s"<>()]{1,512}@"""), rf"\1:{MARK}@"),
     (re.compile(r"""(?<=http://|ttps://)[^\s/:?#@'"]{1,512}@"""), f"{MARK}@"),
     (re.compile(r"""([?&](?:code|key|sig|signature|token)=)[^\s&#'"]+""", re.IGNORECASE), rf"\1{MARK}"),
@@ -75,16 +75,16 @@ _URL_OPTION = re.compile(r"[?&]([^=&#]+)=([^&#]*)")
 
 
 class _Secret(NamedTuple, Generic[AnyStr]):
-    """A secret in texts or in bytes."""
+    """A secret, for search in text or in bytes."""
 
     length: int
     part: AnyStr
-    """A part that stays the same in every form: to look for it is many times faster than to search for the pattern."""
+    """A part that no encoding changes. Searching for it first is many times faster than searching for the pattern."""
     pattern: re.Pattern[AnyStr]
 
 
 class Redactor:
-    """Secrets, and how they are taken out of texts."""
+    """A set of secrets, and their redaction."""
 
     def __init__(self) -> None:
         self._known: frozenset[str] = frozenset()
@@ -93,7 +93,7 @@ class Redactor:
         self._lock = threading.Lock()
 
     def register(self, *secrets: str) -> None:
-        """Add secrets. What is an ordinary text is left out."""
+        """Add secrets. Those that look like ordinary text are ignored."""
         if self._known.issuperset(secrets):
             return
         with self._lock:
@@ -102,9 +102,9 @@ class Redactor:
                 part, pattern = max(_PLAIN.findall(secret), key=len, default=""), _pattern(secret)
                 texts.append(_Secret(len(secret), part, re.compile(pattern)))
                 octets.append(_Secret(len(secret), part.encode(), re.compile(_octets(pattern))))
-            # The longest first: one secret may be a part of another.
-            self._texts = tuple(sorted(texts, key=lambda each: -each.length))
-            self._bytes = tuple(sorted(octets, key=lambda each: -each.length))
+            # The longest first, because one secret may be part of another.
+            self._texts = tuple(sorted(texts, key=lambda secret: -secret.length))
+            self._bytes = tuple(sorted(octets, key=lambda secret: -secret.length))
             self._known = self._known.union(secrets)
 
     def redacted(self, text: AnyStr) -> AnyStr:
@@ -129,8 +129,8 @@ class Redactor:
         return text
 
     def _in_json(self, text: str) -> str | None:
-        """A JSON object or array with every secret in its texts replaced, those in JSON that they hold included; None
-        if the text is neither."""
+        """A JSON object or array with every secret in its strings replaced, including strings that are themselves JSON;
+        None if the text is neither an object nor an array."""
         if not text.lstrip().startswith(("{", "[")):
             return None
         try:
@@ -155,9 +155,9 @@ redacted = _PROCESS.redacted
 
 
 def masked(value: Any) -> Any:
-    """A text, or the texts in a list or a mapping, with every secret replaced, also those that only their place tells.
+    """A text, or the texts in a list or mapping, with secrets replaced by value and by position.
 
-    In a mapping the place is a name such as `api_key`.
+    In a mapping, the position is a key such as `api_key`.
     """
     if isinstance(value, str):
         text = redacted(value)
@@ -168,22 +168,22 @@ def masked(value: Any) -> Any:
         items = cast("Mapping[Any, Any]", value).items()
         return {name: MARK if text and is_credential(str(name)) else masked(text) for name, text in items}
     if isinstance(value, list | tuple):
-        return [masked(each) for each in cast("Iterable[Any]", value)]
+        return [masked(item) for item in cast("Iterable[Any]", value)]
     return value
 
 
 def masked_url(url: str) -> str:
-    """A URL with its password hidden, whatever characters that has."""
+    """A URL with its password masked, whatever characters it has."""
     return masked(_URL_PASSWORD.sub(rf"\1:{MARK}@", url))
 
 
 def is_credential(name: str) -> bool:
-    """Whether a header, a setting or a parameter of this name carries a secret."""
+    """Whether a header, setting or parameter with this name has a secret value."""
     return _CREDENTIAL.search(name) is not None
 
 
 def header_secrets(headers: Mapping[str, str]) -> Iterator[str]:
-    """The secrets in HTTP headers: values of names that carry one, and others that look random."""
+    """The secrets in HTTP headers: values of credential headers, and values that look random."""
     for name, text in headers.items():
         if is_credential(name) or _RANDOM.fullmatch(text):
             yield text
@@ -192,8 +192,8 @@ def header_secrets(headers: Mapping[str, str]) -> Iterator[str]:
 
 
 def register_url(url: str) -> None:
-    """Register the secrets of a URL: its password, its user for HTTP, and those among its parameters."""
-    import base64  # noqa: PLC0415 - only few processes have such a URL
+    """Register the secrets in a URL: the password, or an HTTP user name without one, and secret parameters."""
+    import base64  # noqa: PLC0415 - rarely needed
     from urllib.parse import unquote  # noqa: PLC0415
 
     found: list[str] = [text for name, text in _URL_OPTION.findall(url) if is_credential(name)]
@@ -212,7 +212,7 @@ def register_environment(*names: str) -> None:
 
 
 def register_settings(value: Any) -> None:
-    """Register what stands at the place of a secret in a line or a table of settings, even if it can't be read."""
+    """Register the values in the position of a secret, in settings as text (even malformed) or as a table."""
     if isinstance(value, str):
         register(*(text.strip("\"'") for text in _WRITTEN.findall(value)))
         for url in re.findall(r"[a-z]+://[^\s,]+", value) if "@" in value or "=" in value else ():
@@ -224,19 +224,19 @@ def register_settings(value: Any) -> None:
             else:
                 register_settings(inner)
     elif isinstance(value, list | tuple):
-        for each in cast("Iterable[Any]", value):
-            register_settings(each)
+        for item in cast("Iterable[Any]", value):
+            register_settings(item)
 
 
 def _pattern(secret: str) -> str:
-    """A pattern of the forms in which a text may hold a secret."""
+    """A pattern that matches a secret in all its encodings."""
     first, *parts = re.findall(r"[A-Za-z0-9_.~-]+|\\+|.", secret, re.DOTALL)
     return _form(first, first=True) + "".join(map(_form, parts))
 
 
 def _octets(pattern: str) -> bytes:
     try:
-        return pattern.encode("utf-8", "surrogateescape")  # an environment variable that is no UTF-8
+        return pattern.encode("utf-8", "surrogateescape")  # from an environment variable that isn't UTF-8
     except UnicodeEncodeError:
         return pattern.encode("utf-8", "surrogatepass")
 
@@ -246,10 +246,10 @@ def _form(part: str, *, first: bool = False) -> str:
 
 
 def _escapes(part: str, *, first: bool) -> Iterator[str]:
-    """Patterns of a character, or of backslashes, as JSON, Python, URLs and HTML escape it, one within the other.
+    """Patterns for a character, or a run of backslashes, escaped for JSON, Python, URLs or HTML, also nested.
 
-    Repetitions are bounded, and those that a secret begins with are tried only where they begin, so that no text makes
-    the search slow.
+    Repetitions are bounded, and a repetition at the start of a secret is tried only where it begins, so that no text
+    can make the search slow.
     """
     if part[0] == "\\":
         yield rf"{_NOT_ESCAPED if first else ''}{_BACKSLASH}{{1,99}}"
@@ -270,7 +270,7 @@ def _escapes(part: str, *, first: bool) -> Iterator[str]:
 
 
 def _is_distinct(text: str) -> bool:
-    """Whether a text is so unlike ordinary text that it is looked for."""
+    """Whether a secret is distinct enough from ordinary text to search for it."""
     if len(text) < _SHORTEST or not any(map(str.isalpha, text)):
         return False
     if text.isalpha():

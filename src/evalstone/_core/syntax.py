@@ -1,7 +1,7 @@
-"""Python's own parser, one thread at a time.
+"""Thread-safe use of Python's parser.
 
-Up to Python 3.12 the depth of the syntax tree under construction is counted for the whole process. If garbage
-collection lets another thread run meanwhile, and that one parses too, both may fail with SystemError.
+Up to Python 3.12, the depth of the syntax tree under construction is counted per process. If garbage collection lets
+another thread run meanwhile and that thread parses too, both may fail with SystemError.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 import os
 import threading
 
-_lock = threading.RLock()  # a finalizer that runs meanwhile may parse, too
+_lock = threading.RLock()  # reentrant, because a finalizer may parse during parsing
 
 
 def _reset_after_fork() -> None:

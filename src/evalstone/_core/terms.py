@@ -1,7 +1,7 @@
-"""What readers call a setting: `--missing ignore` on the command line, `missing="ignore"` in Python.
+"""Names of settings in messages: `--missing ignore` on the command line, `missing="ignore"` in Python.
 
-Texts name settings by `term`. A front end fills in its own names while it works (`front_end`), and drops the hints to
-settings that it doesn't have.
+Messages name settings with `term`. Each front end sets its own names (`front_end`), and hints at settings that it
+doesn't have are dropped.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Value: TypeAlias = str | float | bool | Mapping[str, str | float] | EllipsisType
 
 @dataclass(frozen=True)
 class FrontEnd:
-    """How one kind of reader sets what a text names."""
+    """How users of a front end write settings."""
 
     names: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Names that differ from those of Python; "" for what can't be set."""
+    """The names that differ from the Python names; "" for settings that the front end doesn't have."""
     options: bool = False
-    """Whether settings are options of a command."""
+    """Whether settings are command-line options."""
 
 
 PYTHON = FrontEnd()
@@ -38,7 +38,7 @@ _CURRENT: ContextVar[FrontEnd] = ContextVar("evalstone_front_end", default=PYTHO
 
 @contextlib.contextmanager
 def front_end(kind: FrontEnd) -> Generator[None]:
-    """Name settings as this front end does."""
+    """Use the names of this front end within the context."""
     token = _CURRENT.set(kind)
     try:
         yield
@@ -47,9 +47,9 @@ def front_end(kind: FrontEnd) -> Generator[None]:
 
 
 def term(setting: str, value: Value = None) -> str:
-    """A setting as its reader writes it, with a value unless that is None; "" where the reader can't set it.
+    """A setting as the user writes it, with its value unless that is None; "" if the user can't set it.
 
-    The ellipsis stands for a value that the reader knows: `labels=…`, or `--labels`.
+    An ellipsis stands for a value of the user's: `labels=…`, or `--labels`.
     """
     kind = _CURRENT.get()
     name = kind.names.get(setting, setting)
@@ -60,8 +60,9 @@ def term(setting: str, value: Value = None) -> str:
     name = f"--{name.replace('_', '-')}"
     if value is None or value is True or isinstance(value, EllipsisType):
         return name
-    values = [f"{key}={_plain(one)}" for key, one in value.items()] if isinstance(value, Mapping) else [_plain(value)]
-    return " ".join(f"{name} {one}" for one in values)
+    if isinstance(value, Mapping):
+        return " ".join(f"{name} {key}={_plain(item)}" for key, item in value.items())
+    return f"{name} {_plain(value)}"
 
 
 def _plain(value: str | float) -> str:
@@ -69,11 +70,11 @@ def _plain(value: str | float) -> str:
 
 
 def _literal(value: Value) -> str:
-    """A value in Python's notation."""
+    """A value as a Python literal."""
     if isinstance(value, EllipsisType):
         return "…"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_literal(key)}: {_literal(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{_literal(key)}: {_literal(item)}' for key, item in value.items())}}}"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     return f"{value}" if isinstance(value, bool) or value is None else f"{value:g}"

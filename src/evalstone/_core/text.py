@@ -1,7 +1,7 @@
-"""Words, sentences and stems of a text: rules of thumb in pure code, no model and no word lists to load.
+"""Rule-based tokenization, sentence splitting and stemming, without a model or word lists to load.
 
-Everything here takes time in proportion to the text, whatever the text is, for judged text may be made to be slow.
-The sentence rules know English and the full stops of Chinese and Japanese; the stemmer knows English suffixes.
+Everything runs in time linear in the text, because judged text may be hostile. The sentence rules cover English, and
+the full stops of Chinese and Japanese. The stemmer covers English suffixes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ def _set(spaced: str) -> frozenset[str]:
     return frozenset(spaced.split())
 
 
-# White space, and what Unicode has to be ignored in display: controls, variants and tags too.
+# Whitespace, and characters that Unicode ignores in display, including controls, variation selectors and tags.
 _INVISIBLE = re.compile(rf"[\s\x00-\x1f\x7f-\xa0{IGNORABLE}\ufe00-\ufe0f\ufff0-\ufffb\U000e0000-\U000e0fff]*+")
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text has nothing to see: it is empty, or all white space and invisible characters."""
+    """Whether a text is empty or consists of whitespace and invisible characters."""
     return not "!" <= text[:1] <= "~" and _INVISIBLE.fullmatch(text) is not None
 
 
@@ -38,7 +38,7 @@ STOPWORDS = _set(
     """
 )
 
-# Letters and digits, and the vowel signs and accents that `\w` leaves out because Unicode counts them as marks.
+# Vowel signs and accents that `\w` doesn't match, because Unicode classifies them as marks.
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 _SPACELESS = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0eff\u1000-\u1049\u1050-\u109f\u1780-\u17d3"
@@ -47,24 +47,24 @@ _SPACELESS = (
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(f"[{_SPACELESS}{_HAN}]++")
 _LETTERS = rf"(?:[^\W_]++|[{_MARKS}{_SPACELESS}]++)+"
-# Possessive for characters: a quantifier that never gives back cannot be made to try again. Not for groups, which
-# Python before 3.11.5, such as that of Debian 12, then matches wrongly (python/cpython#106052).
+# Possessive quantifiers for characters prevent backtracking. Not for groups, which Python before 3.11.5 (as in Debian
+# 12) then matches wrongly (python/cpython#106052).
 _WORD = re.compile(rf"{_LETTERS}(?:(?:['’](?=[^\W\d_])|(?<=\d)[.,](?=\d)){_LETTERS})*")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]++(?:(?:'(?=[A-Za-z])|(?<=[0-9])[.,](?=[0-9]))[A-Za-z0-9]++)*")
 _LONGEST_NORMAL = 64
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a text in order, in lower case; a number with its separators is one word, and so is `don't`.
+    """The words of a text in order, in lower case. A number with separators is one word, and so is `don't`.
 
-    A run of a script that is written without spaces (Chinese, Japanese, Thai, Lao, Burmese, Khmer) becomes its
-    overlapping pairs of characters; a run of one character becomes that character.
+    In scripts without spaces (Chinese, Japanese, Thai, Lao, Burmese, Khmer), a run of characters is split into
+    overlapping character bigrams; a single character is a word.
     """
     return tuple(word.lower() for word in tokens(text))
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """The words of a text as they are written, capitals kept. Word by word the same as `words`."""
+    """The words of a text as written. They are those of `words`, except for their case."""
     if text.isascii():
         return tuple(_ASCII_WORD.findall(text))
     found: list[str] = []
@@ -77,7 +77,7 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def _normal(token: str) -> str:
-    # Normalising sorts runs of accents, which takes quadratic time on a long run made for the purpose.
+    # Normalization sorts runs of accents, which takes quadratic time for a hostile long run.
     token = token.replace("’", "'")
     return unicodedata.normalize("NFKC", token) if len(token) <= _LONGEST_NORMAL else token
 
@@ -117,11 +117,11 @@ _STARTERS = _set(
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a text in order, list markers stripped; pieces without a letter or digit are left out.
+    """The sentences of a text in order, without list markers. Pieces without a letter or digit are dropped.
 
-    A blank line and the start of a list item always end a sentence. Another line end does, unless the line is wrapped:
-    the next one goes on in lower case, or the line is long and has no full stop. Full stops after abbreviations,
-    initials and in numbers end none.
+    A blank line and the start of a list item always end a sentence. Any other line end does unless the line is wrapped:
+    the next line starts in lower case, or the line is long and doesn't end in punctuation. Periods after abbreviations
+    and initials, and in numbers, don't end a sentence.
     """
     found: list[str] = []
     for block in _BLANK_LINE.split(text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2029", "\n\n")):
@@ -131,7 +131,7 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def sentence_slices(text: str) -> Iterator[str]:
-    """A text in slices that end where its sentences end, by the rules of `sentences`. Joined, they are the text."""
+    """A text cut at its sentence ends, by the rules of `sentences`. Joined, the slices are the text."""
     block: list[str] = []
     last = ""
     for line in text.splitlines(keepends=True):
@@ -155,12 +155,12 @@ def _slices(block: str) -> Iterator[str]:
 
 
 def _is_wrapped(body: str, last: str) -> bool:
-    """Whether a line goes on with the sentence of the line before it, which is blank after a blank line."""
+    """Whether a line continues the sentence of the previous line, `last` ("" after a blank line)."""
     return bool(last) and (body[0].islower() or (len(last) >= _WRAPPED_LINE and last[-1] not in ".!?:;…。！？|"))
 
 
 def _unwrapped(block: str) -> Iterator[str]:
-    """A paragraph as its list items and lines, wrapped lines joined."""
+    """The list items and lines of a paragraph, with wrapped lines joined."""
     parts: list[str] = []
     last = ""
     for line in block.split("\n"):
@@ -194,7 +194,7 @@ def _worded(piece: str) -> Iterator[str]:
 
 
 def _ends(piece: str, stop: re.Match[str], start: int) -> bool:
-    """Whether a run of full stops, with the quotes and brackets after it, ends a sentence."""
+    """Whether a run of sentence-final punctuation, with the quotes and brackets after it, ends a sentence."""
     mark, at, end = stop.group(), stop.start(), stop.end()
     following = piece[end : end + 24].lstrip()
     if mark[0] in "。！？" or not following:
@@ -212,7 +212,10 @@ def _ends(piece: str, stop: re.Match[str], start: int) -> bool:
 
 
 def _ends_after(word: str, following: str, fresh: bool, *, whole: bool) -> bool:
-    """Whether `word.` ends a sentence. fresh: what follows looks like a beginning. whole: nothing stands before it."""
+    """Whether `word.` ends a sentence.
+
+    fresh: The next word looks like the start of a sentence. whole: The word is the only one of its piece so far.
+    """
     low = word.lower()
     if low in _TITLES:
         return False
@@ -234,10 +237,10 @@ _LONGEST_STEM = 40
 
 
 def stem(word: str) -> str:
-    """A lower-case English word without its inflection: `makes` and `making` give `mak`, `policies` gives `polici`.
+    """The stem of a lower-case English word: `mak` for `makes` and `making`, `polici` for `policies`.
 
-    One suffix rule, then a doubled consonant and a final e or y are evened out. Rough: it knows no irregular form, and
-    unrelated words may meet. Short words, numbers and other scripts stay as they are.
+    It strips one suffix, then normalizes doubled consonants and a final e or y. It is rough: it doesn't know irregular
+    forms, and unrelated words may have the same stem. Short words, numbers and words in other scripts are unchanged.
     """
     if len(word) <= 3 or len(word) > _LONGEST_STEM or not word.isascii():
         return word
@@ -262,8 +265,8 @@ def _stem(word: str) -> str:
     return word[:-1] + "i" if len(word) > 2 and word[-1] == "y" else word
 
 
-# Tokens of a character by the first byte of its UTF-8: what it took at most in any of five tokenizers, measured for
-# docs/decisions/028-splitting-questions.md. What a prompt replaces costs as much as its replacement.
+# Tokens per character by the first byte of its UTF-8 encoding: the maximum over five tokenizers, measured for
+# docs/decisions/028-splitting-questions.md. Characters that a prompt escapes cost as much as their escapes.
 _TOKENS = (
     (0x00, 0x1F, 3.0),
     (0x20, 0x7E, 1.0),
@@ -291,9 +294,10 @@ for _first, _last, _tokens in _TOKENS:
 
 
 def estimated_tokens(text: str) -> int:
-    """How many tokens a text takes at most, in most languages and tokenizers; English takes about 0.6 of it.
+    """An upper bound on the number of tokens in a text, for most languages and tokenizers.
 
-    From 0 to 4 a character. The estimates of two texts differ by 1 at most from that of both together. Texts of random
-    letters, such as keys in Base64, take up to 1.7 times as many.
+    English text takes about 0.6 times the estimate. Random letters, such as Base64, can take up to 1.7 times. The
+    estimate is 0 to 4 per character, and additive up to rounding: the sum for two texts is at most 1 more than that of
+    their concatenation.
     """
     return -(-sum(text.encode("utf-8", "surrogatepass").translate(_COSTS)) // _UNIT)

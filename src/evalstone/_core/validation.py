@@ -1,4 +1,4 @@
-"""Declarative validation of settings and stored values: the annotations of a dataclass say what each field may be."""
+"""Declarative validation of settings and stored values by the annotations of dataclasses."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from evalstone.errors import ConfigError, DataError
 T = TypeVar("T")
 _LARGEST = sys.float_info.max
 _EXACT = {str: "text", int: "a whole number", bool: "true or false"}
-"""Types that a value must have, no subtype, with the words for them."""
+"""Types that a value must have exactly (no subtypes), with their names in messages."""
 _Reader: TypeAlias = Callable[[Any], Any]
-"""Returns a value as its field has it, or raises _Unexpected."""
+"""Converts a stored value to the value of its field, or raises _Unexpected."""
 
 
 def check_fields(value: object) -> None:
-    """Check each field of a dataclass instance against its annotation, constraints in `Annotated` included.
+    """Check each field of a dataclass instance against its annotation, including constraints in `Annotated`.
 
-    Meant for `__post_init__`.
+    Call it in `__post_init__`.
 
     Raises:
         ConfigError: a field has another type or is out of range.
     """
-    from pydantic import ValidationError  # noqa: PLC0415 - its import takes longer than that of all of evalstone
+    from pydantic import ValidationError  # noqa: PLC0415 - it takes longer to import than evalstone itself
 
     for name, adapter in _field_adapters(type(value)).items():
         try:
@@ -40,13 +40,13 @@ def check_fields(value: object) -> None:
 
 
 def read_data(kind: type[T], data: object) -> T:
-    """A dataclass instance from the data of a stored row; keys that are no fields are ignored.
+    """Create a dataclass instance from stored data. Keys that aren't fields are ignored.
 
-    Without pydantic, whose import takes longer than reading a usual file. Lists become tuples and objects dataclasses
-    where the annotation says so; what is annotated as a union of classes, or as `Any`, stays as it is.
+    Lists become tuples, and objects become dataclasses, as annotated. Values annotated as `Any`, or as a union of
+    several types, are unchanged. It doesn't use pydantic, which takes longer to import than to read a typical file.
 
     Raises:
-        DataError: a field is missing, or has a value of another kind; names the field.
+        DataError: a field is missing, or has a value of the wrong type; the message names the field.
     """
     try:
         return _instance(kind, data)
@@ -55,7 +55,7 @@ def read_data(kind: type[T], data: object) -> T:
 
 
 class _Unexpected(Exception):
-    """A value of another kind. path: its place, the innermost name first."""
+    """A value of the wrong type. path: its position, innermost name first."""
 
     def __init__(self, problem: str, *path: str | int) -> None:
         super().__init__(problem)
@@ -63,7 +63,7 @@ class _Unexpected(Exception):
 
     @classmethod
     def of(cls, value: object, expected: str) -> _Unexpected:
-        """An error that says what was expected in place of a value."""
+        """An error that names the expected type and the value."""
         shown = value if isinstance(value, str | float | bool | None) else type(value).__name__
         return cls(f"must be {expected}, not {shown!r:.60}")
 
@@ -87,12 +87,12 @@ def _instance(kind: type[T], data: object) -> T:
 
 @functools.cache
 def _readers(kind: type[Any]) -> tuple[tuple[str, _Reader, bool], ...]:
-    """The fields of a dataclass that its constructor takes: name, reader, and whether there is no default."""
+    """The constructor fields of a dataclass: name, reader, and whether the field is required."""
     hints = get_type_hints(kind)
     return tuple(
-        (each.name, _reader(hints[each.name]), each.default is each.default_factory is dataclasses.MISSING)
-        for each in dataclasses.fields(kind)
-        if each.init
+        (field.name, _reader(hints[field.name]), field.default is field.default_factory is dataclasses.MISSING)
+        for field in dataclasses.fields(kind)
+        if field.init
     )
 
 
@@ -100,7 +100,7 @@ def _reader(hint: Any) -> _Reader:
     """The reader of values with this annotation."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        kinds = [each for each in arguments if each is not type(None)]
+        kinds = [argument for argument in arguments if argument is not type(None)]
         if len(kinds) > 1:
             return _anything
         read = _reader(kinds[0])
@@ -158,9 +158,9 @@ def _mapping(read: _Reader, value: Any) -> Any:
 
 def _read_all(read: _Reader, items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     values: dict[Any, Any] = {}
-    for key, each in items:
+    for key, item in items:
         try:
-            values[key] = read(each)
+            values[key] = read(item)
         except _Unexpected as error:
             error.path.append(key)
             raise

@@ -1,4 +1,4 @@
-"""Trajectories from what a run left behind: its messages, a workflow's results, or the spans of a trace."""
+"""Extraction of trajectories from the messages of a run, the results of a workflow, or the spans of a trace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PASSED_OVER = (
     "scorer_step",
     "workflow_conditional_eval",
 )
-"""Types of spans that are no steps; what lies inside them counts as lying beside them."""
+"""Span types that aren't steps. Their children take their place."""
 
 _ATTRIBUTES: Mapping[str, str] = {
     "mcp_server": "mcpServer",
@@ -40,10 +40,10 @@ _ATTRIBUTES: Mapping[str, str] = {
 
 
 def extract_trajectory(messages: Iterable[Message]) -> Trajectory:
-    """The tool calls of a conversation as steps, in their order, and nothing else.
+    """The tool calls of a conversation as steps, in order.
 
-    A call succeeded when it returned, and failed when it ended in an error; of a call that nothing answers `success` is
-    not said. A result that is no object is wrapped as {"value": …}.
+    `success` is true if the call returned a result, and false if it ended in an error. It is absent for a call without
+    a result. A result that isn't an object is wrapped as {"value": …}.
     """
     calls = (call for message in messages for call in message.tool_calls if call.state != "partial")
     return Trajectory(steps=tuple(map(_call_step, calls)))
@@ -65,10 +65,18 @@ def _wrapped(value: Any) -> Any:
 def extract_workflow_trajectory(
     results: Mapping[str, Mapping[str, Any]], path: Sequence[str] | None = None
 ) -> Trajectory:
-    """The steps of a workflow run, from its results by step id, in the order of `path` (all of them, when not given).
+    """The steps of a workflow run.
 
-    A step lasted from `startedAt` to `endedAt`, in milliseconds; the run from the first start to the last end. An id on
-    the path that has no result is left out: it was not executed.
+    Durations are in milliseconds: of a step from `startedAt` to `endedAt`, of the run from the first start to the last
+    end.
+
+    Args:
+        results: The results by step id.
+        path: The ids of the steps in order. Ids without a result are dropped, because they weren't executed. None: all
+            results, in their order.
+
+    Raises:
+        DataError: A result isn't an object, or a time is invalid.
     """
     order = [step for step in (results if path is None else path) if step in results]
     steps: list[TrajectoryStep] = []
@@ -85,12 +93,17 @@ def extract_workflow_trajectory(
 
 
 def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str | None = None) -> Trajectory:
-    """The steps below the root span of a trace, as the tree that they are.
+    """The steps below the root span of a trace, as a tree.
 
-    spans: objects with `spanId`, `parentSpanId`, `type` (or `spanType`), `name`, `startedAt`, `endedAt`, `input`,
-    `output`, `attributes` and `error`. root: the id of the span that stands for the run, which is no step; without one,
-    the first span without a parent. Spans of bookkeeping (PASSED_OVER) give way to those inside them. Raises DataError
-    when there is no such root.
+    Bookkeeping spans (PASSED_OVER) are replaced by their children.
+
+    Args:
+        spans: Objects with `spanId`, `parentSpanId`, `type` (or `spanType`), `name`, `startedAt`, `endedAt`, `input`,
+            `output`, `attributes` and `error`.
+        root: The id of the run's span, which isn't a step itself. None: the first span without a parent.
+
+    Raises:
+        DataError: There is no such root, a span isn't an object, or a span is its own ancestor.
     """
     read = [_camel(span, "a span") for span in spans]
     below: dict[Any, list[dict[str, Any]]] = {}
@@ -99,7 +112,7 @@ def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str 
     key, value = ("parentSpanId", None) if root is None else ("spanId", root)
     run = next((span for span in read if span.get(key) == value), None)
     if run is None:
-        raise DataError(f"no span has the id {root!r}" if root is not None else "no span is without a parent")
+        raise DataError(f"no span has the id {root!r}" if root is not None else "every span has a parent")
     return Trajectory(
         steps=tuple(_steps(run.get("spanId"), below, frozenset())), total_duration_ms=_duration(_times(run))
     )

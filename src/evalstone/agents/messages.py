@@ -1,7 +1,6 @@
-"""Conversations: what was said last, by whom, with which tools, and samples made of them.
+"""Access to conversations: texts by role, tool calls, reasoning, and samples built from them.
 
-All functions look at Message values; the data set reader makes these of what other tools write. Tool calls are found
-wherever they stand in a conversation.
+All functions take Message values. The dataset reader converts the formats of other tools to these.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from evalstone.types import Message, Role, Sample, ToolCall
 
 
 def texts(messages: Iterable[Message], role: Role) -> tuple[str, ...]:
-    """What one role said, turn by turn; turns without text are left out."""
+    """The texts of a role's messages, in order, without blank ones."""
     return tuple(message.content for message in messages if message.role == role and message.content.strip())
 
 
 def last_text(messages: Iterable[Message], role: Role) -> str | None:
-    """The last message of a role that has text; of the system, all messages together. None when there is none."""
+    """The last text of a role; for the system, all its texts joined. None if there is none."""
     turns = texts(messages, role)
     if role == "system":
         return "\n\n".join(turns) or None
@@ -27,26 +26,25 @@ def last_text(messages: Iterable[Message], role: Role) -> str | None:
 
 
 def last_user_text(messages: Iterable[Message]) -> str | None:
-    """What the user said last; None when the user said nothing."""
+    """The user's last text; None if there is none."""
     return last_text(messages, "user")
 
 
 def answer_text(messages: Sequence[Message]) -> str | None:
-    """What the assistant said last after the last message of the user, tool calls without words passed over; None when
-    it said nothing since."""
+    """The assistant's last text after the last user message, skipping messages without text; None if there is none."""
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
     return last_text(messages[last + 1 :], "assistant")
 
 
 def system_prompt(messages: Iterable[Message]) -> str | None:
-    """All system messages, with a blank line between; None when there is none."""
+    """The texts of all system messages, separated by blank lines; None if there are none."""
     return last_text(messages, "system")
 
 
 def conversation_history(messages: Sequence[Message], *, limit: int = 10) -> str | None:
-    """What came before the last user message, as lines `role: text`: the newest `limit` of them.
+    """The messages before the last user message, as lines `role: text`; only the last `limit` of them.
 
-    System messages and turns without text are left out. None when nothing is left.
+    System messages and messages without text are left out. None if nothing remains.
     """
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
     turns = [m for m in messages[:last] if m.role != "system" and m.content.strip()]
@@ -55,21 +53,23 @@ def conversation_history(messages: Sequence[Message], *, limit: int = 10) -> str
 
 
 def reasoning(messages: Iterable[Message]) -> str | None:
-    """The reasoning of the first assistant message that has one; None when none has."""
+    """The reasoning of the first assistant message that has any; None if none has."""
     return next((m.reasoning for m in messages if m.role == "assistant" and m.reasoning), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedCall:
-    """A tool call and where it stands: the number of its message and its number there, both from 0."""
+    """A tool call with its position in the conversation."""
 
     call: ToolCall
     message: int
+    """The index of its message, from 0."""
     place: int
+    """Its index within the message, from 0."""
 
 
 def tool_calls(messages: Iterable[Message]) -> tuple[PlacedCall, ...]:
-    """The tool calls that were made, in their order; not those whose arguments were still being written."""
+    """The executed tool calls, in order. Calls with incomplete arguments are left out."""
     return tuple(
         PlacedCall(call=call, message=number, place=place)
         for number, message in enumerate(messages)
@@ -79,30 +79,30 @@ def tool_calls(messages: Iterable[Message]) -> tuple[PlacedCall, ...]:
 
 
 def called_tools(messages: Iterable[Message]) -> tuple[str, ...]:
-    """The names of the tools that were called, in the order of the calls."""
+    """The names of the tools called, in the order of the calls."""
     return tuple(placed.call.name for placed in tool_calls(messages))
 
 
 def tool_results(messages: Iterable[Message]) -> tuple[ToolCall, ...]:
-    """The tool calls that returned something, in their order; failed calls are left out."""
+    """The tool calls with a result, in order. Failed calls are left out."""
     calls = (placed.call for placed in tool_calls(messages))
     return tuple(call for call in calls if call.state == "result" and call.result is not None)
 
 
 def merge_tool_calls(first: Sequence[ToolCall], second: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """Two accounts of one message's calls as one. Of a call that both have, told by its id, the first account counts.
+    """Merge two lists of the same message's tool calls. Of calls with the same id, that of the first list is kept.
 
-    A call that only the second has comes after the call that it follows there.
+    A call that only the second list has is inserted after the call that it follows there.
     """
     merged = list(first)
     known = {call.id for call in first if call.id}
-    at = 0
+    position = 0
     for call in second:
         if call.id in known:
-            at = next(place for place, other in enumerate(merged) if other.id == call.id) + 1
+            position = next(i for i, other in enumerate(merged) if other.id == call.id) + 1
         else:
-            merged.insert(at, call)
-            at += 1
+            merged.insert(position, call)
+            position += 1
     return tuple(merged)
 
 
@@ -115,10 +115,15 @@ def agent_sample(
     reasoning: str | None = None,
     **fields: Any,
 ) -> Sample:
-    """A sample of one exchange: what the user asked, the tools that were called, what the assistant said.
+    """A sample of one exchange between a user and an agent.
 
-    history: earlier turns. fields: further fields of the sample, such as `reference` or `instructions`, of which the
-    latter also becomes the system message.
+    Args:
+        input: The user's message.
+        output: The assistant's answer.
+        tool_calls: The tool calls of the answer.
+        history: Earlier messages.
+        reasoning: The reasoning of the answer.
+        fields: Other fields of the sample, such as `reference`. `instructions` also becomes the system message.
     """
     instructions = fields.get("instructions")
     system = (Message(role="system", content=instructions),) if isinstance(instructions, str) else ()
@@ -128,8 +133,11 @@ def agent_sample(
 
 
 def trajectory_sample(steps: Sequence[Any], *, expected: Any = None, **fields: Any) -> Sample:
-    """A sample of one trajectory. steps: TrajectoryStep values or plain data. expected: what is expected of them.
+    """A sample of one trajectory.
 
-    fields: further fields of the sample, such as `input`.
+    Args:
+        steps: TrajectoryStep values, or plain data.
+        expected: The expected trajectory.
+        fields: Other fields of the sample, such as `input`.
     """
     return Sample(trajectory=cast(Any, list(steps)), expected_trajectory=expected, **fields)

@@ -1,7 +1,7 @@
-"""Trajectories against what was expected of them: pure arithmetic, no judge.
+"""Comparison of trajectories with expectations: pure arithmetic, without a judge.
 
-Everything looks at the steps of one level; steps inside a step count for tokens only. Values are in [0, 1] and at full
-precision. What cannot be measured raises OutcomeError: a budget without measurements is neither kept nor exceeded.
+Only top-level steps are compared; nested steps count for tokens only. Values are in [0, 1], at full precision; higher
+is better. If a budget can't be checked because measurements are missing, OutcomeError is raised.
 """
 
 from __future__ import annotations
@@ -25,24 +25,34 @@ RETRY_TOO_MANY = 0.2
 
 @dataclass(frozen=True)
 class TrajectoryComparison:
-    """How far the steps taken are those expected. matched: how many of `expected` were found. The rest are names."""
+    """How well the steps of a trajectory match the expected ones."""
 
     value: float
+    """In [0, 1]; higher is better."""
     matched: int
+    """The number of expected steps that were taken."""
     expected: int
+    """The number of expected steps."""
     missing: tuple[str, ...] = ()
+    """The names of expected steps that were not taken."""
     extra: tuple[str, ...] = ()
+    """The names of steps that were not expected."""
     out_of_order: tuple[str, ...] = ()
+    """The names of expected steps that were taken in another position."""
     repeated: tuple[str, ...] = ()
+    """The names that occur more than once."""
 
 
 @dataclass(frozen=True)
 class Efficiency:
-    """What became of each budget, by name, in [0, 1], and their mean. redundant: the calls made twice in a row."""
+    """The scores of a trajectory's budgets."""
 
     value: float
+    """The mean of `parts`."""
     parts: Mapping[str, float]
+    """The score of each budget by name, in [0, 1]."""
     redundant: tuple[str, ...] = ()
+    """The names of tool calls that repeat the step before them."""
 
 
 @dataclass(frozen=True)
@@ -50,39 +60,45 @@ class RetryPattern:
     """A tool that failed and was called again."""
 
     tool: str
+    """The name of the tool."""
     retries: int
+    """The number of calls that follow a failed one."""
     succeeded: bool
+    """Whether the last call didn't fail."""
 
 
 @dataclass(frozen=True)
 class ToolFailures:
-    """The retries of failed calls. value: 1, less 0.2 for each retry beyond the limit."""
+    """The retries of failed tool calls."""
 
     value: float
+    """max(0, 1 - 0.2 · excess)."""
     patterns: tuple[RetryPattern, ...] = ()
+    """The retries by tool, in order."""
     excess: int = 0
+    """The number of retries beyond the limit."""
 
 
 def step_matches(expected: ExpectedStep, actual: TrajectoryStep) -> bool:
-    """Whether a step is the one expected: same name, and the same type and data as far as these are expected."""
+    """Whether a step matches an expected one: the same name, and the same type and data if these are expected."""
     if expected.name != actual.name or expected.step_type not in (None, actual.step_type):
         return False
     return all(same_json(value, actual.data.get(key, _ABSENT)) for key, value in expected.data.items())
 
 
-def same_json(one: object, other: object) -> bool:
-    """Whether two values are the same JSON; the order of an object's keys says nothing."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        left, right = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
+def same_json(a: object, b: object) -> bool:
+    """Whether two values are equal as JSON. The order of an object's keys doesn't matter; true and 1 differ."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        left, right = cast("Mapping[str, Any]", a), cast("Mapping[str, Any]", b)
         return left.keys() == right.keys() and all(same_json(value, right[key]) for key, value in left.items())
-    if isinstance(one, str) or isinstance(other, str):
-        return one == other
-    if isinstance(one, Sequence) and isinstance(other, Sequence):
-        first, second = cast("Sequence[Any]", one), cast("Sequence[Any]", other)
+    if isinstance(a, str) or isinstance(b, str):
+        return a == b
+    if isinstance(a, Sequence) and isinstance(b, Sequence):
+        first, second = cast("Sequence[Any]", a), cast("Sequence[Any]", b)
         return len(first) == len(second) and all(map(same_json, first, second))
-    return one == other
+    return a == b
 
 
 def compare_trajectories(
@@ -92,14 +108,14 @@ def compare_trajectories(
     ordering: Ordering = "relaxed",
     allow_repeated_steps: bool = True,
 ) -> TrajectoryComparison:
-    """The steps taken against those expected.
+    """Compare the steps of a trajectory with the expected steps.
 
-        relaxed     expected steps found in their order, others between them / expected steps
-        unordered   expected steps found anywhere / expected steps
-        strict      (places with the expected step - 0.5 for each step too many) / expected steps
+        relaxed     expected steps found in order, with others allowed in between / expected steps
+        unordered   expected steps found in any order / expected steps
+        strict      (positions with the expected step - 0.5 · steps beyond the expected number) / expected steps
 
-    Each step taken counts for one expected step at most. Repeats that are not allowed take off 0.1 for each name that
-    came twice or more. With nothing expected the value is 1 when nothing was done, else 0.
+    The value is clipped to [0, 1]. Each step matches at most one expected step. If repeats aren't allowed, each name
+    that occurs more than once costs 0.1. If nothing is expected, the value is 1 without steps, else 0.
     """
     steps = actual.steps
     pairs = _MATCHERS[ordering](steps, expected)
@@ -114,15 +130,15 @@ def compare_trajectories(
         value -= EXTRA_STEP * (len(steps) - len(expected)) / len(expected)
     if not allow_repeated_steps:
         value -= REPEATED_NAME * len(repeated)
-    # The names that are missing in their place and were taken in another.
-    late = Counter[str]() if ordering == "unordered" else Counter(missing) & Counter(extra)
+    # Names that are missing in their own position but occur in another one.
+    misplaced = Counter[str]() if ordering == "unordered" else Counter(missing) & Counter(extra)
     return TrajectoryComparison(
         value=min(1.0, max(0.0, value)),
         matched=len(pairs),
         expected=len(expected),
-        missing=tuple(_without(missing, late)),
-        extra=tuple(_without(extra, late)),
-        out_of_order=tuple(late.elements()),
+        missing=tuple(_without(missing, misplaced)),
+        extra=tuple(_without(extra, misplaced)),
+        out_of_order=tuple(misplaced.elements()),
         repeated=repeated,
     )
 
@@ -174,11 +190,15 @@ def check_efficiency(
     max_total_duration_ms: float | None = None,
     no_redundant_calls: bool = True,
 ) -> Efficiency:
-    """The mean over the budgets that are given: 1 for one that is kept, else max(0, 1 - excess / limit).
+    """The mean score of the budgets that are set: 1 within the limit, else max(0, 1 - excess / limit).
 
-    no_redundant_calls adds max(0, 1 - 0.2 for each tool call that repeats the step before it). With nothing to check
-    the value is 1. Raises OutcomeError for a token budget without the token counts of every model generation, and for a
-    duration budget without a total duration or that of every step; ConfigError for a limit that is no number from 0.
+    With no_redundant_calls, max(0, 1 - 0.2 · redundant calls) is one of them: tool calls that repeat the step before
+    them. If there is nothing to check, the value is 1.
+
+    Raises:
+        OutcomeError: There is a token budget, but not every model generation has token counts; or a duration budget,
+            but neither a total duration nor one for every step.
+        ConfigError: A limit isn't a number of 0 or more.
     """
     parts: dict[str, float] = {}
     if max_steps is not None:
@@ -195,7 +215,7 @@ def check_efficiency(
 
 
 def budget_kept(name: str, spent: float, limit: float) -> float:
-    """1 when no more was spent than the limit, else max(0, 1 - excess / limit); 0 for an excess over nothing."""
+    """1 within the limit, else max(0, 1 - excess / limit); 0 for any excess over a limit of 0."""
     check_limit(name, limit)
     if spent <= limit:
         return 1.0
@@ -203,20 +223,20 @@ def budget_kept(name: str, spent: float, limit: float) -> float:
 
 
 def total_tokens(actual: Trajectory) -> float:
-    """The tokens of every model generation, those inside other steps included. Raises OutcomeError without counts."""
+    """The tokens of all model generations, including nested ones. Raises OutcomeError if counts are missing."""
     generations = [step for step in actual.walk() if step.step_type == "model_generation"]
     counts = [step.data.get(key) for step in generations for key in ("prompt_tokens", "completion_tokens")]
     if not counts or not all(map(_measured, counts)):
-        raise OutcomeError("the token budget cannot be checked: not every model generation has its token counts")
+        raise OutcomeError("the token budget can't be checked: not every model generation has token counts")
     return math.fsum(cast("list[float]", counts))
 
 
 def total_duration_ms(actual: Trajectory) -> float:
-    """The trajectory's duration, or the sum of its steps'. Raises OutcomeError where neither was measured."""
+    """The trajectory's duration, else the sum of its steps' durations. Raises OutcomeError if neither was measured."""
     total = actual.total_duration_ms
     durations = [step.duration_ms for step in actual.steps] if total is None else [total]
     if not durations or not all(map(_measured, durations)):
-        raise OutcomeError("the duration budget cannot be checked: durations were not measured, or not all of them")
+        raise OutcomeError("the duration budget can't be checked: not all durations were measured")
     return math.fsum(cast("list[float]", durations))
 
 
@@ -225,7 +245,7 @@ def _measured(value: object) -> bool:
 
 
 def redundant_calls(actual: Trajectory) -> tuple[str, ...]:
-    """The names of the tool calls that repeat the step right before them, arguments included."""
+    """The names of tool calls that repeat the step before them with the same arguments."""
     return tuple(
         step.name
         for before, step in zip(actual.steps, actual.steps[1:], strict=False)
@@ -238,18 +258,22 @@ def redundant_calls(actual: Trajectory) -> tuple[str, ...]:
 def blacklisted(
     actual: Trajectory, *, tools: Sequence[str] = (), sequences: Sequence[Sequence[str]] = ()
 ) -> tuple[str, ...]:
-    """What was done and must not be: names, and sequences as `a → b`. Empty when nothing was."""
+    """The forbidden tools and sequences that occur: names, and sequences as `a → b`."""
     names = [step.name for step in actual.steps]
     hits = [name for name in dict.fromkeys(names) if name in tools]
     for sequence in sequences:
         forbidden = list(sequence)
-        if forbidden and any(names[at : at + len(forbidden)] == forbidden for at in range(len(names))):
+        if forbidden and any(names[start : start + len(forbidden)] == forbidden for start in range(len(names))):
             hits.append(" → ".join(forbidden))
     return tuple(hits)
 
 
 def tool_failures(actual: Trajectory, *, max_retries_per_tool: float = 2) -> ToolFailures:
-    """The retries in a trajectory: calls of a tool, in a row, that follow a call of it with `success` false."""
+    """The retries in a trajectory: consecutive calls of a tool that follow a call with `success` false.
+
+    Raises:
+        ConfigError: max_retries_per_tool isn't a number of 0 or more.
+    """
     check_limit("max_retries_per_tool", max_retries_per_tool)
     calls = [step for step in actual.steps if step.step_type in _CALLS]
     patterns: list[RetryPattern] = []
@@ -257,10 +281,11 @@ def tool_failures(actual: Trajectory, *, max_retries_per_tool: float = 2) -> Too
     for end in range(1, len(calls) + 1):
         if end < len(calls) and calls[end].name == calls[start].name:
             continue
-        row = calls[start:end]
-        retries = sum(before.data.get("success") is False for before in row[:-1])
+        same_tool = calls[start:end]
+        retries = sum(call.data.get("success") is False for call in same_tool[:-1])
         if retries:
-            patterns.append(RetryPattern(row[0].name, retries, row[-1].data.get("success") is not False))
+            succeeded = same_tool[-1].data.get("success") is not False
+            patterns.append(RetryPattern(same_tool[0].name, retries, succeeded))
         start = end
     excess = sum(max(0, pattern.retries - max_retries_per_tool) for pattern in patterns)
     return ToolFailures(max(0.0, 1 - RETRY_TOO_MANY * excess), tuple(patterns), int(excess))

@@ -1,4 +1,4 @@
-"""Transcripts of models and agents, in the format in which their libraries, tools and traces have them."""
+"""Transcripts of models and agents, in the formats of their libraries, tools and traces."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from evalstone.types import Message, Usage
 
 @dataclass(frozen=True, kw_only=True)
 class Transcript:
-    """What a model or an agent did: its messages, its answer, and what the answer cost."""
+    """A transcript of a model or an agent: its messages, its answer, and the cost."""
 
     messages: tuple[Message, ...]
     """The conversation. A tool's reply is the result of the call that it answers."""
     output: str | None
-    """The answer: the one that the format names, as text or JSON, else what the assistant said last after the last
-    message of the user. None if it said nothing."""
+    """The answer, as text or JSON: the one that the format marks as the answer, else the assistant's last text after
+    the last user message. None if there is none."""
     context: tuple[str, ...] | None
-    """The passages that the format says were retrieved, each once. None if there are none."""
+    """The retrieved passages, without duplicates. None if the format has none."""
     usage: Usage
-    """The tokens of all replies, as far as the format says."""
+    """The tokens of all replies, if the format has them."""
     cost: float | None
-    """US dollars. None if the format does not say."""
+    """US dollars. None if the format doesn't have it."""
     format: str
     """The name of the format."""
 
 
 class Format(NamedTuple):
-    """One format: its name, whether a value has it, and how it is read."""
+    """A format: its name, a function that recognizes it, and one that reads it."""
 
     name: str
     matches: Callable[[Any], bool]
@@ -48,7 +48,7 @@ class Format(NamedTuple):
 
 
 def _list_of(matches: Callable[[Entries], bool]) -> Callable[[Any], bool]:
-    """Whether a value is a list of messages, one of which is of a kind."""
+    """A function that recognizes lists of messages in which at least one matches."""
 
     def check(value: Any) -> bool:
         messages = _message_list(value)
@@ -58,7 +58,7 @@ def _list_of(matches: Callable[[Entries], bool]) -> Callable[[Any], bool]:
 
 
 def _message_list(value: Any) -> list[Any] | None:
-    """A list of messages, alone or under `messages`, a single one, or the parts of one; None for anything else."""
+    """The messages in a value: a list (also under `messages`), a single message, or a message's parts; else None."""
     inner = entries_of(value).get("messages", [value]) if isinstance(value, dict) else value
     items = cast("list[Any]", inner) if isinstance(inner, list) else []
     if is_conversation(items):
@@ -153,16 +153,19 @@ FORMATS: tuple[Format, ...] = (
     Format("ShareGPT", _list_of(_is_sharegpt), _read_list),
     Format("OpenAI chat", _is_message_list, _read_list),
 )
-"""The formats that are known; the first that matches is read."""
+"""The known formats. The first one that matches is used."""
 
 
 class _Run(NamedTuple):
-    """The result of a framework's run: how its messages are written, and what else is read of it."""
+    """How to read the run objects of a framework."""
 
     name: str
-    has: str
+    method: str
+    """The method that run objects have."""
     data: Callable[[Any], Any]
+    """Returns the messages of a run as data."""
     read: Callable[[Any, Any], Reading]
+    """Reads a run and its messages."""
 
 
 def _pydantic_ai_messages(run: Any) -> Any:
@@ -185,15 +188,15 @@ _RUNS: Mapping[str, _Run] = {
 
 
 def read_transcript(value: object) -> Transcript:
-    """The messages, the answer, the passages and the cost in what a model or an agent returned, or a tool wrote.
+    """Read the messages, answer, passages and cost from the output of a model, an agent or a tool.
 
     Args:
-        value: Messages, the response of a provider, the result of a framework, the spans of a trace, the lines of a
-            session. Either as data, as the text of it (JSON, or JSON Lines), or as the objects of the library, which
-            is not imported. docs/transcripts.md lists the formats.
+        value: Messages, a provider's response, a framework's result, the spans of a trace, or the lines of a session:
+            as data, as text (JSON or JSON Lines), or as objects of the library, which isn't imported.
+            docs/transcripts.md lists the formats.
 
     Raises:
-        DataError: The format is unknown, or something in it is; names the place of it.
+        DataError: The format is unknown, or part of the value is invalid; the message names its position.
     """
     if isinstance(value, Transcript):
         return value
@@ -205,16 +208,16 @@ def read_transcript(value: object) -> Transcript:
 
 def _read(value: object) -> Transcript:
     run = _RUNS.get(type(value).__module__.partition(".")[0])
-    if run is not None and callable(getattr(value, run.has, None)):
+    if run is not None and callable(getattr(value, run.method, None)):
         return _transcript(run.name, partial(_read_run, run, value))
     data = plain(_parsed(value) if isinstance(value, str | bytes | bytearray) else value)
     if isinstance(data, list) and data and all(isinstance(item, Message) for item in cast("list[Any]", data)):
         return _transcript("evalstone", partial(_read_list, data))
-    known = next((each for each in FORMATS if each.matches(data)), None)
-    if known is not None:
-        return _transcript(known.name, partial(known.read, data))
-    names = ", ".join(dict.fromkeys(each.name for each in (*FORMATS, *_RUNS.values())))
-    raise DataError(f"not a transcript that is known: {_described(value, data)}; known are {names}")
+    match = next((format for format in FORMATS if format.matches(data)), None)
+    if match is not None:
+        return _transcript(match.name, partial(match.read, data))
+    names = ", ".join(dict.fromkeys(format.name for format in (*FORMATS, *_RUNS.values())))
+    raise DataError(f"unknown transcript format: {_described(value, data)}; the known formats are {names}")
 
 
 def _read_run(run: _Run, value: object) -> Reading:
@@ -229,8 +232,8 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
         raise DataError(f"{name}: {place}: {error}" if place else f"{name}: {error}") from None
     messages = tuple(reading.conversation.messages)
     counted = [message.usage for message in messages if message.usage is not None]
-    each = Usage(requests=sum(not usage.requests for usage in counted))
-    usage = reading.usage or sum(counted, start=each)
+    uncounted = Usage(requests=sum(not usage.requests for usage in counted))
+    usage = reading.usage or sum(counted, start=uncounted)
     if reading.usage is not None and not usage.requests:
         usage += Usage(requests=len(counted) or 1)
     output = answer_text(messages) if reading.output is None else reading.output
@@ -245,15 +248,15 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
 
 
 def _parsed(text: str | bytes | bytearray) -> Any:
-    """What a text says that is JSON, or JSON Lines."""
+    """The value of a JSON or JSON Lines text."""
     try:
         return json_or_lines(text)
     except ValueError:
-        raise DataError(f"a transcript in a text must be JSON or JSON Lines, not {excerpt(text)}") from None
+        raise DataError(f"a transcript as text must be JSON or JSON Lines, not {excerpt(text)}") from None
 
 
 def _described(value: object, data: Any) -> str:
-    """What was seen: the type, and the names of the entries."""
+    """A description of the value: its type, and the names of its entries."""
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if isinstance(data, list):

@@ -1,4 +1,4 @@
-"""Conversations as turns, and trajectories as steps: each a sample of its own, which any scorer can score."""
+"""Turns of conversations and steps of trajectories as separate samples, which any scorer can score."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.types import TOOL_STEPS, Sample, Trajectory, TrajectoryStep
 
 SUCCEEDED = ("success", "succeeded", "completed", "ok")
-"""The values of `status` that a workflow's step has when it succeeded."""
+"""The values of a workflow step's `status` that mean success."""
 
 
 def turns_of(sample: Sample) -> tuple[Sample, ...]:
-    """The turns of a sample; without any, those of its messages: each message of the user with what follows it.
+    """The turns of a sample, or else those of its messages: each user message with the messages up to the next one.
 
-    A turn has the instructions and the metadata of the conversation where it has none of its own, and its trial. The
-    last turn of recorded messages is what the sample itself is about: it has its context, reference and state.
+    A turn inherits the trial of the conversation, and its instructions and metadata if it has none of its own. The last
+    turn of recorded messages is the one that the sample is about, so it has the sample's context, reference and state.
     """
     turns = sample.turns or tuple(_recorded(sample))
     shared = {name: value for name, value in sample.metadata.items() if name != "target"}  # of the whole conversation
@@ -37,7 +37,7 @@ def turns_of(sample: Sample) -> tuple[Sample, ...]:
 
 
 def _recorded(sample: Sample) -> Iterator[Sample]:
-    """The turns of the messages of a sample."""
+    """The turns of a sample's messages."""
     starts = [place for place, message in enumerate(sample.messages) if message.role == "user"]
     instructions = system_prompt(sample.messages)
     for number, (start, end) in enumerate(itertools.pairwise([*starts, len(sample.messages)]), start=1):
@@ -57,30 +57,31 @@ def _recorded(sample: Sample) -> Iterator[Sample]:
 
 
 def trajectory_of(sample: Sample) -> Trajectory | None:
-    """The trajectory of a sample, else the tool calls in its messages; None for a sample without either."""
+    """The trajectory of a sample, else the tool calls in its messages; None if it has neither."""
     if sample.trajectory is None and sample.messages:
         return extract_trajectory(sample.messages)
     return sample.trajectory
 
 
 def step_samples(sample: Sample) -> tuple[tuple[TrajectoryStep, Sample | None], ...]:
-    """The steps of a sample's trajectory and those inside them, each with the sample that it is; None if it failed.
+    """All steps of a sample's trajectory, including nested ones, each as a sample; None for failed steps.
 
-    input: its arguments, else the output of the last step before it that succeeded, else the input of the sample.
-    output: its result. state: its data. context, instructions and metadata: those of the sample; its own metadata win.
+    `input` is the step's arguments, else the output of the last successful step before it, else the sample's input.
+    `output` is the step's result and `state` its data. `context`, `instructions` and `metadata` are the sample's; the
+    step's own metadata take precedence.
     """
     trajectory = trajectory_of(sample)
     shared = {name: value for name, value in sample.metadata.items() if name != "target"}
-    before, found = sample.input, list[tuple[TrajectoryStep, Sample | None]]()
+    previous, samples = sample.input, list[tuple[TrajectoryStep, Sample | None]]()
     for number, step in enumerate(() if trajectory is None else trajectory.walk(), start=1):
         if not succeeded(step):
-            found.append((step, None))
+            samples.append((step, None))
             continue
-        given = step.data.get("tool_args", step.metadata.get("input"))
+        arguments = step.data.get("tool_args", step.metadata.get("input"))
         output = _text(_result(step))
-        one = Sample(
+        step_sample = Sample(
             id=f"{number}",
-            input=_text(given) if given else before,
+            input=_text(arguments) if arguments else previous,
             output=output,
             context=sample.context,
             instructions=sample.instructions,
@@ -88,13 +89,13 @@ def step_samples(sample: Sample) -> tuple[tuple[TrajectoryStep, Sample | None], 
             state=dict(step.data),
             trial=sample.trial,
         )
-        found.append((step, one))
-        before = before if output is None else output
-    return tuple(found)
+        samples.append((step, step_sample))
+        previous = previous if output is None else output
+    return tuple(samples)
 
 
 def succeeded(step: TrajectoryStep) -> bool:
-    """Whether a step succeeded: it says so, or it says nothing of it and has a result."""
+    """Whether a step succeeded, by its `success` or `status`; without these, a tool call needs a result."""
     if "success" in step.data:
         return step.data["success"] is True
     if "status" in step.data:
@@ -105,12 +106,12 @@ def succeeded(step: TrajectoryStep) -> bool:
 def _result(step: TrajectoryStep) -> Any:
     result = step.data.get("tool_result", step.data.get("output", step.metadata.get("output")))
     if isinstance(result, Mapping) and list(entries := cast("Mapping[str, Any]", result)) == ["value"]:
-        return entries["value"]  # what is no object was wrapped as such
+        return entries["value"]  # results that aren't objects are wrapped
     return cast("Any", result)
 
 
 def _text(value: Any) -> str | None:
-    """A text as it is, anything else as JSON."""
+    """Text unchanged, other values as JSON."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(to_jsonable(value), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Datasets: files, tables and lists, with the column names of many tools, read as samples."""
+"""Datasets: files, tables and lists, read as samples, with support for the column names of many tools."""
 
 from evalstone.datasets.columns import FIELD_NAMES
 from evalstone.datasets.loading import Dataset, load, turns

@@ -1,4 +1,4 @@
-"""Which column of a row becomes which sample field: the column names of other tools, and mappings over them."""
+"""Mapping of columns to sample fields: the column names of other tools, and mappings that take precedence."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Ranks: TypeAlias = tuple[tuple[str, ...], ...]
 Plan: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 Claim: TypeAlias = tuple[tuple[int, bool], str]
 ColumnMapping: TypeAlias = Mapping[str, str | Sequence[str]]
-"""Sample field to column, over the known names. `a.b` is entry b of the object in column a, or of each object in a list
-there, and `a.0` the first item of a list; an empty column leaves the field out; `context` may name several columns,
-whose passages are joined."""
+"""Sample field to column. It takes precedence over the known names. `a.b` is entry b of the object in column a, or of
+each object in a list there; `a.0` is the first item of a list. An empty column name leaves the field out. `context` may
+name several columns, whose passages are joined."""
 
 FIELD_NAMES: Mapping[str, Ranks] = {
     "id": (
@@ -82,20 +82,20 @@ FIELD_NAMES: Mapping[str, Ranks] = {
     "state": (("state",),),
     "turns": (("turns",),),
 }
-"""The column names of each sample field, in ranks: an earlier rank wins, names of one rank are equal.
+"""The column names of each sample field, by rank. Earlier ranks take precedence; names within a rank are equivalent.
 
-Case, `-`, `_` and spaces don't count. `retrieval_context` comes before `context`, because a deepeval row that has both
-means the ideal context by the latter.
+Case, `-`, `_` and spaces are ignored. `retrieval_context` comes before `context`, because in a deepeval row with both,
+`context` is the ideal context.
 """
 
 CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory", "turns"))
-"""The fields of which a row must have one."""
+"""A row must have at least one of these fields."""
 UNRECOGNIZED = "no column is recognized"
 MEANINGFUL = frozenset(("group", "weight"))
-"""The metadata that intervals take into account."""
+"""The metadata that affect confidence intervals."""
 
 GOAL = "goal"
-"""The metadata of a sample for which a simulated user says everything."""
+"""The metadata of a sample whose user messages are all simulated."""
 
 _KNOWN: Mapping[str, tuple[str, int]] = {
     normal(name): (field, rank)
@@ -106,9 +106,9 @@ _KNOWN: Mapping[str, tuple[str, int]] = {
 
 
 def claims(columns: tuple[str, ...]) -> Mapping[str, tuple[Claim, ...]]:
-    """For each sample field that some column claims: the columns with their ranks, the first rank first.
+    """The columns for each sample field, with their ranks, best rank first.
 
-    The second part of a rank puts the field's own name, spelled exactly, before other spellings of it.
+    The second part of a rank puts the exact field name before other spellings.
     """
     claimed: dict[str, list[Claim]] = {}
     for column in columns:
@@ -121,13 +121,13 @@ def claims(columns: tuple[str, ...]) -> Mapping[str, tuple[Claim, ...]]:
 
 
 def field_of(column: str) -> str | None:
-    """The field that a column of this name becomes; None for a name that isn't known."""
+    """The field for a column name; None if the name isn't known."""
     known = _KNOWN.get(normal(column))
     return known and known[0]
 
 
 def unknown_field(name: str) -> str:
-    """The text for a name that is no field of a sample, with the field that a column of this name would become."""
+    """The error message for a name that isn't a sample field, with the field for a column of this name."""
     known = field_of(name)
     if known is None:
         return unknown("sample field", name, FIELD_NAMES)
@@ -135,19 +135,19 @@ def unknown_field(name: str) -> str:
 
 
 def inner_names(field: str) -> tuple[str, ...]:
-    """The normal names under which an object may hold the text of a field: the field's own, then `text`, `content`."""
+    """The normalized keys under which an object may have the text of a field: its name, then `text` and `content`."""
     return (*(normal(name) for rank in FIELD_NAMES[field] for name in rank), "text", "content")
 
 
 class Cell(NamedTuple):
-    """The value of a field in a row, and the column or dotted path it comes from."""
+    """The value of a field in a row, with its column or dotted path."""
 
     column: str
     value: Any
 
 
 class Columns:
-    """Chooses the columns of row after row, and remembers the choices.
+    """Chooses the columns of each row, and records the choices.
 
     Args:
         mapping: As ColumnMapping.
@@ -171,9 +171,9 @@ class Columns:
         self._reached: set[str] = set()
 
     def choose(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
-        """The cell for each field that has one. A missing value (None) claims nothing.
+        """The cell of each field that has one. Missing values (None) are ignored.
 
-        Raises DataError when two columns of one rank claim a field and differ.
+        Raises DataError if two columns of the same rank have different values for a field.
         """
         self._shapes[tuple(cells)] = None
         chosen = self._mapped(cells) if self.mapping else {}
@@ -219,7 +219,7 @@ class Columns:
         return chosen
 
     def check(self) -> None:
-        """Raise DataError if no row had a mapped column, or no column of any row was understood."""
+        """Raise DataError if no row had a mapped column, or no column of any row was recognized."""
         columns = list(dict.fromkeys(column for shape in self._shapes for column in shape))
         for field, column in [(field, column) for field, mapped in self.mapping.items() for column in mapped]:
             if column not in self._reached:
@@ -234,7 +234,7 @@ class Columns:
 
 
 def _table(mapping: object) -> ColumnMapping:
-    """The mapping. Raises ConfigError for anything but a table from field to column, or to columns."""
+    """Validate a mapping. Raises ConfigError unless it maps fields to a column or columns."""
     if mapping is None:
         return {}
     expected = f'{term("mapping")} must be a table from sample field to column, such as {{"input": "question"}}'
@@ -250,7 +250,7 @@ def _table(mapping: object) -> ColumnMapping:
 
 
 def alpaca(chosen: Mapping[str, Cell], cells: Mapping[str, Any], columns: Columns) -> Cell | None:
-    """The `instruction` of an alpaca row, which also has an `input`, the material to it; None for other rows."""
+    """The `instruction` of an Alpaca row, whose `input` is the material for it; None for other rows."""
     cell = chosen.get("input")
     if cell is None or "input" in columns.mapping or normal(cell.column) != "input" or not isinstance(cell.value, str):
         return None
@@ -259,13 +259,13 @@ def alpaca(chosen: Mapping[str, Cell], cells: Mapping[str, Any], columns: Column
 
 
 def _at(cells: Mapping[str, Any], path: str) -> tuple[bool, Any]:
-    """Whether a row has a column or a dotted path, and its value."""
+    """Whether a row has a column or dotted path, and its value."""
     return (True, cells[path]) if path in cells else value_at(cells, path)
 
 
 def value_at(data: Any, path: str) -> tuple[bool, Any]:
-    """Whether data has a dotted path, and the value there. A number is the place in a list, from 0; any other name, put
-    to a list, is read from each of its items."""
+    """Whether data has a dotted path, and its value. A number is the index in a list, from 0; any other name is looked
+    up in each item of a list."""
     value = data
     steps = path.split(".")
     for number, step in enumerate(steps):

@@ -1,4 +1,4 @@
-"""Data files as rows, each with its place in the file: JSON, JSON Lines, CSV, Parquet, and gzip of the text formats."""
+"""Data files as rows with their positions: JSON, JSON Lines, CSV, Parquet, and gzip of the text formats."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file that exists: its path, its kind (`.jsonl`), and whether it is compressed."""
+    """An existing data file: its path, its format (such as `.jsonl`), and whether it is compressed."""
 
     path: Path
     kind: str
@@ -37,14 +37,14 @@ class DataFile:
 
     @property
     def cells(self) -> bool:
-        """Whether the rows are those of a table."""
+        """Whether the file is a table."""
         return self.kind in _TABLES
 
     def rows(self) -> Rows:
-        """The rows with their places, read one after the other.
+        """The rows with their positions, read one by one.
 
-        Raises DataError that says what in the file can't be read or is too long (see `row_limit`), and for a file that
-        holds far more than its size (see `Expansion`).
+        Raises DataError if part of the file can't be read or is too long (see `row_limit`), or if the file expands to
+        far more than its size (see `Expansion`).
         """
         if self.kind == ".parquet":
             yield from parquet_rows(self.path)
@@ -55,7 +55,7 @@ class DataFile:
             yield row
 
     def text(self) -> Iterator[str]:
-        """The text in pieces. Raises DataError that says why it can't be read."""
+        """The text in pieces. Raises DataError if it can't be read."""
         try:
             with gzip.open(self.path) if self.zipped else self.path.open("rb") as stream:
                 yield from text_pieces(stream)
@@ -66,7 +66,7 @@ class DataFile:
 
 
 def find(path: Path) -> DataFile:
-    """The data file at a path. Raises DataError for a missing file, with similar names, and for an unknown suffix."""
+    """The data file at a path. Raises DataError for a missing file (naming similar ones) and for an unknown suffix."""
     readable = f"{', '.join(READABLE)} (all but the last also as .gz)"
     try:
         if path.is_dir():
@@ -89,8 +89,8 @@ def standard_input() -> Rows:
 
 
 def _kind(name: str) -> tuple[str, bool]:
-    """The suffix of the format, and whether `.gz` follows it. After that of JSON Lines, a number may follow, as files
-    have it that were rotated."""
+    """The suffix of the format, and whether `.gz` follows it. JSON Lines may have a number after the suffix, as rotated
+    files do."""
     lower = name.lower()
     path = PurePath(lower.removesuffix(".gz"))
     rotated = path.suffix[1:].isdigit() and PurePath(path.stem).suffix in JSON_LINES
@@ -114,11 +114,11 @@ def _rows_of(kind: str, pieces: Iterator[str]) -> Rows:
 
 
 def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
-    """Rows of a CSV file with a header; an empty cell is None. Places are the lines where rows begin.
+    """The rows of a CSV file with a header. Empty cells are None. The position of a row is the line where it starts.
 
-    The delimiter of a .csv file is what stands most often between the quotes of its header: a comma, a semicolon or a
-    tab; or it is in a first line `sep=;`, as Excel writes it. Rows of blank cells are skipped like blank lines. Raises
-    DataError for a header with an empty or repeated name, a row with more cells than the header, and broken quotes.
+    The delimiter of a .csv file is the most frequent of comma, semicolon and tab outside quotes in the header, or that
+    of a first line `sep=;`, as written by Excel. Blank lines and rows of blank cells are skipped. Raises DataError for
+    a header with an empty or repeated name, a row with more cells than the header, and unbalanced quotes.
     """
     lines = (line for _, line in numbered_lines(pieces, any_end=True))
     start = next(lines, "")
@@ -127,7 +127,7 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
         delimiter, start, first = declared[1], next(lines, ""), 2
     elif delimiter == ",":
         delimiter = max(",", ";", "\t", key=_QUOTED.sub("", start).count)
-    limit = csv.field_size_limit(_MAX_CELL)  # one for the whole process, so it is put back
+    limit = csv.field_size_limit(_MAX_CELL)  # global to the process, so it is restored
     line, header = first, None
     source = _CsvLines(itertools.chain((start,), lines))
     try:
@@ -146,7 +146,7 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
 
 
 class _CsvLines(Iterator[str]):
-    """The lines of a CSV file, counted for each row, since a quoted cell may have many."""
+    """The lines of a CSV file, with their size counted per row, because a quoted cell may span many lines."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self.lines, self.limit = lines, row_limit()

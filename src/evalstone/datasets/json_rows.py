@@ -1,4 +1,4 @@
-"""JSON Lines and JSON files as rows. Lines, and the items of an array, are read one after the other."""
+"""JSON Lines and JSON files as rows. Lines and array items are read one by one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LONGEST_TOKEN = 16
 
 
 def json_lines(pieces: Iterable[str]) -> Rows:
-    """One JSON value per line; blank lines are skipped.
+    """The JSON value of each line, without blank lines.
 
-    Raises DataError with line and column of what is not JSON, and for a line that is too long.
+    Raises DataError, with line and column, for invalid JSON; and for a line that is too long.
     """
     for number, line in numbered_lines(pieces):
         if line and not line.isspace():
@@ -30,11 +30,11 @@ def json_lines(pieces: Iterable[str]) -> Rows:
 
 
 def json_rows(pieces: Iterable[str]) -> Rows:
-    """The items of an array, the rows of an object in one of the layouts of `rows_in`, or one object as one row, such
-    as an export request of OTLP.
+    """The rows of a JSON file: the items of an array, the rows of an object in a layout of `rows_in`, or a single
+    object, such as an OTLP export request.
 
-    JSON Lines are read as such under this name too. Raises DataError for anything else, for an item that is too long,
-    and for a document that is too long and neither an array nor JSON Lines.
+    A .json file with JSON Lines is accepted too. Raises DataError for anything else, for an item that is too long, and
+    for a document that is too long and neither an array nor JSON Lines.
     """
     limit, pieces = row_limit(), iter(pieces)
     text = ""
@@ -84,7 +84,7 @@ def _after_blanks(text: str, start: int) -> int:
 
 
 class _Window:
-    """The part of a JSON text that is being read, and what follows it."""
+    """A sliding window over a JSON text."""
 
     def __init__(self, text: str, pieces: Iterator[str]) -> None:
         self.text, self.pieces = text, pieces
@@ -92,14 +92,14 @@ class _Window:
         self.limit = row_limit()
 
     def next(self) -> str:
-        """The next character that isn't blank; empty at the end."""
+        """The next nonblank character; "" at the end."""
         while True:
             self.at = _after_blanks(self.text, self.at)
             if self.at < len(self.text) or not self._grow():
                 return self.text[self.at : self.at + 1]
 
     def take(self, expected: str, problem: str) -> str:
-        """The next character that isn't blank, which must be one of those expected, and move on."""
+        """Consume the next nonblank character, which must be one of those expected, and return it."""
         found = self.next()
         if not found or found not in expected:
             raise self._refused(json.JSONDecodeError(problem, self.text, self.at))
@@ -107,7 +107,7 @@ class _Window:
         return found
 
     def value(self, what: str) -> Any:
-        """The value that begins here, and move behind it. what: its name, for the error if it is too long."""
+        """Consume the value that starts here, and return it. what: its name, for the error if it is too long."""
         while True:
             end, failure = len(self.text), None
             check_containers(self.text, self.at, what)
@@ -122,7 +122,7 @@ class _Window:
                 raise self._refused(error) from None
             if end - self.at > self.limit:
                 raise too_long(what)
-            # A number near the end of the window may go on, as `1` does in `1.5` and `1e+9`.
+            # A number at the end of the window may be incomplete, such as the `1` of `1.5` or `1e+9`.
             if end < len(self.text) - 3 or not self._grow():
                 if failure is not None:
                     raise self._refused(failure)
@@ -130,7 +130,7 @@ class _Window:
                 return value
 
     def _grow(self) -> bool:
-        """Drop what was read, and read as much again as is left; False at the end of the text."""
+        """Drop the consumed text, and read as much again as is left. Returns False at the end of the text."""
         done, rest = self.text[: self.at], self.text[self.at :]
         more, size = list[str](), 0
         while size <= len(rest) and (piece := next((one for one in self.pieces if one), "")):
@@ -149,7 +149,7 @@ class _Window:
 
 
 def _array_rows(window: _Window) -> Rows:
-    """The items of an array. Raises DataError for what isn't JSON, and for an item that is too long."""
+    """The items of an array. Raises DataError for invalid JSON, and for an item that is too long."""
     window.take("[", "Expecting value")
     if window.next() == "]":
         window.take("]", "")
@@ -168,10 +168,10 @@ class _DuplicateKeyError(Exception):
 
 
 def parse_json(text: str, line: int = 1) -> Any:
-    """The value of a JSON text that begins in `line`.
+    """The value of a JSON text that starts in `line`.
 
-    Raises DataError with line and column of what is not JSON, and with the line of a key that an object has twice: one
-    of the two values would be lost.
+    Raises DataError, with line and column, for invalid JSON; and, with the line, for a duplicate key in an object, as
+    one of the two values would be lost.
     """
     check_containers(text, what=f"line {line}")
     try:
@@ -181,7 +181,7 @@ def parse_json(text: str, line: int = 1) -> Any:
 
 
 def _refusal(error: Exception, text: str, start: int, line: int, column: int) -> DataError:
-    """What is wrong with the JSON value at `start` of a text that begins in this line and column of its file."""
+    """The error for the JSON value at `start` of a text, which starts at this line and column of its file."""
     if isinstance(error, json.JSONDecodeError):
         near = text[max(0, error.pos - 20) : error.pos + 20]
         at = error.colno if error.lineno > 1 else error.colno + column - 1
@@ -208,7 +208,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _duplicate_key(text: str, start: int) -> tuple[str, int]:
-    """The first key from `start` that its object already has, and its position. The text must have one."""
+    """The first duplicate key after `start`, and its position. The text must have one."""
     objects: list[set[str]] = []
     for token in _JSON_TOKEN.finditer(text, start):
         if token[0] == "{":

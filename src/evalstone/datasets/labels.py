@@ -1,4 +1,4 @@
-"""The file that human labels are appended to, one at a time: CSV or JSON Lines with an id and a label."""
+"""Label files: CSV or JSON Lines with an id and a label, to which human labels are appended one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LabelFile:
 
     Raises:
         ConfigError: The path is neither .csv nor .jsonl.
-        DataError: A CSV file without the columns id and label.
+        DataError: The CSV file doesn't have the columns id and label.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -32,7 +32,7 @@ class LabelFile:
 
     @property
     def exists(self) -> bool:
-        """Whether there are labels already."""
+        """Whether the file already has labels."""
         return self.path.exists() and self.path.stat().st_size > 0
 
     def _columns(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class LabelFile:
         """Append one label, a number or a word.
 
         Raises:
-            ConfigError: The path is no file that can be written, or the id would be a formula in a spreadsheet.
+            ConfigError: The path isn't a writable file, or the id would be a formula in a spreadsheet.
             WriteError: The disk is full.
         """
         text = self._line(sample, label)

@@ -41,7 +41,7 @@ class Dataset:
     ignored: tuple[str, ...] = ()
     """The columns that were added to the metadata."""
     notes: tuple[str, ...] = ()
-    """For traces: what didn't become a sample, and why."""
+    """For traces: the records that didn't become samples, and why."""
 
     def __post_init__(self) -> None:
         if isinstance(self.samples, SampleFile):
@@ -55,7 +55,7 @@ class Dataset:
 
     @functools.cached_property
     def version(self) -> str:
-        """The hash of the samples' IDs and contents, in order: 16 hexadecimal digits."""
+        """A hash of the samples' IDs and contents, in order: 16 hexadecimal digits."""
         return version_of(self.samples)
 
     def __len__(self) -> int:
@@ -157,7 +157,7 @@ def turns(samples: Any) -> Dataset:
     """
     whole = isinstance(samples, str | os.PathLike | Dataset | Mapping) or is_table(samples)
     listed = list(cast("Iterable[object]", samples)) if isinstance(samples, Iterable) and not whole else []
-    # The trials of a sample share its id, which no dataset allows; the names of their turns differ.
+    # Trials of a sample share its id, which a dataset doesn't allow; their turns have different names.
     has_trials = any(isinstance(one, Sample) and one.trial is not None for one in listed)
     conversations = cast("list[Sample]", listed) if has_trials else load(listed or samples)
     name = conversations.name if isinstance(conversations, Dataset) else IN_MEMORY

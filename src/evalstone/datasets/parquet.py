@@ -1,7 +1,7 @@
 """Parquet files as rows.
 
-A file of a few kilobytes can say "this text, a million times" or "two billion nulls". So what it claims to hold is
-checked first, and texts are read as references to the dictionaries that they are written with.
+A file of a few kilobytes can encode a text repeated a million times, or two billion nulls. So the sizes in the metadata
+are checked first, and texts are read as references to the dictionaries in the file.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from evalstone.errors import DataError, MissingDependency
 _ROWS_PER_BATCH = 4096
 _CELL = 32
 _DENSEST = 200
-"""How often a column of usual data is larger than compressed, at most."""
+"""The largest plausible ratio of the size of a column to its compressed size."""
 
 
 def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
     """The rows of a Parquet file.
 
-    Raises MissingDependency without pyarrow, and DataError for an unreadable file, for a row that is too long, and for
-    a file that holds far more than its size.
+    Raises MissingDependency without pyarrow, and DataError if the file is unreadable, a row is too long, or the file
+    expands to far more than its size.
     """
     try:
         arrow: Any = importlib.import_module("pyarrow")
@@ -50,18 +50,18 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
                         raise too_long(f"row {number}")
                     expansion.add_row(size)
                     yield f"row {number}", dict(zip(names, row, strict=True))
-    # ValueError: names that are not UTF-8. IndexError: a text that its dictionary does not have.
+    # ValueError: names that aren't UTF-8. IndexError: a text that isn't in its dictionary.
     except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
         raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None
 
 
 def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> None:
-    """Raise DataError for a file that says it has far more rows, values or text than its size."""
+    """Raise DataError for a file whose metadata claim far more rows, values or text than its size."""
     metadata = file.metadata
     expansion.check(metadata.num_rows * _CELL * len(columns))
     values = 0
     for group in range(metadata.num_row_groups):
-        # Damaged metadata of a column end the process where they are asked for, and are an error where rows are read.
+        # Accessing damaged column metadata can crash the process; reading the rows raises an error instead.
         next(file.iter_batches(1, row_groups=[group]), None)
         for place, column in enumerate(columns):
             chunk = metadata.row_group(group).column(place)
@@ -73,7 +73,7 @@ def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> None:
 
 
 def _values(types: Any, array: Any) -> list[Any]:
-    """The values of an array, as its `to_pylist` has them, with one object for equal texts."""
+    """The values of an array, as by `to_pylist`, but equal texts share an object."""
     kind = array.type
     if types.is_dictionary(kind):
         known: dict[int | None, Any] = {None: None}
@@ -108,7 +108,7 @@ def _lengths(array: Any) -> list[int | None]:
 
 
 def _size(value: Any) -> int:
-    """About how much a value takes, in characters."""
+    """The approximate size of a value, in characters."""
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, list | tuple):

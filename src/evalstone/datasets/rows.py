@@ -1,7 +1,7 @@
-"""Rows as samples: each cell read as text, passages, an id, metadata, messages or a trajectory.
+"""Conversion of rows to samples: cells are read as text, passages, ids, metadata, messages or trajectories.
 
-Functions that read a cell take plain data (see `native`) and raise DataError whose text continues from the column's
-name: `must be text, not int: 42`.
+Functions that read a cell take plain data (see `native`). Their DataErrors continue a message that starts with the
+column's name: `must be text, not int: 42`.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ _MISSING_TYPES = ("NAType", "NaTType")
 
 
 def sample_from(row: Mapping[str, Any], *, mapping: ColumnMapping | None = None, where: str = "") -> Sample:
-    """One row as a sample.
+    """Convert a row to a sample.
 
     Args:
         row: Values by column.
-        mapping: Sample field to column, over the known names. `a.b` is entry b of the object in column a; an empty
-            column leaves the field out; `context` may name several columns, whose passages are joined.
-        where: The row's place, for error messages.
+        mapping: Sample field to column. It takes precedence over the known names. `a.b` is entry b of the object in
+            column a. An empty column name leaves the field out. `context` may name several columns, whose passages are
+            joined.
+        where: The row's position, for error messages.
 
     Raises:
         DataError: No column is recognized, a mapped column is missing, or a value has the wrong type.
@@ -67,9 +68,9 @@ def sample_from(row: Mapping[str, Any], *, mapping: ColumnMapping | None = None,
 
 
 class ReadText(NamedTuple):
-    """The text of a cell, None if it has none, and the messages if it is a conversation.
+    """The text of a cell (None if it has none), and the messages if it is a conversation.
 
-    whole: nothing else was in the cell; otherwise the cell is kept in the metadata as well.
+    whole: Whether the cell contains nothing else; otherwise, it is also kept in the metadata.
     """
 
     text: str | None
@@ -78,11 +79,11 @@ class ReadText(NamedTuple):
 
 
 class RowReader:
-    """Reads rows one by one, and remembers which columns became which fields.
+    """Reads rows one by one, and records which columns became which fields.
 
     Args:
         mapping: As for `sample_from`.
-        cells: Whether the rows are those of a table, whose cells may contain JSON lists.
+        cells: Whether the rows come from a table, whose cells may contain JSON lists.
     """
 
     def __init__(self, mapping: ColumnMapping | None = None, *, cells: bool = False) -> None:
@@ -92,7 +93,7 @@ class RowReader:
         """The columns that went to the metadata, as an ordered set."""
 
     def read(self, row: object, where: str = "") -> Sample:
-        """One row as a sample. Raises DataError that begins with the row's place."""
+        """Convert a row to a sample. Raises DataError, prefixed with the row's position."""
         try:
             if not isinstance(row, Mapping):
                 raise DataError(f"a row must be an object, not {type(row).__name__}: {excerpt(row)}")
@@ -108,7 +109,7 @@ class RowReader:
         cells = {str(column): value if isinstance(value, str) else native(value) for column, value in row.items()}
         chosen = self.columns.choose(cells)
         if "state" in chosen and "state" not in self.columns.mapping and not self._is_state(chosen["state"].value):
-            self.columns.became.pop(chosen.pop("state").column, None)  # a part of a country, or of an order
+            self.columns.became.pop(chosen.pop("state").column, None)  # such as a US state, or the state of an order
         if "turns" in chosen:
             self._place_turns(chosen)
         texts = {
@@ -149,13 +150,13 @@ class RowReader:
         return _of_trial(sample, cells)
 
     def _place_turns(self, chosen: dict[str, Cell]) -> None:
-        """Leave turns out that are only their number, and read those with roles as the messages that they are."""
+        """Ignore a number of turns, and read turns that have roles as messages."""
         cell = chosen["turns"]
         value = unpacked(cell.value)
         recorded = isinstance(value, list) and is_conversation(cast("list[Any]", value))
         meant = isinstance(value, list | dict) or (isinstance(value, str) and value.lstrip().startswith(("[", "{")))
         if not recorded and (meant or "turns" in self.columns.mapping):
-            return  # what is no list is refused
+            return  # anything but a list is rejected later
         del chosen["turns"]
         self.columns.became.pop(cell.column, None)
         if recorded and "messages" not in (*chosen, *self.columns.mapping):
@@ -169,7 +170,7 @@ class RowReader:
         return "context" in chosen or "context" in self.columns.mapping
 
     def _context(self, chosen: Mapping[str, Cell]) -> tuple[str, ...] | None:
-        """The passages of the row; if it has no column for them, those of its turns."""
+        """The passages of the row, or those of its turns if it has no column for them."""
         if self._has_context(chosen):
             joined = len(self.columns.mapping.get("context", ())) > 1
             return self._value("context", chosen, lambda cell: self._passages(cell.value if joined else [cell.value]))
@@ -207,12 +208,11 @@ class RowReader:
         return {
             key: value if isinstance(value, str) else storable(value)
             for key, value in metadata.items()
-            if value is not None
-            or key == "weight"  # which a sample refuses: a weight that is missing is no weight of 1
+            if value is not None or key == "weight"  # the sample rejects it: a missing weight must not count as 1
         }
 
     def _value(self, field: str, chosen: Mapping[str, Cell], read: Callable[[Cell], T]) -> T | None:
-        """The value of the field's cell, None when it has none; errors name the column."""
+        """The value of the field's cell; None without a cell. Errors name the column."""
         cell = chosen.get(field)
         if cell is None:
             return None
@@ -229,8 +229,8 @@ class RowReader:
 
 
 def _of_trial(sample: Sample, cells: Mapping[str, Any]) -> Sample:
-    """A sample of a line of `samples.jsonl` that has a trial: from the second on with its number in the id, and with
-    the other trials as its group."""
+    """The sample of a line of `samples.jsonl` with a trial. From the second trial on, the number is part of the id; all
+    trials of a sample form a group."""
     trial = cells.get("trial")
     if type(trial) is not int or trial < 1 or cells.get("id") is None or not cells.keys() <= _OF_A_TRIAL:
         return sample
@@ -239,7 +239,7 @@ def _of_trial(sample: Sample, cells: Mapping[str, Any]) -> Sample:
 
 
 def _metadata_name(column: str, columns: Collection[str]) -> str:
-    """The column's name, but of another spelling of `group` and `weight` these, unless they are columns too."""
+    """The column's name. Other spellings of `group` and `weight` are normalized, unless these are columns too."""
     name = normal(column)
     return name if name in MEANINGFUL and name not in columns else column
 
@@ -253,12 +253,12 @@ def _text_or(text: ReadText | None, messages: tuple[Message, ...], field: str) -
 
 
 def _spoken(messages: Sequence[Message], field: str) -> str | None:
-    """The text of a field in a conversation. Its output is what answers the last message of the user."""
+    """The text of a field in a conversation. The output is the answer to the last user message."""
     return answer_text(messages) if field == "output" else last_text(messages, FIELD_ROLES.get(field, "assistant"))
 
 
 def _turn(text: ReadText | None, role: Role) -> tuple[Message, ...]:
-    """The messages of a cell, or its text as one."""
+    """The messages of a cell, or its text as a single message."""
     if text is None:
         return ()
     if text.messages:
@@ -267,7 +267,7 @@ def _turn(text: ReadText | None, role: Role) -> tuple[Message, ...]:
 
 
 def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> tuple[Message, ...]:
-    """Messages from a list of them, or from a list of tool calls that were made between input and output."""
+    """Messages from a list of messages, or from a list of the tool calls between input and output."""
     value = unpacked(value)
     if not isinstance(value, list):
         raise DataError(f"must be a list of messages, not {type(value).__name__}: {excerpt(value)}")
@@ -297,7 +297,7 @@ def _turns(value: Any) -> list[Sample]:
 
 
 def _trajectory(read: Callable[[Any], T], value: Any) -> T:
-    """A trajectory, or the expectation of one, from an object, a list, or a JSON text of either."""
+    """A trajectory, or an expected one, from an object, a list, or a JSON text of either."""
     try:
         return read(unpacked(value))
     except ConfigError as error:
@@ -305,7 +305,7 @@ def _trajectory(read: Callable[[Any], T], value: Any) -> T:
 
 
 def native(value: Any) -> Any:
-    """A cell as plain objects and lists: arrays become lists; NaN, NA and NaT become None."""
+    """A cell as plain objects and lists. Arrays become lists; NaN, NA and NaT become None."""
     if value is None or isinstance(value, (str, int, Message)):
         return value
     if isinstance(value, float):
@@ -324,7 +324,7 @@ def native(value: Any) -> Any:
 
 
 def storable(value: Any) -> Any:
-    """A native value as JSON data, the same in every process; a value without a JSON form becomes its type's name."""
+    """A native value as JSON data, stable across processes. Values without a JSON form become their type's name."""
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
@@ -343,9 +343,9 @@ def storable(value: Any) -> Any:
 
 
 def unpacked(value: Any) -> Any:
-    """A text that is a JSON array or object as that value; any other value as it is.
+    """The value of a text that is a JSON array or object; any other value unchanged.
 
-    Raises DataError for a list as Python prints it, which would pass for one long passage.
+    Raises DataError for a list in Python's syntax, which could be mistaken for a single long passage.
     """
     if not isinstance(value, str):
         return value
@@ -362,7 +362,7 @@ def unpacked(value: Any) -> Any:
 
 
 def scalar_text(value: Any) -> str | None:
-    """A text, a number or a boolean as text, the latter as JSON writes them (42.0 as `42`); None for anything else."""
+    """A text, number or boolean as text, numbers and booleans as in JSON (42.0 as `42`); None for anything else."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool | int | float):
@@ -373,7 +373,7 @@ def scalar_text(value: Any) -> str | None:
 
 
 def number_in(value: Any) -> Any:
-    """The number that a text is; any other value as it is."""
+    """The value of a numeric text; any other value unchanged."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -381,7 +381,7 @@ def number_in(value: Any) -> Any:
 
 
 def read_id(value: Any) -> str:
-    """An id as text; whole numbers become text."""
+    """An id as text. Integers are converted."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int | UUID):
@@ -390,7 +390,7 @@ def read_id(value: Any) -> str:
 
 
 def read_metadata(value: Any) -> dict[str, Any]:
-    """An object, or a text that is a JSON object."""
+    """Metadata from an object, or from a text that is a JSON object."""
     entries = unpacked(value)
     if not isinstance(entries, dict):
         raise DataError(f"must be an object, not {type(entries).__name__}: {excerpt(entries)}")
@@ -398,10 +398,10 @@ def read_metadata(value: Any) -> dict[str, Any]:
 
 
 def read_passages(value: Any, *, cell: bool) -> tuple[str, ...]:
-    """Passages in their order, without the blank ones.
+    """Passages in order, without blank ones.
 
-    A passage is a text, or an object with its text under `text`, `page_content`, `content` or `chunk`. One text is one
-    passage, unless it is a JSON array in the cell of a table.
+    A passage is a text, or an object with the text under `text`, `page_content`, `content` or `chunk`. A single text is
+    one passage, unless it is a JSON array in a table cell.
     """
     if cell and isinstance(value, str) and value.lstrip().startswith("["):
         value = unpacked(value)
@@ -432,7 +432,7 @@ def _passage(item: Any, number: int) -> str:
 
 
 def _inner_passage(item: Any) -> Any:
-    """What an object has under the first name of a passage; None for anything else."""
+    """The value of an object under the first of the names of a passage's text; None for anything else."""
     if not isinstance(item, dict):
         return None
     by_name = {normal(key): value for key, value in cast("dict[str, Any]", item).items()}
@@ -440,7 +440,7 @@ def _inner_passage(item: Any) -> Any:
 
 
 def _titled(value: Any) -> list[str] | None:
-    """One passage per title, as HotpotQA has them: {"title": […], "sentences": [[…], …]}; None for anything else.
+    """One passage per title from HotpotQA's format, {"title": […], "sentences": [[…], …]}; None for anything else.
 
     A title without sentences gives a blank passage.
     """
@@ -456,7 +456,7 @@ def _titled(value: Any) -> list[str] | None:
 
 
 def turn_passages(value: Any) -> tuple[str, ...]:
-    """The passages that turns of a conversation have as `retrieval_context`, each once, as deepeval has them."""
+    """The passages in the `retrieval_context` of a conversation's turns (deepeval), without duplicates."""
     turns = cast("list[Any]", value) if isinstance(value, list) else []
     items = [cast("dict[str, Any]", turn) for turn in turns if isinstance(turn, dict)]
     lists = [item[key] for item in items for key in item if normal(key) == "retrievalcontext" and item[key] is not None]
@@ -467,11 +467,12 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
     """The text of a field.
 
     Args:
-        value: Text; a conversation, whose last user message is the input, system messages the instructions, and last
-            assistant message any other field; an object with one of these under a name of the field; for a reference
-            also a list of alternatives, of which the first counts, or of `expected_facts`, which count together.
+        value: A text. A conversation: its last user message is the input, its system messages are the instructions, and
+            its last assistant message is any other field. An object with one of these under a name of the field. For a
+            reference, also a list of alternatives, of which the first is used, or of `expected_facts`, which are
+            joined.
         field: The sample field.
-        column: The column or dotted path the value comes from.
+        column: The column or dotted path of the value.
     """
     if (text := scalar_text(value)) is not None:
         return ReadText(text)
@@ -537,7 +538,7 @@ def _is_readable(value: Any, field: str) -> bool:
 
 
 def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:
-    """The messages in an object, as Mastra's runs and OpenAI's completions have them; none for others."""
+    """The messages in an object such as a Mastra run or an OpenAI completion; empty for others."""
     if "inputmessages" in keys or "messages" in keys:
         lists = [value[keys[name]] for name in _CONVERSATION_PARTS if name in keys]
         tagged: Any = value[keys["taggedsystemmessages"]] if "taggedsystemmessages" in keys else {}

@@ -1,6 +1,6 @@
-"""The samples of a run beside its records: `samples.jsonl`, one line per sample, as they were judged.
+"""The samples of a run, stored next to its records: `samples.jsonl`, one line per sample, as judged.
 
-Every field is written under its own name, so the file reads back as the same samples and is a dataset itself.
+Each field is stored under its own name, so the file reads back as the same samples and can be used as a dataset.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def sample_row(sample: Sample) -> dict[str, Any]:
 
 
 def sample_of(row: object) -> Sample:
-    """A sample from one line of `samples.jsonl`. Raises DataError for anything else."""
+    """A sample from a line of `samples.jsonl`. Raises DataError for anything else."""
     if not isinstance(row, dict):
         raise DataError(f"a sample must be an object, not {type(row).__name__}")
     fields = dict(cast("dict[str, Any]", row))
@@ -55,16 +55,15 @@ def message_of(row: Any) -> Message:
 
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
-    """Write samples, one per line, as `write_jsonl` does."""
+    """Write samples, one per line, with `write_jsonl`."""
     write_jsonl(path, (sample_row(sample) for sample in samples), redact=False)
 
 
 @dataclass(frozen=True)
 class StoredSamples(Iterable[Sample]):
-    """The samples of a `samples.jsonl`, read anew for each iteration, a line at a time.
+    """The samples of a `samples.jsonl`. Each iteration reads the file again, line by line.
 
-    Iterating raises DataError with the file and line of what is not a sample, and ConfigError when the file can't be
-    opened.
+    Iterating raises DataError, with file and line, for an invalid sample, and ConfigError if the file can't be opened.
     """
 
     path: Path

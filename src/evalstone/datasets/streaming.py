@@ -1,7 +1,7 @@
 """Large JSON Lines files: read twice from disk instead of once into memory.
 
-The first reading checks every row, so that a broken one is reported before any judge call, and learns what the second
-needs: the number of samples, their version, and which contents are repeated. It keeps eight bytes per sample.
+The first pass checks every row, so that invalid rows are reported before any judge call. It also determines what the
+second pass needs: the number of samples, their version, and repeated contents. It keeps eight bytes per sample.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ STREAMED_FROM = 64_000_000
 
 @dataclass(frozen=True)
 class SampleFile(Sequence[Sample]):
-    """The samples of a file, read anew for each iteration, and from its beginning for each index.
+    """The samples of a file. Each iteration reads it again; indexing reads it from the start.
 
-    Raises DataError when the file was changed.
+    Raises DataError if the file has changed.
     """
 
     file: DataFile
@@ -36,8 +36,8 @@ class SampleFile(Sequence[Sample]):
     size: int
     """The number of samples."""
     repeated: frozenset[str]
-    """The content hashes that occur more than once; a second sample with such content and without an id of its own gets
-    "-2" after the hash, as in memory."""
+    """The content hashes that occur more than once. The second sample with such a content and no id gets "-2" after the
+    hash, as in memory."""
     state: tuple[int, int]
 
     def __len__(self) -> int:
@@ -70,9 +70,9 @@ class SampleFile(Sequence[Sample]):
 
 
 def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, str, RowReader]:
-    """Read a file once and check every row: its samples, their version, and the reader that knows the columns.
+    """Read a file once and check every row. Returns its samples, their version, and the reader with the columns.
 
-    Raises DataError for a row that can't be read, and for a duplicate id.
+    Raises DataError for an invalid row, and for a duplicate id.
     """
     reader = RowReader(mapping)
     state = _state(file.path)
@@ -97,12 +97,12 @@ def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, s
 
 
 def has_own_id(sample: Sample) -> bool:
-    """Whether the data gave the sample an id; otherwise its id is made of the hash of its content."""
+    """Whether the data has an id for the sample; otherwise, the id is derived from the hash of its content."""
     return sample.id != sample.content_hash[:16]
 
 
 def version_of(samples: Iterable[Sample]) -> str:
-    """The hash of the samples' ids and contents in their order: 16 hexadecimal digits."""
+    """A hash of the samples' ids and contents, in order: 16 hexadecimal digits."""
     version = hashlib.blake2b(digest_size=8)
     for sample in samples:
         version.update(_version_entry(sample))

@@ -1,7 +1,6 @@
-"""Rows that are in memory: samples, objects, tables, and one object that holds a whole dataset.
+"""Rows in memory: samples, objects, tables, and objects that contain a whole dataset.
 
-Tables of pandas, polars, pyarrow and Hugging Face are recognized by their methods, so that none of these libraries is
-imported.
+Tables of pandas, polars, pyarrow and Hugging Face are recognized by their methods, so these libraries aren't imported.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ from evalstone.errors import DataError
 from evalstone.types import Sample
 
 Rows: TypeAlias = Iterator[tuple[str, Any]]
-"""Rows, each with its place for error messages."""
+"""Rows with their positions, for error messages."""
 
 LIST_NAMES = ("data", "samples", "items", "rows", "examples", "test_cases", "goldens")
 _NORMAL_LIST_NAMES = frozenset(normal(name) for name in LIST_NAMES)
 
 
 def numbered(kind: str, rows: Iterable[Any]) -> Rows:
-    """Rows with their places: `item 1`, `item 2` and so on."""
+    """Rows with their positions: `item 1`, `item 2` and so on."""
     return ((f"{kind} {number}", row) for number, row in enumerate(rows, start=1))
 
 
 def is_table(source: object) -> bool:
-    """Whether a value is a table of pyarrow, polars or pandas, by its methods."""
+    """Whether a value is a pyarrow, polars or pandas table, by its methods."""
     is_pandas = callable(getattr(source, "to_dict", None)) and hasattr(source, "columns")
     return is_pandas or any(callable(getattr(source, name, None)) for name in ("to_pylist", "to_dicts"))
 
 
 def table_rows(source: Any) -> Rows:
-    """The rows of a table. Raises DataError when two columns have the same name."""
+    """The rows of a table. Raises DataError if two columns have the same name."""
     columns = [str(column) for column in getattr(source, "column_names", getattr(source, "columns", ()))]
     _check_unique(columns, "two columns of the table are named")
     if callable(getattr(source, "to_pylist", None)):
@@ -76,11 +75,11 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
 
 
 def rows_in(entries: Mapping[str, Any]) -> Rows | None:
-    """The rows of an object that holds a whole dataset; None when it has no such layout.
+    """The rows of an object that contains a whole dataset; None if its layout isn't recognized.
 
-    Layouts: a table as pandas writes it with orient="split"; one row with the texts of an input and an output; a list
-    under one of LIST_NAMES; columns; or one row with any field. Raises DataError for lists under two names, and for
-    columns or rows of unequal lengths.
+    Layouts: a pandas table with orient="split"; a single row with an input and an output text; a list under one of
+    LIST_NAMES; columns; or a single row with any field. Raises DataError for lists under two names, and for columns or
+    rows of unequal lengths.
     """
     names, data = entries.get("columns"), entries.get("data")
     if isinstance(names, list) and isinstance(data, list):
@@ -118,10 +117,9 @@ def _split_rows(columns: list[str], data: list[Any]) -> list[tuple[str, Any]]:
 
 
 def _column_rows(entries: Mapping[str, Any], speaking: list[str]) -> Rows | None:
-    """The rows of `{"question": […], "answer": […]}`, or of pandas' `{"question": {"0": …}, …}`; None for others.
+    """The rows of `{"question": […], "answer": […]}`, or of pandas' `{"question": {"0": …}, …}`; else None.
 
-    Distinguished from one row by the columns of the input or the output (`speaking`), which in a row is not a list of
-    texts.
+    In a single row, the input or output (`speaking`) wouldn't be a list of texts.
     """
     columns: dict[str, list[Any]] = {}
     for name, value in entries.items():
@@ -140,7 +138,7 @@ def _column_rows(entries: Mapping[str, Any], speaking: list[str]) -> Rows | None
 
 
 def _column(value: Any) -> list[Any] | None:
-    """The cells of a column; None for anything else."""
+    """The cells of a column; None for other values."""
     if isinstance(value, list):
         return cast("list[Any]", value)
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Files of traces as samples: OTLP's export requests, or spans and log records, one per line."""
+"""Trace files as samples: OTLP export requests, or spans and log records, one per line."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Rows = Iterable[tuple[str, Any]]
 
 @dataclass
 class TraceReader:
-    """The samples of traces whose records come in any order, trace after trace.
+    """The samples of traces whose records are in any order, trace by trace.
 
-    rows: gives the rows anew for each call. They are read twice: first to count the records of each trace, so that then
-    no more of them are in memory than are needed until a trace is whole.
+    rows: Returns the rows, anew on each call. They are read twice: the first pass counts the records of each trace, so
+    that the second pass can release a trace from memory as soon as it is complete.
     """
 
     rows: Callable[[], Rows]
     notes: Notes = field(default_factory=Notes)
-    """What became no sample, once all have been read."""
+    """The records that didn't become samples, available after all rows were read."""
 
     def __iter__(self) -> Iterator[Sample]:
         left = Counter(record.trace for record in self._records())
@@ -44,7 +44,7 @@ class TraceReader:
 
 
 def records_of(row: object, place: str) -> list[Record]:
-    """The records in one row. Raises DataError with its place for a row that is none, or is broken."""
+    """The records in a row. Raises DataError, with the position, for an invalid row."""
     if not is_telemetry(row):
         has = shortlist(cast("dict[str, Any]", row)) if isinstance(row, dict) else type(row).__name__
         raise DataError(

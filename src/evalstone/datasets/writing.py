@@ -18,18 +18,18 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError
 
-# Text that could end a line, change the direction of a terminal, or not be encoded. JSON escapes the rest of C0.
+# Characters that end a line, change text direction, or can't be encoded. JSON escapes the rest of C0.
 _HAZARDS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def json_line(obj: object) -> str:
-    """A value as one line of JSON, without the line break.
+    """A value as one line of JSON, without the line break. Dataclasses become objects.
 
-    Text stays readable in every script; line and paragraph separators, control characters, bidirectional controls and
-    lone surrogates are escaped, so that no text can break the line or the terminal. Dataclasses become objects.
+    Text in any script stays readable. Line and paragraph separators, control characters, bidirectional controls and
+    lone surrogates are escaped, so that no text can break the line or the terminal.
 
     Raises:
-        ConfigError: A number has no JSON form, or the value is nested too deeply.
+        ConfigError: A number is NaN or infinite, or the value is nested too deeply.
     """
     try:
         text = json.dumps(to_jsonable(obj), ensure_ascii=False, allow_nan=False)
@@ -39,19 +39,19 @@ def json_line(obj: object) -> str:
 
 
 def write_jsonl(path: str | Path, rows: Iterable[object], *, redact: bool = True) -> None:
-    """Write one JSON object per line, as `write_text` does."""
+    """Write one JSON object per line, with `write_text`."""
     write_text(path, (json_line(row) + "\n" for row in rows), redact=redact)
 
 
 def write_text(path: str | Path, parts: Iterable[str], *, redact: bool = True) -> None:
-    """Write text in UTF-8, as `replacing` does.
+    """Write text in UTF-8, atomically (see `replacing`). Devices and pipes are written to, not replaced.
 
-    redact: write secrets as `***`. Not for samples, which are stored as they came: their hash is the dataset's version.
-    What is no regular file, such as a device or a pipe, is written to and never replaced.
+    redact: Replace secrets by `***`. Not for samples, which are stored unchanged, because their hash is the dataset's
+    version.
 
     Raises:
-        ConfigError: The path is no file that can be written.
-        WriteError: The file can't be written to the end, for example because the disk is full.
+        ConfigError: The path isn't a writable file.
+        WriteError: The file can't be written completely, for example because the disk is full.
     """
     target = Path(path).resolve()
     parts = map(redacted, parts) if redact else parts
@@ -72,13 +72,13 @@ def write_text(path: str | Path, parts: Iterable[str], *, redact: bool = True) -
 
 @contextmanager
 def replacing(path: str | Path) -> Generator[BinaryIO]:
-    """A temporary file beside `path` that takes its place, synced to disk, when the block ends well.
+    """A temporary file next to `path` that is synced to disk and replaces it if the block succeeds.
 
-    It is readable by its owner alone, or has the mode of the file that it replaces. What a killed process has left
-    beside `path` is deleted.
+    It is accessible to its owner only, or has the mode of the file that it replaces. Temporary files left by killed
+    processes are deleted.
 
     Raises:
-        ConfigError, WriteError: As `write_text`.
+        ConfigError, WriteError: As for `write_text`.
     """
     target = Path(path).resolve()
     try:
@@ -97,10 +97,10 @@ def replacing(path: str | Path) -> Generator[BinaryIO]:
 
 
 def check_writable(path: str | Path) -> None:
-    """Refuse a file that `write_text` can't write, before the work for it is done.
+    """Check that `write_text` can write a file, before doing the work for it.
 
     Raises:
-        ConfigError: The folder doesn't exist or can't be written to, or the path is that of a folder.
+        ConfigError: The folder doesn't exist or isn't writable, or the path is a folder.
         WriteError: The disk is full.
     """
     target = Path(path).resolve()
@@ -115,13 +115,13 @@ def check_writable(path: str | Path) -> None:
 
 
 def _beside(target: Path) -> BinaryIO:
-    """A new temporary file beside a file, locked as long as its writer lives: so it is told from an abandoned one."""
+    """A new temporary file next to a file. It is locked while its writer lives, unlike an abandoned one."""
     _delete_abandoned(target)
     while True:
         path = target.parent / f".{target.name}.{secrets.token_hex(4)}.evalstone.tmp"
         file = open(path, "xb", opener=private)  # noqa: SIM115 - Path.open has no opener
         lock(file)
-        if path.exists():  # and was not taken for an abandoned one before it was locked
+        if path.exists():  # unless it was deleted as abandoned before it was locked
             return file
         file.close()
 

@@ -1,7 +1,7 @@
-"""The ledger on an event loop: concurrent reads and writes are grouped into one transaction.
+"""The asyncio ledger: concurrent reads and writes are grouped into transactions.
 
-An `await` returns when its row is committed, so an answer is durable before its score counts, and many answers share a
-transaction. Operations that may block run on one worker thread, in order.
+An `await` returns when its row is committed, so an answer is durable before its score counts. Operations that may block
+run on one worker thread, in order.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 MIN_PAUSE, MAX_PAUSE = 0.02, 0.5
-"""Seconds between two looks at a question that another process is asking."""
+"""Seconds between polls of a question that another process is asking."""
 DROP_INTERVAL = 1.0
-"""Seconds between two attempts to drop expired leases while waiting."""
+"""Seconds between attempts to drop expired leases while waiting."""
 RECORDS_PER_READ = 2000
 SAMPLES_PER_WRITE = 1000
 SLOW = 0.005
-"""Average seconds for a transaction above which all of them go to the worker thread."""
+"""If a transaction takes longer than this on average (in seconds), all of them run on the worker thread."""
 
 
 class _Waiting(NamedTuple):
-    """A caller that waits for the next transaction."""
+    """A caller waiting for the next transaction."""
 
     future: asyncio.Future[Any]
     key: Key | None
-    """The question; None for a caller that just waits for the end."""
+    """The question; None for a caller that only waits for the commit."""
     claims: bool
     """Whether the caller wants to ask the question, if there is no answer."""
 
@@ -62,15 +62,15 @@ class AsyncLedger:
         self._renewal: asyncio.TimerHandle
         self._operations, self._waiting = Operations(), list[_Waiting]()
         self._since: float | None = None
-        """When the first of the operations was added; None if there are none."""
+        """The time when the first pending operation was added; None if there are none."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._leased: set[Key] = set()
         self._error: LedgerError | None = None
         self._broken = asyncio.Event()
-        """Set with the first error that is kept in `_error`."""
+        """Set when the first error is stored in `_error`."""
         self._given_up = threading.Event()
-        """Set when nobody waits for a lost server any more."""
+        """Set to stop waiting for a lost server."""
         self._last_drop = 0.0
         self._lock = threading.Lock()
         self._average = 0.0
@@ -129,10 +129,10 @@ class AsyncLedger:
         return await self._schedule(Key(question, judge, repeat_index))
 
     async def answer_or_claim(self, question: str, judge: str, repeat_index: int = 0) -> StoredAnswer | Claim:
-        """The stored answer, or the right to ask the question.
+        """The stored answer, or a claim: the exclusive right to ask the question.
 
-        Waits while another caller has that right, in any process on any machine. When that caller answers, returns its
-        answer; when it gives up or is gone, returns the right. A claim must end in `keep_answer` or `release`.
+        Waits while another caller, in any process on any machine, has a claim. Returns its answer, or a claim if that
+        caller gives up or is gone. A claim must end in `keep_answer` or `release`.
         """
         key, pause = Key(question, judge, repeat_index), MIN_PAUSE
         while True:
@@ -157,7 +157,7 @@ class AsyncLedger:
         if key in self._leased:
             self._leased.discard(key)
             self._operations.released.append(key)
-            self._schedule().cancel()  # nobody waits for it
+            self._schedule().cancel()  # no one awaits it
 
     async def keep_answer(self, answer: StoredAnswer) -> None:
         """Store an answer, which ends a claim to its question. Returns when it is durable."""
@@ -188,10 +188,10 @@ class AsyncLedger:
                 yield record
 
     def _wait_for(self, since: float, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """On the worker thread: run a function, which waits for other processes until `base.WAIT` seconds are over.
+        """Run a function on the worker thread. It may wait for other processes for up to `base.WAIT` seconds.
 
-        They count from the time when it was called for. After an error nobody waits any more. What a lost connection to
-        a server interrupts is repeated over a new one; every function that is called here can be.
+        The time counts from the call. After an error, nothing waits any more. If the connection to a server is lost,
+        the function is repeated on a new connection, so it must be idempotent.
         """
         with self._lock:
             store = self.store
@@ -208,14 +208,14 @@ class AsyncLedger:
                     store.dialect.set_busy_timeout(store.connection, 0)
 
     def _renew(self) -> None:
-        """Extend the leases, and see whether the ledger is still in its place."""
+        """Renew the leases, and check that the ledger's files are still in place."""
         self._operations.renew = True
         self._schedule().cancel()
         self._renewal = asyncio.get_running_loop().call_later(self.store.lease_seconds / 3, self._renew)
 
-    # From here on there are callbacks and no tasks: a task adds turns of the loop, and every caller waits for them.
+    # Callbacks instead of tasks from here on: a task takes extra loop iterations, which delay every caller.
     def _schedule(self, key: Key | None = None, *, claims: bool = False) -> asyncio.Future[Any]:
-        """A future that the next transaction resolves: with the answer to a question or a claim to it, or with None."""
+        """A future resolved by the next transaction: with the answer to a question or a claim, or with None."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._waiting.append(_Waiting(future, key, claims))
@@ -227,9 +227,9 @@ class AsyncLedger:
         return future
 
     def _begin(self) -> None:
-        """Apply what is pending: here, if a few rows of a local file take less time than a thread switch.
+        """Apply the pending operations: on this thread if a few rows of a local file take less than a thread switch.
 
-        On the worker thread if the ledger is in use, another process is writing, or the file proved to be slow.
+        They run on the worker thread if the ledger is in use, another process is writing, or the file has proved slow.
         """
         if self._since is None:
             self._idle.set()
@@ -246,7 +246,7 @@ class AsyncLedger:
             try:
                 applied.set_result(self.store.apply(operations))
             except LedgerBusyError:
-                pass  # nothing was done: the worker thread waits for the other process
+                pass  # nothing was written: the worker thread waits for the other process
             except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
                 applied.set_exception(error)
             finally:
@@ -262,7 +262,7 @@ class AsyncLedger:
         )
 
     def _resolve(self, waiting: list[_Waiting], applying: Future[Applied]) -> None:
-        """Give every caller its result, and go on. An error reaches all of them."""
+        """Resolve the future of every caller, and continue. An error is raised in all of them."""
         asyncio.get_running_loop().call_soon(self._begin)
         if error := applying.exception():
             waits = [future for future, *_ in waiting if not future.done()]

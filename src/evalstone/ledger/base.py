@@ -1,4 +1,4 @@
-"""What all of the ledger shares: locations, the values it stores, and how they become rows. Imports no SQLAlchemy."""
+"""Shared parts of the ledger: locations, stored values, and their rows. It doesn't import SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from evalstone.questions.base import JudgeAnswer
 
 INVALID_ROW = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
-"""The errors of reading a row that doesn't hold what it should."""
+"""The errors of reading an invalid row."""
 DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
 WAIT = 30.0
 """Seconds to wait for another process to end a transaction."""
 _NO_FILES = ("", "none", ":memory:")
-"""Names that nobody means to give to a file."""
+"""Names that are surely not meant as file names."""
 EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host/database"
 USAGE_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens", "requests")
 _NESTED = frozenset({"alternatives", "metadata"})
@@ -81,7 +81,7 @@ TARGET = "target"
 
 
 def target_scope(identity: str, run: str = "") -> str:
-    """What a target's answers have in place of a judge: those of one without a version are of use to their run alone.
+    """The key of a target's answers, in place of a judge. Answers of an unversioned target are for one run only.
 
     run: The id of this run; "" for a target with a version.
     """
@@ -89,7 +89,7 @@ def target_scope(identity: str, run: str = "") -> str:
 
 
 def target_of(scope: str) -> str:
-    """The target's identity in what `target_scope` gave."""
+    """The target's identity, from its `target_scope`."""
     return _IN_RUN.sub("", scope)
 
 
@@ -101,7 +101,7 @@ class StoredAnswer:
     """A judge's raw reply, or a target's answer as JSON, with its tokens, cost and time."""
 
     question: str
-    """Fingerprint of the question; of a target, of the sample."""
+    """The fingerprint of the question, or of the sample for a target's answer."""
     judge: str
     """Identity of the judge; the `target_scope` of a target."""
     kind: str
@@ -123,7 +123,7 @@ class StoredAnswer:
 
     @classmethod
     def of(cls, key: Key, kind: str, answer: JudgeAnswer[Any] | JudgeCall) -> StoredAnswer:
-        """A judge's answer to a question of this key and kind, or a call of a record, which has the same fields."""
+        """The row of a judge's answer, or of a judge call in a record, which has the same fields."""
         return cls(
             question=key.question,
             judge=key.judge,
@@ -146,7 +146,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to ask a question. Nobody else asks it until it is answered, released, or its owner is gone."""
+    """The exclusive right to ask a question, until it is answered or released, or its owner is gone."""
 
     key: Key
 
@@ -164,23 +164,23 @@ class RunRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchRow:
-    """A batch that was submitted to a provider, or is about to be."""
+    """A provider batch that was submitted, or is about to be."""
 
     id: str
-    """Our id. It is sent with the requests, so the batch can be found again."""
+    """Our own id. It is sent with the requests, so that the batch can be found again."""
     judge: str
     run: str
     questions: int
-    """How many questions are in it."""
+    """The number of questions in it."""
     metadata: Mapping[str, Any]
     """Settings left out of the requests because the provider refused them."""
     cost: float | None
-    """US dollars: an estimate until the batch is collected, then the price paid; None when unknown."""
+    """US dollars: an estimate until the batch is collected, then the price paid; None if unknown."""
     created: str
     remote: str | None = None
     """The provider's id; None until the provider is known to have the batch."""
     collected: str | None = None
-    """When its answers were read."""
+    """The time when its answers were read."""
     ended: str | None = None
     """The final state that the provider reported."""
 
@@ -198,22 +198,22 @@ class BatchRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchedQuestion:
-    """A question that was put into a batch, and the result so far."""
+    """A batched question, with its current result."""
 
     question: str
     judge: str
     batch: str = ""
-    """The last batch it was put into."""
+    """The last batch that included it."""
     waiting: bool = False
     """Whether that batch is still open."""
     attempts: int = 0
-    """Unusable replies so far. `reply` and `error` are the last of them; `usage` and `cost` cover all."""
+    """The number of unusable replies so far. `reply` and `error` are the last one's; `usage` and `cost` cover all."""
     reply: str | None = None
     error: str | None = None
     usage: Usage = NO_USAGE
     cost: float | None = 0.0
     body: str | None = None
-    """The provider's last response as JSON, not parsed yet."""
+    """The provider's last response as unparsed JSON."""
 
 
 @dataclass
@@ -224,10 +224,10 @@ class Operations:
     records: list[tuple[str, Record]] = field(default_factory=list[tuple[str, Record]])
     """Records, each with the id of its run."""
     released: list[Key] = field(default_factory=list[Key])
-    """Leases to give back."""
+    """Leases to release."""
     lookups: set[Key] = field(default_factory=set[Key])
     claims: set[Key] = field(default_factory=set[Key])
-    """Answers to look up and, where there is none, leases to acquire."""
+    """Answers to look up, and leases to acquire for those that aren't stored."""
     renew: bool = False
     """Whether to extend all leases of this ledger."""
     drop_expired: bool = False
@@ -275,7 +275,7 @@ def cell_hash(sample: str, scorer: str, trial: int | None = None) -> str:
 
 
 def to_row(value: StoredAnswer | RunRow | BatchRow | BatchedQuestion) -> dict[str, Any]:
-    """A value as a row of its table: tokens in columns of their own, nested values as JSON."""
+    """A value as a row of its table: tokens in separate columns, nested values as JSON."""
     row = dict(vars(value))
     if usage := row.pop("usage", None):
         row.update(zip(USAGE_COLUMNS, (usage.input, usage.output, usage.cached, usage.requests), strict=True))
@@ -314,14 +314,14 @@ def sample_hash(sample: Sample) -> str:
 
 
 def sample_rows(dataset: str, first: int, samples: Iterable[Sample]) -> tuple[list[dict[str, Any]], ...]:
-    """Samples as rows of `samples`, in the order of their keys, and of `items`: the first is at the place `first`."""
+    """Samples as rows of `samples`, in key order, and of `items`, with positions from `first` on."""
     bodies: dict[str, str] = {}
     items: list[dict[str, Any]] = []
     for place, sample in enumerate(samples, first):
         key = sample_hash(sample)
         bodies[key] = json.dumps(sample_row(sample))
         items.append({"dataset": dataset, "place": place, "id": storable(sample.id), "sample": key})
-    # Every process uses the same order, so no two of them wait for each other.
+    # All processes lock rows in the same order, so there are no deadlocks.
     return [{"hash": key, "body": bodies[key]} for key in sorted(bodies)], items
 
 

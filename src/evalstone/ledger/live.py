@@ -1,12 +1,12 @@
-"""Live scoring in the ledger: what was accepted, what became of it, and counts of all that was seen.
+"""Live scoring in the ledger: accepted samples with their outcomes, and counts of all traffic.
 
-A row of `live_scores` is written before its scorer is called, together with the counts, so that the sums hold at any
-time, also after a crash: for each stream, scorer, owner and hour
+A row of `live_scores` is written before its scorer is called, in the same transaction as the counts. So these sums hold
+at any time, even after a crash, for each stream, scorer, owner and hour:
 
     seen = filtered + eligible,   eligible = declined + dropped + accepted,   accepted = rows of `live_scores`
 
-An owner is one application process with one `Live`; only it counts. A worker is who scores: a row of a worker that is
-gone is taken over by the next one of the stream. A worker is alive as long as its lease (`evalstone.ledger.store`).
+An owner is an application process with a `Live`; only owners count. A worker scores. If a worker is gone, another
+worker of the stream takes over its rows. A worker is alive as long as its lease (`evalstone.ledger.store`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 State = Literal["pending", "scored", "skipped", "failed", "dropped"]
 STATES: Mapping[type[Outcome], State] = {Score: "scored", Skipped: "skipped", Failed: "failed"}
 _LEASE = "live"
-"""In place of a judge in the lease of a worker, whose question is its owner."""
+"""The judge in the lease of a worker; the question is its owner."""
 _TEXTS = ("stream", "scorer", "owner", "entity", "trace", "span", "response")
 
 
@@ -41,7 +41,7 @@ class LiveScore:
     """One scorer on one sample of live traffic: a row of `live_scores`."""
 
     id: str
-    """Made by the owner, so that a row that is sent twice is written once."""
+    """The id. The owner generates it, so that a row that is sent twice is written once."""
     stream: str
     """The name of the `Live`."""
     source: str
@@ -51,27 +51,27 @@ class LiveScore:
     owner: str
     """The process that submitted the sample."""
     submitted: float
-    """When, in seconds since 1970."""
+    """The time of submission, in seconds since 1970."""
     sample: str | None = None
-    """The key of the sample; None if what was submitted is no sample."""
+    """The key of the sample; None if the submission isn't a valid sample."""
     entity: str | None = None
-    """What was evaluated, such as the name of an agent."""
+    """The evaluated entity, such as the name of an agent."""
     trace: str | None = None
     span: str | None = None
     response: str | None = None
     worker: str = ""
-    """Who scores it, or has."""
+    """The worker that scores or scored it."""
     takeovers: int = 0
-    """How many workers have begun to score it after they had taken it over from one that was gone. One that ended in
-    good order doesn't count."""
+    """How often a worker began to score it after taking it over from one that was gone. Takeovers by workers that then
+    ended normally don't count."""
     state: State = "pending"
-    """"dropped": accepted, but not scored since the day's budget was spent."""
+    """"dropped": accepted, but not scored because the day's budget was spent."""
     value: float | None = None
     scale: float | None = None
     finished: float | None = None
-    """When it was scored, skipped, failed or dropped, in seconds since 1970."""
+    """The time when it was scored, skipped, failed or dropped, in seconds since 1970."""
     cost: float | None = None
-    """US dollars; None if unknown, or if nothing was asked yet."""
+    """US dollars; None if unknown, or before any judge call."""
     body: str | None = None
     """The record as JSON; None while it is pending, and if it was dropped."""
 
@@ -81,8 +81,7 @@ class LiveScore:
         return None if self.body is None else Record.from_dict(json.loads(self.body))
 
     def ended(self, record: Record | None, *, known_cost: bool = True) -> LiveScore:
-        """The row with its outcome; None is no outcome: it was dropped. known_cost: whether the record's cost is all
-        that was paid."""
+        """The row with its outcome; None if it was dropped. known_cost: whether the record's cost is the whole cost."""
         now = time.time()
         if record is None:
             return dataclasses.replace(self, state="dropped", finished=now)
@@ -101,7 +100,7 @@ class LiveScore:
 
 @dataclass(frozen=True, kw_only=True)
 class LiveCounts:
-    """What an owner has seen in an hour, for one scorer: a row of `live_counts`."""
+    """An owner's traffic in an hour, for one scorer: a row of `live_counts`."""
 
     stream: str
     scorer: str
@@ -112,25 +111,25 @@ class LiveCounts:
     filtered: int = 0
     eligible: int = 0
     declined: int = 0
-    """Not drawn by the sampling rate."""
+    """Not selected by the sampling rate."""
     dropped: int = 0
-    """Drawn, but the queue was full."""
+    """Selected, but the queue was full."""
     accepted: int = 0
 
 
 def write_frame(
     ledger: Ledger, counts: Iterable[LiveCounts], rows: Sequence[LiveScore], submitted: Iterable[Sample]
 ) -> list[LiveScore]:
-    """Write counts, rows and their samples in one transaction; what is there stays, and counts only grow.
+    """Write counts, rows and their samples in one transaction. Existing rows are kept, and counts only grow.
 
     Returns:
-        The rows that this ledger's owner has to score: not those that another worker has from an earlier attempt.
+        The rows that this ledger's owner must score, without those that another worker has from an earlier attempt.
     """
     bodies = {sample_hash(sample): json.dumps(sample_row(sample)) for sample in submitted}
     written = [dataclasses.replace(row, worker=ledger.owner) for row in rows]
     with ledger.transaction(writing=True) as connection:
         _hold(ledger, connection)
-        # Every process uses the same order, so no two of them wait for each other.
+        # All processes lock rows in the same order, so there are no deadlocks.
         ledger.insert_missing(connection, samples, [{"hash": key, "body": bodies[key]} for key in sorted(bodies)])
         new = ledger.insert_missing(connection, live_scores, list(map(_to_row, written)))
         ledger.insert_missing(connection, live_counts, sorted(map(_to_row, counts), key=_count_key))
@@ -148,8 +147,10 @@ def write_frame(
 def claim_pending(
     ledger: Ledger, stream: str, limit: int, scorers: Collection[str]
 ) -> list[tuple[LiveScore, Sample | None]]:
-    """Take over pending rows of a stream and of these scorers whose worker is gone, the oldest first, each with its
-    sample. `begin` counts the takeover: what only waits is not what ends a worker."""
+    """Take over pending rows of a stream and of these scorers whose worker is gone, with their samples, oldest first.
+
+    `begin` counts the takeover, because only a row that is being scored can crash a worker.
+    """
     table, alive = live_scores.c, sa.select(leases.c.question).where(leases.c.judge == _LEASE)
     waiting = sa.select(table.id).where(table.stream == storable(stream), table.state == "pending")
     waiting = waiting.where(table.scorer.in_(list(map(storable, scorers))))
@@ -157,7 +158,7 @@ def claim_pending(
         ledger.drop_expired(connection)
         _hold(ledger, connection)
         free = waiting.where(table.worker.not_in(alive)).order_by(table.submitted).limit(limit)
-        # PostgreSQL: what another worker takes at the same time is skipped, and not waited for.
+        # PostgreSQL: skip rows that another worker is taking, instead of waiting for them.
         ids = connection.scalars(free.with_for_update(skip_locked=True)).all()
         if not ids:
             return []
@@ -174,7 +175,7 @@ def claim_pending(
 
 
 def pending_elsewhere(ledger: Ledger, stream: str, owner: str) -> bool:
-    """Whether other workers than this ledger's owner have pending rows of an owner."""
+    """Whether workers other than this ledger's owner have pending rows of an owner."""
     table = live_scores.c
     query = sa.select(table.id).where(table.stream == storable(stream), table.state == "pending")
     query = query.where(table.owner == storable(owner), table.worker != ledger.owner).limit(1)
@@ -183,13 +184,13 @@ def pending_elsewhere(ledger: Ledger, stream: str, owner: str) -> bool:
 
 
 def begin(ledger: Ledger, row: LiveScore) -> LiveScore:
-    """Count that a row that was taken over is going to be scored now, and return it so."""
+    """Count the takeover of a row that is about to be scored, and return the updated row."""
     _count_takeovers(ledger, [row.id], 1)
     return dataclasses.replace(row, takeovers=row.takeovers + 1)
 
 
 def give_back(ledger: Ledger, ids: Collection[str]) -> None:
-    """Take the last takeover of these rows out of their counts: their worker ends, and not because of them."""
+    """Uncount the last takeover of these rows, because their worker ends normally."""
     _count_takeovers(ledger, ids, -1)
 
 
@@ -209,7 +210,7 @@ def finish(ledger: Ledger, rows: Iterable[LiveScore]) -> None:
 
 
 def samples_of_traces(ledger: Ledger, stream: str, traces: Iterable[str]) -> dict[str, set[str]]:
-    """The hashes of the samples that a stream has rows of, by trace, of those of these traces that it has any of."""
+    """By trace, the hashes of the samples in a stream; only traces with any samples."""
     table = live_scores.c
     query = sa.select(table.trace, table.sample).where(table.trace.in_(list(map(storable, traces))))
     query = query.where(table.stream == storable(stream), table.source == "trace", table.sample.is_not(None)).distinct()
@@ -221,7 +222,7 @@ def samples_of_traces(ledger: Ledger, stream: str, traces: Iterable[str]) -> dic
 
 
 def spent(ledger: Ledger, stream: str, since: float) -> float:
-    """US dollars that the outcomes of a stream since a time have cost, as far as known."""
+    """The known cost in US dollars of a stream's outcomes since a time."""
     table = live_scores.c
     query = sa.select(sa.func.coalesce(sa.func.sum(table.cost), 0.0))
     ours = (table.stream == storable(stream), table.finished >= since, table.cost > 0)
@@ -230,9 +231,9 @@ def spent(ledger: Ledger, stream: str, since: float) -> float:
 
 
 def counts(ledger: Ledger, stream: str, since: float | None = None) -> tuple[list[LiveCounts], dict[Any, int]]:
-    """What was counted in a stream, and how many rows of each state there are, by scorer, owner, hour and state.
+    """The counts of a stream, and its numbers of rows by scorer, owner, hour and state, from one snapshot.
 
-    Both are from one snapshot. since: seconds since 1970; the whole hour that it is in counts.
+    since: Seconds since 1970, rounded down to the hour.
     """
     hour = 0 if since is None else int(since // HOUR)
     table = live_scores.c
@@ -255,7 +256,7 @@ def streams(ledger: Ledger) -> list[str]:
 
 
 def only_stream(ledger: Ledger) -> str:
-    """The stream of a ledger with one. Raises ConfigError."""
+    """The only stream of a ledger. Raises ConfigError if there are none or several."""
     match streams(ledger):
         case [stream]:
             return stream
@@ -280,15 +281,15 @@ def scores(
     """Rows of live scoring, newest first.
 
     Args:
-        ledger: Where they are.
-        stream: Only those of this `Live`.
-        scorer: Only those of this scorer: its signature.
+        ledger: The ledger.
+        stream: Only rows of the `Live` of this name.
+        scorer: Only rows of the scorer with this signature.
         source: "live" or "trace".
-        entity: Only those of this entity.
+        entity: Only rows of this entity.
         since: Submitted at this time or later, in seconds since 1970.
         until: Submitted before this time.
-        limit: How many at most.
-        before: The `submitted` and `id` of the last row of the page before.
+        limit: The maximum number of rows.
+        before: The `submitted` and `id` of the last row of the previous page.
     """
     table = live_scores.c
     query = sa.select(live_scores).order_by(table.submitted.desc(), table.id.desc()).limit(limit)
@@ -303,7 +304,7 @@ def scores(
     if before is not None:
         at, id = before
         query = query.where(sa.or_(table.submitted < at, sa.and_(table.submitted == at, table.id < id)))
-        query = query.where(table.submitted <= at)  # what an index can use
+        query = query.where(table.submitted <= at)  # a condition that an index can use
     with ledger.transaction() as connection:
         return list(map(_from_row, connection.execute(query).mappings()))
 
@@ -327,7 +328,7 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hold(ledger: Ledger, connection: sa.Connection) -> None:
-    """Lease the worker's own name, unless it has that lease."""
+    """Lease the worker's own name, unless it already has that lease."""
     values = {"keys": json.dumps([[ledger.owner, _LEASE, 0]]), "owner": ledger.owner, "seconds": ledger.lease_seconds}
     connection.exec_driver_sql(ledger.dialect.sql.acquire, values)
 

@@ -36,7 +36,7 @@ from evalstone.questions.simulated_user import CheckUser, SayNext
 
 MAX_REPORTED = 20
 MIN_AGE = 3600
-"""Seconds before an answer counts as unused: the record that needs it may not be written yet."""
+"""The age in seconds at which an answer can count as unused; the record of a newer one may not be written yet."""
 
 _FINGERPRINT = re.compile(r'"fingerprint":\s*"([0-9a-f]{32})"')
 _IN_PROGRESS = sa.select(leases.c.question).where(leases.c.judge == "")
@@ -90,7 +90,7 @@ def info(ledger: Ledger) -> LedgerInfo:
 
 
 def _totals(rows: Iterable[Any]) -> tuple[Totals, ...]:
-    """Totals by judge and target; the answers of a target in all of its runs together."""
+    """Totals by judge and target. A target's answers are added up over all its runs."""
     found: dict[tuple[bool, str], Totals] = {}
     for judge, kind, number, unpriced, tokens, cost in rows:
         key = kind == TARGET, target_of(judge) if kind == TARGET else judge
@@ -111,8 +111,8 @@ def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
 
 @dataclass(frozen=True)
 class PruneCounts:
-    """How many rows are deleted. `batches` are open batches of the deleted runs, whose answers are lost; `live_scores`
-    are of live traffic."""
+    """The numbers of deleted rows. `batches` are open batches of deleted runs, whose answers are lost. `live_scores`
+    are scores of live traffic."""
 
     runs: int
     records: int
@@ -130,15 +130,16 @@ def prune(
     unused_answers: bool = False,
     delete: bool,
 ) -> PruneCounts:
-    """Delete runs, live scores and answers in one transaction, and samples that nothing uses. Runs that somebody works
-    on stay.
+    """Delete runs, live scores and answers, and samples that nothing uses, in one transaction.
+
+    Runs that a process is working on are kept.
 
     Args:
         ledger: The ledger.
-        older_than: Delete runs that were started longer ago, and live scores by the whole hour, with their counts.
+        older_than: Delete runs that were started longer ago, and live scores with their counts, by whole hours.
         unfinished: Delete runs that are not complete.
         unused_answers: Delete answers that no remaining record uses.
-        delete: Without it, the rows are only counted.
+        delete: If false, only count the rows.
     """
     criteria: list[sa.ColumnElement[bool]] = [sa.false()]
     if older_than is not None:
@@ -175,7 +176,7 @@ def prune(
 
 
 def _delete_unused_samples(connection: sa.Connection) -> int:
-    """Delete the datasets that no run uses, and the samples of no dataset and no live score; how many samples."""
+    """Delete datasets without a run, and samples without a dataset or live score. Returns the number of samples."""
     used = sa.select(runs.c.dataset).where(runs.c.dataset.is_not(None))
     connection.execute(sa.delete(datasets).where(datasets.c.version.not_in(used)))
     connection.execute(sa.delete(items).where(items.c.dataset.not_in(used)))
@@ -190,7 +191,7 @@ def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
         for row in stream(connection, sa.select(table.c.body).where(table.c.body.is_not(None)), table):
             used.update(_FINGERPRINT.findall(row["body"]))
     targets = {_target(metadata).get("scope", "") for metadata in connection.scalars(sa.select(runs.c.metadata))}
-    # What a simulated user said in a run that isn't finished is in no record, and would be paid for again.
+    # Messages of a simulated user in an unfinished run are in no record, so without their answers they'd be paid again.
     unfinished = connection.scalars(sa.select(runs.c.metadata).where(runs.c.finished.is_(None)))
     of_users = {SayNext.kind, CheckUser.kind} if any(_target(metadata).get("user") for metadata in unfinished) else ()
     columns = *(answers.c[name] for name in KEYS[answers]), answers.c.kind
@@ -201,7 +202,7 @@ def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
 
 
 def _target(metadata: str) -> dict[str, Any]:
-    """What the metadata of a run say of its target; empty for a run without one."""
+    """The target in a run's metadata; empty for a run without one."""
     target: object = json.loads(metadata).get("target")
     return cast("dict[str, Any]", target) if isinstance(target, dict) else {}
 
@@ -214,9 +215,9 @@ class Verification:
     damage: tuple[str, ...]
     """Damage that the database reports for its file."""
     invalid_rows: tuple[str, ...]
-    """Rows that do not contain what they should; the first 20."""
+    """The first 20 invalid rows."""
     rows: int
-    """How many rows were read."""
+    """The number of rows read."""
 
     @property
     def sound(self) -> bool:
@@ -228,7 +229,7 @@ def verify(url: str | Path) -> Verification:
     """Check a ledger without changing it.
 
     Raises:
-        LedgerError: The database is not a ledger, or can't be read for another reason than damage.
+        LedgerError: The database isn't a ledger, or can't be read for a reason other than damage.
     """
     damage, invalid, version, count = list[str](), list[str](), "unknown", 0
     with Ledger(url, prepare=False) as ledger:
@@ -251,7 +252,7 @@ def verify(url: str | Path) -> Verification:
 
 
 def _problem(table: sa.Table, row: dict[str, Any]) -> str:
-    """What is wrong with a row; empty if nothing is."""
+    """What is wrong with a row; "" if it is valid."""
     try:
         values = validated(table, row)
     except INVALID_ROW as error:

@@ -36,7 +36,7 @@ from evalstone.ledger.base import EXPECTED, USAGE_COLUMNS, shown
 
 SCHEMA_VERSION = "1"
 CHECK_INTERVAL = 0.02
-"""Seconds between two looks at whether the files are still in their places; two transactions may be closer."""
+"""The minimum number of seconds between checks that the files are still in place."""
 
 metadata = sa.MetaData()
 
@@ -110,7 +110,7 @@ leases = sa.Table(
     *_answer_key(),
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("expires", sa.Float, nullable=False),
-    sqlite_with_rowid=False,  # every question inserts and deletes a row: a second tree for the key would double that
+    sqlite_with_rowid=False,  # each question inserts and deletes a row; a second tree for the key doubles that
 )
 batches = sa.Table(
     "batches",
@@ -163,7 +163,7 @@ PARTIAL = {
         ("paid", live_scores.c.finished, live_scores.c.cost > 0),
     )
 }
-"""Indexes of some of the rows, and which. An argument for PostgreSQL would import its dialect for SQLite, too."""
+"""Partial indexes and their conditions. SQLAlchemy's argument would import the PostgreSQL dialect for SQLite too."""
 
 KEYS: dict[sa.Table, tuple[str, ...]] = {
     datasets: ("version",),
@@ -195,12 +195,12 @@ def _upsert(table: sa.Table) -> str:
 
 
 class _Statements:
-    """Frequent statements as the driver takes them: SQLAlchemy's part would take longer than SQLite's.
+    """Frequent statements in the driver's syntax, because SQLAlchemy would take longer than SQLite itself.
 
     Args:
-        parameter: What stands for a parameter; `\\1` is its name.
-        now: The seconds since 1970.
-        keys: A query for the keys that are given as JSON: `[[question, judge, repeat index], ...]`.
+        parameter: The parameter syntax; `\\1` is the name.
+        now: An expression for the seconds since 1970.
+        keys: A query for the keys in a JSON parameter: `[[question, judge, repeat index], ...]`.
     """
 
     def __init__(self, parameter: str, now: str, keys: str) -> None:
@@ -208,7 +208,7 @@ class _Statements:
             return re.sub(r":(\w+)", parameter, statement)
 
         self.insert = {table: text(_insert(table)) for table in KEYS}
-        # Counts only grow, also if what an earlier process had sent arrives late.
+        # Counts only grow, even if an earlier process's counts arrive late.
         growing = f"{_upsert(live_counts)} WHERE excluded.seen > live_counts.seen"
         self.insert[live_counts] = text(growing)
         self.finish_score = text(
@@ -244,7 +244,7 @@ class SQLite:
     """One file, in WAL mode."""
 
     single_writer = True
-    """Whether a writing transaction keeps all others from writing."""
+    """Whether a writing transaction blocks all other writers."""
     sql = _Statements(
         parameter=r":\1",
         now="((julianday('now') - 2440587.5) * 86400.0)",
@@ -257,18 +257,18 @@ class SQLite:
     )
     """SQL for the tables of the database and their columns."""
     lock_schema = ""
-    """SQL that keeps other processes from creating the tables, where a writing transaction doesn't do that already."""
+    """SQL that blocks other processes from creating the tables, unless a writing transaction does that anyway."""
     lock_runs = ""
-    """SQL that keeps other processes from adding runs and samples, where a writing transaction doesn't already."""
+    """SQL that blocks other processes from adding runs and samples, unless a writing transaction does that anyway."""
 
     def __init__(self, path: Path) -> None:
-        """Creates the file and its folder for their owner alone. SQLite gives the file's mode to those beside it."""
+        """Create the file and its folder, accessible to their owner only. SQLite's other files get the file's mode."""
         self.location, self._path = str(path), path.absolute()
         self._files: list[tuple[Path, tuple[int, int]]] = []
         self._next_check = 0.0
         try:
             make_folder(path.parent)
-            # Closing a file ends all locks that the process has on it, so no thread may use it before that.
+            # Closing a file releases all locks that the process has on it, so no thread may use it before that.
             with _creating, suppress(FileExistsError):
                 os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except OSError as error:
@@ -281,7 +281,7 @@ class SQLite:
         self.engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)), **named)
 
     def configure(self, connection: sa.Connection, deadline: float) -> None:
-        """Apply the settings of a ledger to a database that is known to be one."""
+        """Apply the settings of a ledger to a database that has been verified to be one."""
         while True:
             try:
                 with connection.begin():
@@ -296,26 +296,26 @@ class SQLite:
             time.sleep(0.02)
 
     def read_back(self, run: str) -> None:
-        """Read the records of a run over a connection that has nothing of them in memory.
+        """Read the records of a run over a new connection, which has none of them cached.
 
         Raises:
-            sqlalchemy.exc.DBAPIError: They are damaged.
+            sqlalchemy.exc.DBAPIError: The records are damaged.
         """
         query = "SELECT sum(length(body)) FROM records WHERE run = :run"
         with self.engine.connect() as connection:
             connection.exec_driver_sql(query, {"run": run}).all()
 
     def remember_files(self) -> None:
-        """Take the files that the path leads to for those of this ledger; `check_files` compares with them."""
+        """Remember the files at the path as those of this ledger, for `check_files`."""
         wal = self._path.resolve()
         for file in (self._path, wal.with_name(f"{wal.name}-wal")):
             if file.exists():
                 self._files.append((file, _identity(file.stat())))
 
     def check_files(self, *, last: bool = False) -> None:
-        """Raise LedgerError if the ledger is not in its place any more: what is written goes nowhere then.
+        """Raise LedgerError if the ledger's files were moved or deleted, so that writes would be lost.
 
-        Looks at the files every `CHECK_INTERVAL` seconds, and always if nothing comes after it (`last`).
+        It checks at most every `CHECK_INTERVAL` seconds, and always if this is the last check (`last`).
         """
         now = time.monotonic()
         if now < self._next_check and not last:
@@ -342,17 +342,17 @@ class SQLite:
             )
 
     def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
-        """How long a transaction waits for another process."""
+        """Set how long a transaction waits for another process."""
         driver: Any = connection.connection.driver_connection
         driver.execute(f"PRAGMA busy_timeout={max(int(1000 * seconds), 0)}")
 
     def size(self, connection: sa.Connection) -> int:
-        """Size of the ledger in bytes."""
+        """The size of the ledger in bytes."""
         files = (self._path, self._path.with_name(self._path.name + "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
     def check(self, connection: sa.Connection) -> list[str]:
-        """Damage that the database reports for its file; empty if there is none."""
+        """The damage that the database reports for its file; empty if there is none."""
         found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check(20)")]
         return [] if found == ["ok"] else found
 
@@ -371,9 +371,10 @@ class SQLite:
         return False
 
     def explain(self, error: sqlalchemy.exc.DBAPIError, *, written: bool) -> LedgerError | ConfigError:
-        """What an error means for people, and what to do about it.
+        """The error to raise for a database error, with an explanation and what to do about it.
 
-        written: The ledger was written to before: it has become unusable. Without it, it may be the wrong one.
+        written: Whether the ledger was written to before, so that it has become unusable; otherwise, it may be the
+            wrong database.
         """
         where = f"the ledger {self.location}"
         match _code(error):
@@ -418,15 +419,15 @@ _READ_ONLY = "25006"
 _LOST = ("08", "57P0", "53300", "25P03", _READ_ONLY)
 """Codes of errors after which another connection may work. A server that became read-only has handed over."""
 _REFUSED = ("22", "23", "54")
-"""Codes of errors that a value makes: it is out of range, breaks a constraint, or is too long for an index."""
+"""Codes of errors caused by a value: it is out of range, violates a constraint, or is too long for an index."""
 _WRONG = ("28", "3D", "3F", "42501", _READ_ONLY)
-"""Codes of errors that another URL, user or password mends."""
+"""Codes of errors that another URL, user or password would fix."""
 _WRONG_SERVER = re.compile("authentication failed|does not exist|no pg_hba.conf entry|permission denied|no password")
 _BUSY_SERVER = re.compile(
     "too many|connection slots|starting up|shutting down|recovery mode|not yet accepting|terminating connection|"
     "closed the connection"
 )
-"""What servers say when they have no free connection, or are about to start or to stop."""
+"""Messages of servers that have no free connection, or are starting or stopping."""
 
 
 class PostgreSQL:
@@ -448,15 +449,15 @@ class PostgreSQL:
     lock_runs = "LOCK TABLE runs, samples IN SHARE ROW EXCLUSIVE MODE"
 
     def __init__(self, url: str) -> None:
-        """Connects to nothing yet."""
-        # Of a lost connection psycopg logs a warning, which without a handler goes to standard error. Ours is enough.
+        """Prepare the settings; nothing connects yet."""
+        # psycopg logs a warning about a lost connection, to standard error without a handler. Our own error is enough.
         logging.getLogger("psycopg").addHandler(_NO_OUTPUT)
         register_url(url)
         register_environment("PGPASSWORD")
         self.location = shown(url)
         try:
             address = sa.make_url(f"postgresql+psycopg://{url.partition('://')[2]}")
-            # A server that is gone without a word is one in half a minute, and not when TCP gives up.
+            # Detect a silently lost server within half a minute, long before TCP gives up.
             probes = {
                 "keepalives_idle": 10,
                 "keepalives_interval": 5,
@@ -519,7 +520,7 @@ class PostgreSQL:
         message = f"{where} can't be used: {text}"
         if state:
             return ConfigError(message) if not written and state.startswith(_WRONG) else LedgerError(message)
-        # The driver's errors in connecting have no code.
+        # The driver's connection errors have no code.
         return ConfigError(message) if _WRONG_SERVER.search(text) else LedgerConnectionError(message)
 
 

@@ -1,4 +1,4 @@
-"""The scores of a ledger, of live scoring and of runs, in one list; and those of a stream, to be watched."""
+"""The scores in a ledger: live and run scores in a single list, and the scores of a stream for drift watching."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from evalstone.types import Failed, Record, Score, scorer_name
 
 Source: TypeAlias = Literal["live", "run", "trace"]
 PAGE = 100
-"""Rows that are read at a time."""
+"""The number of rows read at a time."""
 BUDGET_SPENT = "the daily budget is spent"
-"""Why a row was dropped: what a full queue drops has none."""
+"""The reason of dropped rows. Samples dropped by a full queue have no row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedScore:
-    """A score of the ledger."""
+    """A score in the ledger."""
 
     time: datetime
-    """When it was submitted; of a run's scores, when the run began."""
+    """The time of submission; for a run's scores, the start of the run."""
     source: Source
     stream: str | None
-    """The name of the `Live`; None of a run's scores."""
+    """The name of the `Live`; None for a run's scores."""
     run: str | None
-    """The ID of the run; None of live scores."""
+    """The ID of the run; None for live scores."""
     run_name: str
-    """The name that the run was given; "" without one, and of live scores."""
+    """The name of the run; "" for a run without a name, and for live scores."""
     entity: str
-    """What was evaluated: of live scores as submitted, of a run its target; "" if unknown."""
+    """The evaluated entity: as submitted for live scores, the target for a run; "" if unknown."""
     scorer: str
     """The scorer's signature."""
     sample: str
@@ -56,7 +56,7 @@ class ListedScore:
     trace: str | None
     """The trace that was scored, if any."""
     cursor: str
-    """Where the next page begins: `before` of the next call."""
+    """The start of the next page: pass it as `before` to the next call."""
 
 
 def list_scores(
@@ -76,18 +76,18 @@ def list_scores(
 
     Args:
         ledger: Path or URL; by default `.evalstone/ledger.db`.
-        scorer: Only those of this scorer: its name, which may be that of several, or its signature.
+        scorer: Only scores of the scorer with this signature, or of all scorers with this name.
         source: "live" for traffic, "trace" for stored traces, "run" for runs.
         stream: Only live scores of the `Live` of this name.
-        run: Only those of the run of this ID, or of the runs of this name.
-        entity: Only those of this entity.
+        run: Only scores of the run with this ID, or of all runs with this name.
+        entity: Only scores of this entity.
         since: From this time on.
         until: Before this time.
-        limit: How many at most.
-        before: The `cursor` of the last score of the page before.
+        limit: The maximum number of scores.
+        before: The `cursor` of the last score of the previous page.
 
     Raises:
-        ConfigError: There is no such ledger, the source is unknown, the limit below 1, or `before` no cursor.
+        ConfigError: There is no such ledger, the source is unknown, the limit is below 1, or `before` isn't a cursor.
         LedgerError: The ledger can't be read.
     """
     if source is not None and source not in get_args(Source):
@@ -101,15 +101,15 @@ def list_scores(
         found = _Search(opened, scorer, source, stream, run, entity, since, until, limit, at)
         live_too, runs_too = source != "run" and run is None, source in ("run", None) and stream is None
         parts = [*(found.live() if live_too else ()), *(found.runs() if runs_too else ())]
-        # By time; of the same time, live scores come before those of runs. Each part is in this order already.
+        # Merge by time, live scores before run scores of the same time. Each part is already in this order.
         merged = heapq.merge(*parts, key=lambda one: one[0])
         return [score for _, score in itertools.islice(merged, limit)]
 
 
 def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, stream: str | None = None) -> list[str]:
-    """What is unknown of a scorer and a stream that no score was found for, with the names that a ledger has.
+    """For a scorer and a stream without scores: messages for names that the ledger doesn't have, with those it has.
 
-    Raises as `list_scores` does.
+    Errors as for `list_scores`.
     """
     problems: list[str] = []
     with Ledger(existing(ledger)) as opened:
@@ -127,7 +127,7 @@ def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, strea
 
 @dataclass(frozen=True)
 class _Cursor:
-    """The place of a score in the list: its time in seconds, and its ID, or its run, scorer and position."""
+    """The position of a score in the list: its time in seconds, and its ID, or its run, scorer and position."""
 
     time: float
     place: tuple[Any, ...]
@@ -166,14 +166,14 @@ class _Search:
     before: _Cursor | None
 
     def live(self) -> list[_Part]:
-        """Live scores, one part per signature that the scorer's name has."""
+        """Live scores, one part per signature with the scorer's name."""
         if self.scorer is None:
             return [self._live(None)]
         return [self._live(one) for one in _distinct(self.ledger, live_scores.c.scorer) if _is(one, self.scorer)]
 
     def _live(self, signature: str | None) -> _Part:
         at = self.before
-        # Of the time of a run's score, all live scores came before it.
+        # All live scores with the time of a run's score come before it.
         place = None if at is None else (at.time, at.place[0] if len(at.place) == 1 else "")
         while True:
             rows = live.scores(
@@ -194,7 +194,7 @@ class _Search:
             place = rows[-1].submitted, rows[-1].id
 
     def runs(self) -> list[_Part]:
-        """The scores of evaluations, in one part: runs from the latest on, in each run by scorer."""
+        """The scores of evaluations as one part: the latest run first, by scorer within a run."""
         query = sa.select(runs.c.id, runs.c.started, runs.c.metadata)
         with self.ledger.transaction() as connection:
             rows = connection.execute(query).all()
@@ -223,7 +223,7 @@ class _Search:
                     self.scorer is not None and not _is(scorer, self.scorer)
                 ):
                     continue
-                # Of one scorer, an index has the records in this order.
+                # The records of a scorer are in this order in an index.
                 query = sa.select(table.position, table.body).where(table.run == run, table.scorer == scorer)
                 if (run, scorer) == after[:2]:
                     query = query.where(table.position < after[2])
@@ -242,7 +242,7 @@ class _Search:
 
 
 class _Backwards(str):
-    """Text that sorts from the last to the first."""
+    """Text with reversed sort order."""
 
     __slots__ = ()
 
@@ -252,7 +252,7 @@ class _Backwards(str):
 
 @dataclass(frozen=True, kw_only=True)
 class _Origin:
-    """Where a score comes from."""
+    """The origin of a score."""
 
     source: Source
     stream: str | None = None
@@ -314,7 +314,7 @@ def _time(started: str) -> datetime:
 
 
 def _distinct(ledger: Ledger, column: sa.Column[Any], *where: sa.ColumnElement[bool]) -> Iterator[str]:
-    """The values of a column, each found in an index without reading the rows of the one before."""
+    """The distinct values of a column, by skipping through an index instead of reading all rows."""
     last = ""
     while True:
         with ledger.transaction() as connection:
@@ -326,7 +326,7 @@ def _distinct(ledger: Ledger, column: sa.Column[Any], *where: sa.ColumnElement[b
 
 @dataclass(frozen=True)
 class WatchedScore:
-    """What a watch needs of a live score."""
+    """The fields of a live score that a watch needs."""
 
     id: str
     submitted: float
@@ -340,13 +340,13 @@ class WatchedScore:
 def watched_scores(
     ledger: Ledger, stream: str, scorer: str, *, since: float | None = None, until: float | None = None
 ) -> Iterator[WatchedScore]:
-    """The scores of a stream by one scorer, in the order of their submission. since and until: seconds since 1970.
+    """The scores of a stream by one scorer, in order of submission. since and until: seconds since 1970.
 
-    Read all of them before anything else in the ledger.
+    Exhaust the iterator before any other use of the ledger.
     """
     table = live_scores.c
     body = samples.c.body
-    # Only some samples have a group; the others needn't be parsed.
+    # Only samples with a group need to be parsed.
     grouped = sa.case((body.like('%"group": %'), body))
     of = table.id, table.submitted, table.finished, table.value, table.scale, table.trace
     query = sa.select(*of, grouped.label("body")).select_from(
@@ -368,7 +368,7 @@ def watched_scores(
 
 
 def newest_record(ledger: Ledger, stream: str, scorer: str) -> Record | None:
-    """The record of the latest score of a stream by one scorer; None where there is none."""
+    """The record of the latest score of a stream by one scorer; None if there is none."""
     table = live_scores.c
     query = sa.select(table.body).where(
         table.stream == storable(stream), table.scorer == scorer, table.state == "scored"

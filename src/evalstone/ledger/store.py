@@ -1,11 +1,12 @@
 """The synchronous ledger: answers, records, runs, samples and leases, on SQLite and PostgreSQL alike.
 
-Nothing secret is written: a judge's identity contains no key and its headers as a hash, and no row the ledger's URL.
+No secrets are written: a judge's identity contains no key, and its headers only as a hash. No row contains the
+ledger's URL.
 
-A lease says which process is asking a question or working on a run, so processes on one ledger share the work. It is a
-row that expires unless its owner renews it. When the owner is gone the lease expires, or is dropped at once if its
-process is known to be dead, which is possible on the same machine. The lease of a run has the run's id in place of a
-question, and no judge.
+A lease records which process is asking a question or working on a run, so that processes on one ledger share the work.
+It is a row that expires unless its owner renews it. If the owner is gone, the lease expires; on the same machine, it is
+dropped at once, because the process is known to be dead. The lease of a run has the run's id as its question, and no
+judge.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ from evalstone.ledger.base import (
 from evalstone.types import Record, RunMetadata, Sample
 
 LEASE_SECONDS = 30.0
-"""How long a lease lasts without renewal."""
+"""Seconds until a lease expires without renewal."""
 RECONNECT = 60.0
-"""Seconds to wait for a server that has ended the connection, or has none left."""
+"""Seconds to wait for a server that has closed the connection, or has no free one."""
 FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
-"""Seconds between two attempts to connect."""
+"""Seconds between attempts to connect."""
 RESUME = "Finished calls are in the ledger; rerun the same command to resume"
 SAMPLES_PER_READ = 1000
 
@@ -74,8 +75,8 @@ class Ledger:
         prepare: Whether to create missing tables, and refuse another schema version.
 
     Raises:
-        ConfigError: The URL is neither of these, or leads to what is no ledger, or to one of another schema version.
-        LedgerError: It is damaged, locked or out of reach.
+        ConfigError: The URL is invalid, or the database isn't a ledger, or has another schema version.
+        LedgerError: The ledger is damaged, locked or unreachable.
     """
 
     def __init__(self, url: str | Path, *, prepare: bool = True) -> None:
@@ -94,7 +95,7 @@ class Ledger:
             time.sleep(FIRST_PAUSE)
 
     def _open(self, deadline: float, *, prepare: bool) -> bool:
-        """Connect and prepare; False where the connection was lost at once, until the deadline."""
+        """Connect and prepare. Returns False if the connection was lost immediately and there is time to try again."""
         try:
             self.connection = self._connect(deadline)
             try:
@@ -113,7 +114,7 @@ class Ledger:
         return True
 
     def _connect(self, deadline: float) -> sa.Connection:
-        """A connection. Waits for a server that has none left, or is about to start."""
+        """A connection. It waits for a server that has no free connection or is starting."""
         pause = FIRST_PAUSE
         while True:
             try:
@@ -125,18 +126,18 @@ class Ledger:
             pause = min(2 * pause, MAX_PAUSE)
 
     def reconnect(self, lost: LedgerConnectionError, leased: Collection[Key], given_up: threading.Event) -> None:
-        """Connect again after the server ended the connection, and take the leases back. Waits, longer and longer.
+        """Reconnect after the server closed the connection, with increasing waits, and reacquire the leases.
 
-        What was under way may be committed or not: repeating it does no harm, since leases that this owner has count as
-        acquired from then on.
+        Operations in flight may have been committed or not. Repeating them is harmless, because leases that this owner
+        already has count as acquired.
 
         Args:
-            lost: What is raised when it takes longer than `RECONNECT` seconds.
+            lost: The error to raise after `RECONNECT` seconds.
             leased: The questions that are being asked.
-            given_up: Ends the waiting.
+            given_up: An event that ends the waiting.
 
         Raises:
-            LedgerError: There is no connection, or another process has taken the run over meanwhile.
+            LedgerError: There is no connection, or another process has taken over the run meanwhile.
         """
         deadline, pause, self._repeats = time.monotonic() + RECONNECT, FIRST_PAUSE, True
         while True:
@@ -168,7 +169,7 @@ class Ledger:
             return
 
     def _prepare(self, deadline: float) -> None:
-        """Create the tables in an empty database, and configure it. All waiting ends at the deadline."""
+        """Create the tables in an empty database, and configure it. It waits until the deadline at most."""
         with self.transaction() as connection:
             exists = self.version(connection)
         self.dialect.configure(connection, deadline)
@@ -177,7 +178,7 @@ class Ledger:
             with self.transaction(writing=True):
                 if self.dialect.lock_schema:
                     connection.exec_driver_sql(self.dialect.lock_schema)
-                if not self.version(connection):  # no other process has created them meanwhile
+                if not self.version(connection):  # unless another process has created them meanwhile
                     schema.metadata.create_all(connection, checkfirst=False)
                     connection.execute(sa.insert(schema.ledger_version).values(version_num=schema.SCHEMA_VERSION))
         self.dialect.set_busy_timeout(connection, base.WAIT)
@@ -187,7 +188,7 @@ class Ledger:
         """The schema version; "" for an empty database.
 
         Raises:
-            ConfigError: The database is not a ledger or, if `exact`, one of another version.
+            ConfigError: The database isn't a ledger; if `exact`, also for another version.
         """
         found = set(map(tuple, connection.exec_driver_sql(self.dialect.columns)))
         if not found:
@@ -224,9 +225,9 @@ class Ledger:
 
     @contextmanager
     def transaction(self, *, writing: bool = False) -> Generator[sa.Connection]:
-        """A transaction. Database errors are raised as LedgerError, or as ConfigError if the ledger is the wrong one.
+        """A transaction. Database errors become LedgerError, or ConfigError if it is the wrong database.
 
-        A writing one waits for other writers before it reads, so what it reads stays true.
+        A writing transaction waits for other writers before it reads, so its reads remain valid.
         """
         self.dialect.check_files()
         if self.connection.closed:  # by `reconnect`, which gave up
@@ -274,7 +275,7 @@ class Ledger:
             if operations.drop_expired:
                 self.drop_expired(connection)
             if operations.answers:
-                # Every process uses the same order, so no two of them wait for each other.
+                # All processes lock rows in the same order, so there are no deadlocks.
                 rows = list(map(to_row, sorted(operations.answers, key=attrgetter("key"))))
                 connection.exec_driver_sql(sql.upsert_answer, rows)
             if operations.records:
@@ -304,8 +305,8 @@ class Ledger:
         return found
 
     def _acquire(self, connection: sa.Connection, keys: Collection[Key]) -> set[Key]:
-        """Acquire the leases that nobody holds, and return their keys. keys: none that this owner already holds."""
-        # Every process uses the same order, so no two of them wait for each other.
+        """Acquire the leases that no owner holds, and return their keys. This owner must not hold any of `keys`."""
+        # All processes lock rows in the same order, so there are no deadlocks.
         values = {"keys": json.dumps(sorted(keys)), "owner": self.owner, "seconds": self.lease_seconds}
         options = {"preserve_rowcount": True}
         count = connection.exec_driver_sql(self.dialect.sql.acquire, values, execution_options=options).rowcount
@@ -333,7 +334,7 @@ class Ledger:
             with self.transaction(writing=True) as connection:
                 connection.execute(sa.delete(schema.leases).where(schema.leases.c.owner == self.owner))
         except LedgerError:
-            # Others in this process know now that it is closed. Other processes wait for the leases to expire.
+            # Other ledgers of this process know that this one is closed. Other processes wait for the leases to expire.
             _abandoned.add(self.owner)
             raise
 
@@ -348,13 +349,13 @@ class Ledger:
         self._run = Key(row.id, "")
 
     def finish_run(self, run: str, finished: str | None, metadata: Mapping[str, Any]) -> None:
-        """Keep the results of a run that has ended. finished: when it was completed; None if it ended early."""
+        """Store the results of a run that has ended. finished: The time of completion; None if it ended early."""
         query = sa.update(schema.runs).where(schema.runs.c.id == run)
         with self.transaction(writing=True) as connection:
             connection.execute(query.values(finished=finished, metadata=redacted(json.dumps(metadata))))
             self._release(connection, [Key(run, "")])
         self._run = None
-        # A run whose results are gone is not complete.
+        # A run whose results were deleted isn't complete.
         self.dialect.check_files(last=True)
         try:
             self.dialect.read_back(run)
@@ -374,18 +375,18 @@ class Ledger:
         return self._run_of(row) if acquired else None
 
     def unfinished(self, plan: str) -> str | None:
-        """The id of the run that `resume` would give, unless another process works on it."""
+        """The id of the run that `resume` would return; None if another process is working on it."""
         runs = schema.runs.c
         query = sa.select(runs.id).where(runs.plan == plan, runs.finished.is_(None)).order_by(runs.position.desc())
         with self.transaction() as connection:
             return connection.scalar(query.limit(1))
 
     def run(self, run: str) -> RunRow | None:
-        """The run with this id; "last" is the run that was started last."""
+        """The run with this id; "last" is the most recently started run."""
         return next(iter(self.runs(1, None if run == "last" else run)), None)
 
     def runs(self, limit: int | None = None, run: str | None = None) -> list[RunRow]:
-        """All runs, or the last `limit` runs, last run first; only those with this id, if one is given."""
+        """All runs, most recent first: at most `limit`, and only the one with this id if it is set."""
         query = _RUNS if run is None else _RUNS.where(schema.runs.c.id == run)
         with self.transaction() as connection:
             rows = connection.execute(query.limit(limit)).all()
@@ -399,7 +400,7 @@ class Ledger:
 
     @contextmanager
     def reading(self, what: str) -> Generator[None]:
-        """Reading a row, of which `what` says whose it is. Raises LedgerError if it doesn't hold what it should."""
+        """A context for reading a row. Raises LedgerError, naming `what`, if the row is invalid."""
         try:
             yield
         except INVALID_ROW as error:
@@ -422,20 +423,20 @@ class Ledger:
             return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
 
     def samples(self, dataset: str) -> int:
-        """How many samples of a dataset version are stored."""
+        """The number of stored samples of a dataset version."""
         query = sa.select(sa.func.count()).select_from(_STORED).where(schema.items.c.dataset == dataset)
         with self.transaction() as connection:
             return connection.scalar(query) or 0
 
     def write_samples(self, dataset: str, first: int, samples: Iterable[Sample]) -> None:
-        """Write samples of a dataset version, from the place `first` on, in one transaction. Existing rows stay."""
+        """Write samples of a dataset version, from position `first` on, in one transaction. Existing rows are kept."""
         bodies, items = sample_rows(dataset, first, samples)
         with self.transaction(writing=True) as connection:
             self.insert_missing(connection, schema.samples, bodies)
             self.insert_missing(connection, schema.items, items)
 
     def samples_after(self, dataset: str, place: int, limit: int) -> list[tuple[int, Sample]]:
-        """Samples of a dataset version after a place, each with its own place."""
+        """The samples of a dataset version after a position, each with its own position."""
         items = schema.items.c
         query = sa.select(items.place, schema.samples.c.body).select_from(_STORED).order_by(items.place).limit(limit)
         with self.transaction() as connection:
@@ -468,9 +469,9 @@ class Ledger:
 
 @dataclass(frozen=True)
 class LedgerSamples(Iterable[Sample]):
-    """The samples of a dataset version in a ledger, read anew for each iteration, a few at a time.
+    """The samples of a dataset version in a ledger. Each iteration reads them again, a few at a time.
 
-    Iterating raises LedgerError when the ledger can't be read.
+    Iterating raises LedgerError if the ledger can't be read.
     """
 
     url: str = field(repr=False)
@@ -490,7 +491,7 @@ def _listed(names: Collection[str]) -> str:
 
 @functools.cache
 def _machine() -> str:
-    """Where a process number means the same process: the machine since it booted, and the container."""
+    """An identifier of the process ID namespace: the machine, its boot, and the container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
@@ -499,7 +500,7 @@ def _machine() -> str:
 
 
 def _is_dead(owner: str) -> bool:
-    """Whether an owner is closed, or a process of this machine that is gone. False where that can't be known."""
+    """Whether an owner is closed, or a dead process of this machine. False if that can't be determined."""
     if owner in _abandoned:
         return True
     machine, _, rest = owner.partition(" ")

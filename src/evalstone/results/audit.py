@@ -1,4 +1,4 @@
-"""Audits: what affects a judge's scores of samples that were changed in ways it should ignore."""
+"""Audits: how a judge's scores react to perturbations of the samples that it should ignore."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ Apply: TypeAlias = Callable[[Sample], Sample | None]
 
 @dataclass(frozen=True)
 class Perturbation:
-    """One small change that a good judge ignores."""
+    """A small change of a sample that a good judge ignores."""
 
     name: str
     """The name, in tables and options."""
     family: Family
     """The kind of bias it probes."""
     why: str
-    """What a judge that reacts to it is affected by."""
+    """What a judge that reacts to it is sensitive to."""
     apply: Apply
-    """The changed sample, with the same id; None where it does not apply."""
+    """Returns the perturbed sample, with the same id, or None if the perturbation doesn't apply."""
     direction: int = 0
-    """+1 when the inserted text asks for a good score, -1 for a bad one, else 0."""
+    """+1 if the inserted text asks for a good score, -1 if it asks for a bad one, else 0."""
     rescore: Callable[[Scorer], Scorer | None] | None = None
-    """For a change of the question instead of the sample: the scorer that asks it; None where a scorer cannot."""
+    """For a perturbation of the question instead of the sample: returns the scorer that asks the perturbed question, or
+    None if it doesn't apply to the scorer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What one perturbation did to one scorer's scores.
+    """The effect of one perturbation on one scorer's scores.
 
-    All p-values of an audit are corrected together by Holm. They are None for `repeat`, the control.
+    p-values are corrected over the whole audit (Holm). They are None for `repeat`, the control.
     """
 
     perturbation: Perturbation
@@ -69,9 +70,9 @@ class Effect:
     shift: Interval | None
     """The mean of perturbed - unperturbed, with its confidence interval."""
     shift_p: float | None = None
-    """p-value of no shift, by Wilcoxon's signed-rank test: what is only chance goes up and down alike."""
+    """The p-value of "no shift", by Wilcoxon's signed-rank test: chance alone changes scores symmetrically."""
     flips_p: float | None = None
-    """p-value of verdicts changing no more often than when the question is repeated, by McNemar's test."""
+    """The p-value of "verdicts flip no more often than if the question is repeated", by McNemar's test."""
 
     @property
     def flipped(self) -> int:
@@ -80,22 +81,27 @@ class Effect:
 
     @property
     def affected(self) -> Literal["up", "down", "inconsistent", ""]:
-        """What exceeds chance: "up" or "down" when the mean shifts, "inconsistent" when only verdicts flip, or ""."""
+        """The significant effect: "up" or "down" if the mean shifts, "inconsistent" if only verdicts flip, or ""."""
         if self.shift is not None and self.shift_p is not None and self.shift_p <= ALPHA:
             return "up" if self.shift.mean > 0 else "down"
         return "inconsistent" if self.flips_p is not None and self.flips_p <= ALPHA else ""
 
     def follows_injection(self, *, lower_is_better: bool) -> bool:
-        """Whether the inserted text asks for a good score and the judge gives one.
+        """Whether the inserted text asks for a good score and significantly improves the score.
 
-        A text that asks for a bad score is not counted: the judge may rightly treat it as part of the answer.
+        Texts that ask for a bad score don't count: the judge may rightly treat them as part of the answer.
         """
         return self.perturbation.direction > 0 and self.affected == ("down" if lower_is_better else "up")
 
     def to_dict(self) -> dict[str, Any]:
         """The effect as plain data."""
-        one = self.perturbation
-        described = {"perturbation": one.name, "family": one.family, "why": one.why, "direction": one.direction}
+        change = self.perturbation
+        described = {
+            "perturbation": change.name,
+            "family": change.family,
+            "why": change.why,
+            "direction": change.direction,
+        }
         return {
             **{name: to_jsonable(value) for name, value in vars(self).items()},
             **described,
@@ -105,14 +111,14 @@ class Effect:
 
 @dataclass(frozen=True)
 class Noise:
-    """How much the judge varies by itself, from asking about each sample twice."""
+    """The judge's own variation, estimated by judging each sample twice."""
 
     share: Interval | None
-    """The share of the judge's noise in the variance of single scores; None where nothing varies."""
+    """The share of the judge's noise in the variance of single scores; None if all scores are equal."""
     asked_once: Interval
-    """The standard error of the mean of these samples, each asked about once."""
+    """The standard error of the mean over these samples, with each judged once."""
     asked_twice: Interval
-    """The same for twice."""
+    """The same with each judged twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,25 +136,25 @@ class AuditedScorer(ScorerInfo):
     pass_rate: Interval
     """The share of them with verdict yes."""
     noise: Noise | None
-    """None where fewer than three samples have two scores."""
+    """The judge's noise; None if fewer than three samples have two scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """What affects a judge."""
+    """The effects of perturbations on a judge's scores."""
 
     judge: str
     """The judge's identity."""
     judge_note: str
-    """What to know about the judge, or ""."""
+    """A note about the judge, or ""."""
     dataset_name: str
     """The name of the dataset."""
     version: str
     """The version of the dataset."""
     samples: int
-    """How many samples were drawn."""
+    """The number of samples drawn."""
     dataset_size: int
-    """How many samples the dataset has."""
+    """The number of samples in the dataset."""
     scorers: tuple[AuditedScorer, ...]
     """The scorers."""
     effects: tuple[Effect, ...]
@@ -156,26 +162,26 @@ class Audit:
     not_applicable: tuple[str, ...]
     """Perturbations that apply to no sample or scorer."""
     failed: int = 0
-    """How many outcomes failed."""
+    """The number of failed outcomes."""
     stop_reason: str = ""
-    """Why the audit stopped early; "" when it completed."""
+    """Why the audit stopped early; "" if it is complete."""
     cost: float | None = 0.0
-    """US dollars paid; None when a price is unknown."""
+    """US dollars paid; None if a price is unknown."""
 
     def __getitem__(self, perturbation: str) -> Effect:
         """The effect of a perturbation on the scorer.
 
         Raises:
-            ConfigError: it was not applied, or to several scorers.
+            ConfigError: it was not applied, or was applied to several scorers.
         """
-        found = [one for one in self.effects if one.perturbation.name == perturbation]
-        if len(found) > 1:
-            scorers = ", ".join(one.scorer for one in found)
+        matches = [effect for effect in self.effects if effect.perturbation.name == perturbation]
+        if len(matches) > 1:
+            scorers = ", ".join(effect.scorer for effect in matches)
             raise ConfigError(f"{perturbation} was applied to several scorers, see `effects`: {scorers}")
-        if not found:
-            applied = ", ".join(dict.fromkeys(one.perturbation.name for one in self.effects))
+        if not matches:
+            applied = ", ".join(dict.fromkeys(effect.perturbation.name for effect in self.effects))
             raise ConfigError(f"the perturbation {perturbation!r} was not applied; applied: {applied}")
-        return found[0]
+        return matches[0]
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as plain data, as `evalstone audit --json` prints it."""

@@ -1,4 +1,4 @@
-"""Calibrations: a judge's scores beside human labels, what is fitted to them and follows from them."""
+"""Calibrations: a judge's scores compared with human labels, with a fitted threshold and recalibration."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LabeledScore:
     value: float
     """The judge's score."""
     labels: tuple[float | None, ...]
-    """One label per annotator, None where there is none; at least one is present."""
+    """One label per annotator, None if missing; at least one is present."""
 
     @property
     def label(self) -> float:
@@ -75,12 +75,12 @@ class Threshold:
     in_sample: float
     """The measure on the samples the threshold was fitted to; optimistic."""
     on_new: Confusion | None
-    """The counts to expect of as many new samples; None with fewer than two labels of a kind."""
+    """The confusion counts to expect on as many new samples; None with fewer than two positives or two negatives."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """One judge and one scorer beside human labels."""
+    """One judge and one scorer, compared with human labels."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"allow_inf_nan": False}
 
@@ -113,23 +113,23 @@ class Calibration:
     columns: tuple[str, ...] = ()
     """The columns of labels."""
     words: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What each word among the labels was read as, in [0, 1]."""
+    """The value in [0, 1] that each label word was read as."""
     threshold: Threshold | None = None
-    """The fitted threshold; None when the labels have only one truth."""
+    """The fitted threshold; None if all truths are the same."""
     recalibration: Recalibration | None = None
-    """The fitted mapping from score / scale to the probability of yes; None when the labels have only one truth."""
+    """The fitted mapping from score / scale to the probability of yes; None if all truths are the same."""
     created: str = ""
-    """When, in UTC (ISO 8601)."""
+    """When it was created, in UTC (ISO 8601)."""
     labels: str = ""
-    """The name of the labels: of their file, or "in memory"."""
+    """The name of the labels' file, or "in memory"."""
     labels_id: str = ""
-    """A hash of the place of the labels and their columns: calibrations with other labels are kept beside this one."""
+    """A hash of the labels' location and columns. Calibrations with different labels are stored side by side."""
 
     def __post_init__(self) -> None:
         if not 0 < self.scale < math.inf:
             raise DataError(f"scale: must be above 0, not {self.scale}")
         if len({len(pair.labels) for pair in self.pairs}) != 1:
-            raise DataError("pairs: at least one is needed, each with one label per column")
+            raise DataError("pairs: need at least one, each with one label per column")
         for pair in self.pairs:
             present = [label for label in pair.labels if label is not None]
             if not present:
@@ -146,7 +146,7 @@ class Calibration:
 
     @property
     def scores_and_truths(self) -> tuple[list[float], list[bool]]:
-        """The same as two lists."""
+        """`decided` as two lists."""
         return [value for value, _ in self.decided], [truth for _, truth in self.decided]
 
     @property
@@ -156,19 +156,19 @@ class Calibration:
 
     @functools.cached_property
     def auroc(self) -> Interval | None:
-        """The area under the ROC curve with its 95% interval; None without labels of both kinds."""
+        """The area under the ROC curve with its 95% interval; None without positives or without negatives."""
         return auroc(*self.scores_and_truths)
 
     def confusion(self, threshold: float) -> Confusion:
-        """The judge's verdicts at a threshold, on the scorer's scale, against the truths."""
+        """The confusion counts of the judge's verdicts at a threshold on the scorer's scale."""
         return Confusion.of((reaches(value, threshold / self.scale), truth) for value, truth in self.decided)
 
     @functools.cached_property
     def unusable(self) -> str:
-        """Why no audit and no report uses this calibration; "" where the AUROC's 95% interval lies above 0.5."""
+        """Why audits and reports don't use this calibration; "" if the 95% interval of the AUROC is above 0.5."""
         area = self.auroc
         if area is None or area.low is None or area.high is None:
-            return "it has no labels of both kinds, yes and no"
+            return "it needs labels of both kinds, yes and no"
         if area.low > 0.5:
             return ""
         return (
@@ -178,7 +178,7 @@ class Calibration:
 
     @property
     def only_verdict(self) -> Literal["yes", "no", ""]:
-        """The verdict on every sample at the default threshold; "" where the verdicts differ, or there is only one."""
+        """The one verdict on all samples at the default threshold; "" if they differ, or with a single sample."""
         counts = self.confusion(self.default_threshold)
         if counts.n < 2 or 0 < counts.tp + counts.fp < counts.n:
             return ""
@@ -186,15 +186,15 @@ class Calibration:
 
     @property
     def flaw(self) -> str:
-        """Why this calibration never replaces one without a flaw: it is unusable, all its verdicts are equal, or most
-        labeled samples have no score. "" for none."""
+        """Why this calibration never replaces a flawless one: it is unusable, all its verdicts are the same, or most
+        labeled samples have no score. "" if it has no flaw."""
         if self.unusable or self.only_verdict:
             return self.unusable or f"all its verdicts are {self.only_verdict}"
         missing = self.skipped + self.failed
         return "most labeled samples have no score" if missing > len(self.pairs) else ""
 
     def probability(self, value: float) -> float | None:
-        """The probability that people say yes, for a score in [0, scale]; None when no mapping was fitted."""
+        """The probability that people say yes, for a score in [0, scale]; None if no mapping was fitted."""
         return None if self.recalibration is None else self.recalibration(value / self.scale)
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,10 +209,10 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Calibration:
-        """A calibration from its plain data; its measures are not read.
+        """Create a calibration from its plain data. Its measures are not read; they are computed again.
 
         Raises:
-            DataError: the data has another format, or a value does not fit its field.
+            DataError: the data has another format, or a value doesn't fit its field.
         """
         if data.get("format") != CALIBRATION_FORMAT:
             raise DataError(f"calibration format {data.get('format')!r} is not {CALIBRATION_FORMAT}")
@@ -241,13 +241,16 @@ def check_names(objective: str, calibrator: str) -> None:
 def fit(
     calibration: Calibration, *, objective: str = "balanced_accuracy", calibrator: Calibrator = "auto"
 ) -> Calibration:
-    """The calibration with threshold and recalibration fitted to its pairs; both stay None when all truths are equal.
+    """Fit the threshold and the recalibration to the pairs. Both stay None if all truths are the same.
 
     Args:
         calibration: the pairs.
         objective: the measure that the threshold maximizes, a key of MEASURES.
-        calibrator: "auto" uses Platt or isotonic, whichever has the lower cross-validated Brier score. (ECE would be
-            won by always predicting the base rate.)
+        calibrator: "auto" uses Platt scaling or isotonic regression, whichever has the lower cross-validated Brier
+            score. (By ECE, always predicting the base rate would win.)
+
+    Returns:
+        The calibration with both.
 
     Raises:
         ConfigError: the objective or the calibrator is unknown.
@@ -273,7 +276,8 @@ def _recalibration(
     if not parts:
         return platt(scores, truths)
     briers = {
-        name: brier_score(cross_validated(one, scores, truths, parts), truths) for name, one in CALIBRATORS.items()
+        name: brier_score(cross_validated(fit_one, scores, truths, parts), truths)
+        for name, fit_one in CALIBRATORS.items()
     }
     return CALIBRATORS[min(briers, key=lambda name: briers[name] or 0.0)](scores, truths)
 
@@ -290,12 +294,12 @@ class Verdicts:
     confusion: Confusion
     """Counts of true and false positives and negatives."""
     measures: Mapping[str, Interval | None]
-    """Every measure of MEASURES with its interval, None where undefined; at a fitted threshold, on new samples."""
+    """Every measure of MEASURES with its interval, None if undefined. At a fitted threshold, those of new samples."""
 
 
 @dataclass(frozen=True)
 class Probabilities:
-    """How well scores, taken as probabilities, match the labels."""
+    """How well calibrated scores are, read as probabilities."""
 
     ece: Interval
     """Expected calibration error."""
@@ -307,7 +311,7 @@ class Probabilities:
 
 @dataclass(frozen=True)
 class Annotators:
-    """How far the annotators agree with each other."""
+    """Inter-annotator agreement."""
 
     columns: int
     """The number of annotators."""
@@ -316,18 +320,17 @@ class Annotators:
     gwet_ac1: Interval | None
     """Gwet's AC1."""
     alpha: Mapping[str, Interval | None]
-    """Krippendorff's alpha by level of measurement: of the labels, nominal of the truths they give."""
+    """Krippendorff's alpha by level of measurement; "nominal" is of labels thresholded to yes or no."""
     judge_kappa: tuple[Interval | None, ...]
-    """Cohen's kappa of the judge, at the scorer's default threshold, with each annotator."""
+    """Cohen's kappa between the judge, at the scorer's default threshold, and each annotator."""
 
 
 @dataclass(frozen=True)
 class CalibrationMeasures:
-    """The judge against the labels."""
+    """The judge's scores and verdicts, measured against the labels."""
 
     no_information_rate: Interval | None
     """The share of the more frequent truth, in [0.5, 1]: the accuracy of always giving that verdict."""
-
     at_default: Verdicts
     """Verdicts at the scorer's default threshold."""
     at_fitted: Verdicts | None
@@ -337,17 +340,17 @@ class CalibrationMeasures:
     raw: Probabilities | None
     """The scores as probabilities, unchanged."""
     recalibrated: Mapping[str, Probabilities]
-    """By calibrator, the recalibrated scores of held-out samples."""
+    """By calibrator, the cross-validated recalibrated scores."""
     alpha: Mapping[str, Interval | None]
-    """Krippendorff's alpha of the judge's scores and the mean labels, by level of measurement."""
+    """Krippendorff's alpha between the judge's scores and the mean labels, by level of measurement."""
     weighted_kappa: Mapping[str, Interval | None]
-    """Cohen's kappa of the judge's scores and the mean labels, by weights; empty where labels have two levels only."""
+    """Cohen's weighted kappa between the judge's scores and the mean labels, by weights; empty for binary labels."""
     mean_error: Interval | None
     """The mean of score - label, on the scorer's scale."""
     mean_absolute_error: Interval | None
     """The mean of |score - label|, on the scorer's scale."""
     annotators: Annotators | None
-    """Agreement of the annotators; None where there is one column of labels."""
+    """Agreement between annotators; None with one column of labels."""
 
 
 def measure(calibration: Calibration) -> CalibrationMeasures:
@@ -355,7 +358,7 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
     scores, truths = calibration.scores_and_truths
     pairs = calibration.pairs
     parts = folds(truths, FOLDS)
-    held_out = {name: cross_validated(one, scores, truths, parts) for name, one in CALIBRATORS.items() if parts}
+    held_out = {name: cross_validated(fit_one, scores, truths, parts) for name, fit_one in CALIBRATORS.items() if parts}
     recalibrated = {name: _as_probabilities(probabilities, truths) for name, probabilities in held_out.items()}
     errors, scale = [pair.value - pair.label for pair in pairs], calibration.scale
     values, labels = [pair.value for pair in pairs], [pair.label for pair in pairs]
@@ -366,12 +369,12 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
         at_fitted=verdicts_at_fitted(calibration),
         auroc=calibration.auroc,
         raw=_as_probabilities(scores, truths),
-        recalibrated={name: one for name, one in recalibrated.items() if one is not None},
+        recalibrated={name: result for name, result in recalibrated.items() if result is not None},
         alpha={
             level: krippendorff_alpha(list(zip(values, labels, strict=True)), level=level)
             for level in ("ordinal", "interval")
         },
-        weighted_kappa={how: cohen_kappa(values, labels, weights=how) for how in WEIGHTS if ordinal},
+        weighted_kappa={weights: cohen_kappa(values, labels, weights=weights) for weights in WEIGHTS if ordinal},
         mean_error=mean_interval(errors, low=-scale, high=scale),
         mean_absolute_error=mean_interval([abs(error) for error in errors], low=0.0, high=scale),
         annotators=_annotators(calibration),
@@ -379,7 +382,7 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
 
 
 def _no_information_rate(truths: Sequence[bool]) -> Interval | None:
-    """The share of the more frequent truth; its lower limit is the lower one of either truth's share."""
+    """The share of the more frequent truth, with its lower limit clipped to 0.5."""
     yes = sum(truths)
     share = proportion_interval(max(yes, len(truths) - yes), len(truths))
     if share is None or share.low is None:
@@ -388,34 +391,34 @@ def _no_information_rate(truths: Sequence[bool]) -> Interval | None:
 
 
 def verdicts_at(calibration: Calibration, threshold: float) -> Verdicts:
-    """The judge's verdicts at a threshold that was not learned from these labels."""
+    """The judge's verdicts at a threshold that was not fitted to these labels."""
     counts = calibration.confusion(threshold)
     return Verdicts(threshold, counts, measure_intervals(counts))
 
 
 def verdicts_at_fitted(calibration: Calibration) -> Verdicts | None:
-    """The verdicts at the fitted threshold; the estimates are those to expect on new samples.
+    """The verdicts at the fitted threshold, with the measures to expect on new samples.
 
-    Their limits hold those of the counts at hand too: the optimism is an estimate itself.
+    Because the correction for optimism is itself an estimate, each interval also covers the uncorrected one.
     """
     threshold = calibration.threshold
     if threshold is None:
         return None
     counts = calibration.confusion(threshold.value)
-    here = measure_intervals(counts)
+    in_sample = measure_intervals(counts)
     if threshold.on_new is None:
-        return Verdicts(threshold.value, counts, dict.fromkeys(here))
+        return Verdicts(threshold.value, counts, dict.fromkeys(in_sample))
     expected = measure_intervals(threshold.on_new)
-    return Verdicts(threshold.value, counts, {name: _both(expected[name], here[name]) for name in here})
+    return Verdicts(threshold.value, counts, {name: _union(expected[name], in_sample[name]) for name in in_sample})
 
 
-def _both(expected: Interval | None, here: Interval | None) -> Interval | None:
-    """An interval that holds another; None where either has none."""
+def _union(expected: Interval | None, in_sample: Interval | None) -> Interval | None:
+    """The expected value with an interval that covers both; None if either has no limits."""
     if expected is None or expected.low is None or expected.high is None:
         return None
-    if here is None or here.low is None or here.high is None:
+    if in_sample is None or in_sample.low is None or in_sample.high is None:
         return None
-    low, high = min(expected.low, here.low), max(expected.high, here.high)
+    low, high = min(expected.low, in_sample.low), max(expected.high, in_sample.high)
     return dataclasses.replace(expected, low=low, high=high, method=f"{expected.method}, less optimism")
 
 
@@ -433,15 +436,15 @@ def _annotators(calibration: Calibration) -> Annotators | None:
     columns = len(labels[0])
     if columns < 2:
         return None
-    threshold, scale, least = calibration.default_threshold, calibration.scale, calibration.label_threshold
-    truths = [tuple(None if label is None else reaches(label, least, scale) for label in row) for row in labels]
+    threshold, scale, cut = calibration.default_threshold, calibration.scale, calibration.label_threshold
+    truths = [tuple(None if label is None else reaches(label, cut, scale) for label in row) for row in labels]
     verdicts = [reaches(pair.value, threshold, scale) for pair in calibration.pairs]
     kappas: list[Interval | None] = []
     for column in range(columns):
-        both = [
+        pairs = [
             (verdict, row[column]) for verdict, row in zip(verdicts, truths, strict=True) if row[column] is not None
         ]
-        kappas.append(cohen_kappa([verdict for verdict, _ in both], [truth for _, truth in both]))
+        kappas.append(cohen_kappa([verdict for verdict, _ in pairs], [truth for _, truth in pairs]))
     return Annotators(
         columns=columns,
         fleiss_kappa=fleiss_kappa([row for row in truths if None not in row]),

@@ -1,8 +1,8 @@
 """Comparison of runs over the same samples: paired differences, tests, and the samples that changed most.
 
-Runs are comparable when the same judge scored the same cases with the same scorers. Cases are the same when the samples
-have equal ids, inputs, references and instructions; outputs, contexts and conversations are under test and may differ.
-Differences are taken sample by sample, the second run minus the first.
+Runs are comparable if the same judge scored the same cases with the same scorers. Cases are the same if the samples
+have equal ids, inputs, references and instructions. Outputs, contexts and conversations are under test and may differ.
+Differences are taken sample by sample: the second run minus the first.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ScorerComparison(OfScorer):
     confidence: float
     """The confidence level. A difference is significant if the adjusted p-value is at most 1 - confidence."""
     unpaired: int = 0
-    """Samples with a score in only one of the runs; they are left out."""
+    """The number of samples with a score in only one of the runs; they are left out."""
     field: str = ""
     """The field of the slice; "" for all samples."""
     key: str = ""
@@ -194,7 +194,7 @@ def compare(
     if correction not in CORRECTIONS:
         raise ConfigError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
     if labels and any(run.trials > 1 for run in (a, b, *others)):
-        raise ConfigError("labels are of single answers: differences of runs with trials can't be corrected by them")
+        raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
     if unpaired and labels:
         raise ConfigError(
             f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
@@ -222,8 +222,8 @@ def compare(
                     if part.units < MIN_SAMPLES:
                         small.setdefault(field, set()).add(key)
                         continue
-                    made = _compare_scorer(part, letter, confidence)
-                    sliced += (dataclasses.replace(line, field=field, key=key) for line in made)
+                    of_slice = _compare_scorer(part, letter, confidence)
+                    sliced += (dataclasses.replace(line, field=field, key=key) for line in of_slice)
     for field, left_out in small.items():
         fewer = f"{count(len(left_out), 'slice')} of {field} with fewer than {MIN_SAMPLES} samples or groups"
         notes[f"{fewer} {'is' if len(left_out) == 1 else 'are'} left out, being too small to be tested"] = None
@@ -246,7 +246,7 @@ def _compare_scorer(pair: PairedScores | UnpairedScores, letter: str, confidence
     info = pair.info
     if isinstance(pair, UnpairedScores):
         ours, theirs = pair.scores
-        found = compare_unpaired(
+        unpaired = compare_unpaired(
             tuple(ours.values.values()),
             tuple(theirs.values.values()),
             scale=info.scale,
@@ -255,8 +255,8 @@ def _compare_scorer(pair: PairedScores | UnpairedScores, letter: str, confidence
             weights=(ours.weights, theirs.weights),
             lower_is_better=info.lower_is_better,
         )
-        if found is not None:
-            yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, found, found.p_value, confidence)
+        if unpaired is not None:
+            yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, unpaired, unpaired.p_value, confidence)
         return
     result = compare_pairs(
         pair.a,
@@ -290,9 +290,9 @@ def _by_signature(
         if letter not in runs:
             raise ConfigError(unknown("run with labels", letter, runs))
     return {
-        (letter, runs[letter][name].info.signature): marks
-        for letter, of in labels.items()
-        for name, marks in of.items()
+        (letter, runs[letter][name].info.signature): of_scorer
+        for letter, of_run in labels.items()
+        for name, of_scorer in of_run.items()
     }
 
 
@@ -310,8 +310,8 @@ def _corrected_difference(
 ) -> CorrectedDifference:
     from evalstone.stats.ppi import ppi_difference  # noqa: PLC0415 - numpy
 
-    given = labeled_pairs(pair, labels, same)
-    result = ppi_difference(**given, scale=pair.info.scale, confidence=confidence)
+    arguments = labeled_pairs(pair, labels, same)
+    result = ppi_difference(**arguments, scale=pair.info.scale, confidence=confidence)
     if result is None:
         raise ConfigError(f"{pair.title}: no sample was scored in both runs")
     return CorrectedDifference(pair.title, pair.info, "A", letter, result, result.p_value, confidence)
@@ -353,7 +353,7 @@ def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tup
 def _compare_all(
     runs: Mapping[str, Run], lines: Sequence[ScorerComparison], confidence: float
 ) -> dict[str, stats.ManyComparison]:
-    """All runs at once, for the scorers that every run has."""
+    """The comparison of all runs at once, for the scorers that every run has."""
     from evalstone.stats.comparison import compare_many  # noqa: PLC0415 - numpy
 
     results: dict[str, stats.ManyComparison] = {}
@@ -368,12 +368,12 @@ def _compare_all(
             scores = {letter: of.by_sample for letter, of in scores.items()}
         common = [sample for sample in scores["A"].values if all(sample in of.values for of in scores.values())]
         columns = {letter: [of.values[sample] for sample in common] for letter, of in scores.items()}
-        named = {sample: name for of in reversed(scores.values()) for sample, name in of.group_of.items()}
+        groups = {sample: group for of in reversed(scores.values()) for sample, group in of.group_of.items()}
         result = compare_many(
             columns,
             scale=info.scale,
             confidence=confidence,
-            groups=group_labels(common, named),
+            groups=group_labels(common, groups),
             weights=weight_column(common, scores["A"].weight_of),
             lower_is_better=info.lower_is_better,
         )
@@ -395,32 +395,32 @@ class PairedScores(OfScorer):
     b: Sequence[float]
     """The values in the second run."""
     groups: tuple[str, ...] | None
-    """The samples' groups, the first run's where both name one; None where neither does."""
+    """The samples' groups. The first run's if both runs have one; None if neither has any."""
     weights: tuple[float, ...] | None
-    """The samples' weights, the same in both runs; None where all are equal."""
+    """The samples' weights, which are the same in both runs; None if all are equal."""
     unpaired: int
-    """Samples with a score in only one of the runs."""
+    """The number of samples with a score in only one of the runs."""
 
     @property
     def units(self) -> int:
-        """How many samples are independent: those with a score in both runs, or their groups."""
+        """The number of independent units: samples with a score in both runs, or their groups."""
         return len(self.samples) if self.groups is None else len(set(self.groups))
 
 
 def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[PairedScores], tuple[str, ...]]:
-    """The paired scores of each scorer that both runs have, and how the runs differ otherwise.
+    """The paired scores of each scorer that both runs have, and notes on other differences between the runs.
 
     Raises:
-        ConfigError: the runs have no scorer or no scored sample in common, or a sample's weights in both differ;
-            or, unless `allow_mismatch`, their judges, scorer signatures or cases differ.
+        ConfigError: the runs have no scorer or no scored sample in common, or a sample has different weights in the
+            two. Unless `allow_mismatch`: their judges, scorer signatures or cases differ.
     """
     scorers = _common_scorers(a, b)
     pairs = [pair for ours, theirs in scorers if (pair := _pair(a, b, ours, theirs)).samples]
     if not pairs:
         raise ConfigError(
             "no sample was scored in both runs. Samples are matched by id; a sample without an id gets one from its "
-            "content, so give ids to compare different outputs. The means of different samples can be compared, too: "
-            f"compare, with {term('unpaired', True)}"
+            "content, so give ids to compare different outputs. To compare the means of different samples, use compare "
+            f"with {term('unpaired', True)}"
         )
     mismatches, notes = _differences(a, b, scorers)
     if a.version != b.version:
@@ -429,10 +429,10 @@ def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[Pai
 
 
 def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[UnpairedScores], tuple[str, ...]]:
-    """The scores of each scorer that both runs have, and how the runs differ otherwise.
+    """The scores of each scorer that both runs have, and notes on other differences between the runs.
 
     Raises:
-        ConfigError: the runs have no scorer in common, or one of them no score; or, unless `allow_mismatch`, their
+        ConfigError: the runs have no scorer in common, or one of them has no score. Unless `allow_mismatch`: their
             judges or scorer signatures differ.
     """
     scorers = _common_scorers(a, b)
@@ -441,7 +441,7 @@ def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, notes = _differences(a, b, scorers)
     if common := len({name for of in pairs for name in of.scores[0].values.keys() & of.scores[1].values.keys()}):
-        paired = f"a comparison by sample, without {term('unpaired', True)}, finds more"
+        paired = f"a paired comparison, without {term('unpaired', True)}, has more power"
         notes.append(f"{count(common, 'sample')} in both runs: {paired}")
     return pairs, _allowed(mismatches, notes, allow_mismatch)
 
@@ -457,29 +457,28 @@ def _allowed(mismatches: Sequence[str], notes: Sequence[str], allow_mismatch: bo
 
 
 def _common_scorers(a: Run, b: Run) -> list[tuple[ScorerInfo, ScorerInfo]]:
-    """The scorers of both runs, each in one pair at most: of one signature, else of the same parameters, else the only
-    ones of a name that are left."""
-    found: dict[ScorerInfo, ScorerInfo] = {}
+    """The scorers that both runs have, matched by signature, else by parameters, else by name, where unambiguous."""
+    matches: dict[ScorerInfo, ScorerInfo] = {}
     for attribute in ("signature", "parameters", "name"):
         ours, theirs = (
             _unique(attribute, [info for info in run.scorers if info not in matched])
-            for run, matched in ((a, found), (b, set(found.values())))
+            for run, matched in ((a, matches), (b, set(matches.values())))
         )
-        found |= {info: theirs[key] for key, info in ours.items() if key in theirs}
-    if not found:
+        matches |= {info: theirs[key] for key, info in ours.items() if key in theirs}
+    if not matches:
         first, second = (", ".join(run.titles.values()) for run in (a, b))
         raise ConfigError(f"the runs have no scorer in common: {first} in the first, {second} in the second")
-    return [(info, found[info]) for info in a.scorers if info in found]
+    return [(info, matches[info]) for info in a.scorers if info in matches]
 
 
 def _unique(attribute: str, scorers: Sequence[ScorerInfo]) -> dict[str, ScorerInfo]:
-    """The scorers by an attribute, without those that share its value."""
+    """The scorers by an attribute, without those whose value isn't unique."""
     values = [getattr(info, attribute) for info in scorers]
     return {value: info for value, info in zip(values, scorers, strict=True) if values.count(value) == 1}
 
 
 def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], list[str]]:
-    """What makes the runs incomparable, and what only needs a note."""
+    """The mismatches that make the runs incomparable, and notes on harmless differences."""
     mismatches: list[str] = []
     notes: list[str] = []
     pairs = [(a.judge_of(ours.signature), b.judge_of(theirs.signature)) for ours, theirs in scorers]
@@ -497,7 +496,7 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
         notes.append(f"they have {trials} trials of each sample; a sample's score is the mean of its trials")
     for run, name in ((a, "first"), (b, "second")):
         if run.drawn is not None:
-            biased = "its mean tends to lie too far from the threshold, and intervals hold less often than they say"
+            biased = "its mean is biased away from the threshold, and intervals under-cover"
             notes.append(f"its gate stopped the {name} run: {biased}")
         elif run.stop_reason:
             notes.append(f"the {name} run stopped early ({run.stop_reason})")
@@ -509,7 +508,7 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
 
 
 def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -> None:
-    """How the datasets differ: in their cases, or only in what is under test."""
+    """Append how the datasets differ: in their cases (mismatches), or only in what is under test (notes)."""
     if a.dataset is None or b.dataset is None:
         mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
         return
@@ -528,7 +527,7 @@ def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -
 
 
 def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, tuple[str, str]]:
-    """By sample, or by trial of a sample: the hashes of the case and of what is under test."""
+    """By sample (or by trial): the hash of the case, and the hash of what is under test."""
     return {
         sample.key if by_trial else sample.id: (
             content_hash([getattr(sample, name) for name in CASE_FIELDS]),

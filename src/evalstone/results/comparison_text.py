@@ -1,4 +1,4 @@
-"""A comparison of runs in words: a row of text for each scorer."""
+"""A comparison of runs as text: a table with one row per scorer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERDICTS: Mapping[Literal["better", "worse", "inconclusive"], str] = {
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """The runs, a table for each run compared with the first, and what to know of the differences."""
+    """The runs, a table for each run compared with the baseline, and the notes."""
     lines = [
         f"{letter}: {comparison.names.get(letter) or run.id}: {run.title}" for letter, run in comparison.runs.items()
     ]
@@ -44,21 +44,21 @@ def _rows(comparison: Comparison, name: str) -> Iterator[Sequence[str]]:
 
 
 def sizes(result: PairedComparison | UnpairedComparison) -> str:
-    """How many pairs there are, or how many samples each run has."""
+    """The number of pairs; for unpaired runs, the number of samples of each."""
     from evalstone.stats.unpaired import UnpairedComparison  # noqa: PLC0415 - numpy
 
     return f"{result.n:,}, {result.n_b:,}" if isinstance(result, UnpairedComparison) else f"{result.n:,}"
 
 
-def difference(one: OfScorer, result: PairedComparison | UnpairedComparison) -> tuple[str, str, str, str]:
+def difference(line: OfScorer, result: PairedComparison | UnpairedComparison) -> tuple[str, str, str, str]:
     """Both means, their difference and its interval."""
-    digits, found = digits_for(one.info.scale), result.difference
+    digits, interval = digits_for(line.info.scale), result.difference
     means = number(result.mean_a, digits), number(result.mean_b, digits)
-    return *means, signed(found.mean, digits), limits(found.low, found.high, digits, sign=True)
+    return *means, signed(interval.mean, digits), limits(interval.low, interval.high, digits, sign=True)
 
 
 def wins(line: ScorerComparison) -> str:
-    """In how many samples the other run is better, equal and worse."""
+    """Wins/ties/losses: the number of samples in which the other run is better, equal and worse."""
     result = _paired(line.result)
     return "-" if result is None else f"{result.wins}/{result.ties}/{result.losses}"
 

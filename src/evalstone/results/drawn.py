@@ -1,7 +1,7 @@
-"""Runs that their gate stopped: their samples in the order in which they were drawn, and intervals that hold for them.
+"""Runs stopped by their gate: the order in which samples were drawn, and intervals valid under optional stopping.
 
-How many samples such a run has depends on their scores. An interval for a fixed number covers the true mean too rarely
-then (66 to 75% instead of 95), and the mean itself lies too far from the threshold. A confidence sequence holds.
+The number of samples of such a run depends on their scores. A fixed-sample interval then under-covers (66 to 75%
+instead of 95%), and the mean is biased away from the threshold. A confidence sequence remains valid.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ METHOD = "confidence sequence"
 
 
 def place_in_order(seed: str, sample: str) -> bytes:
-    """What to sort samples by for a random order. It depends on the seed and the sample alone, so that a part of the
-    samples has the same order."""
+    """A sort key that puts samples in random order. It depends only on the seed and the sample, so any subset of the
+    samples has the same relative order."""
     return hashlib.sha256(f"{seed}\0{sample}".encode("utf-8", "surrogatepass")).digest()
 
 
 def in_order(records: Iterable[Record], drawn: Drawn) -> dict[str, list[Record]]:
-    """By scorer, the records of the samples that count, in the order in which they were drawn.
+    """By scorer, the records that count, in the order in which their samples were drawn.
 
-    What comes after a sample without a record does not count: what takes long may well score differently.
+    Records after the first sample without a record don't count, because samples that take long may score differently.
     """
-    found: dict[str, list[Record]] = {signature: [] for signature in drawn.tested}
+    ordered: dict[str, list[Record]] = {signature: [] for signature in drawn.tested}
     for record in records:
-        if record.scorer in found:
-            found[record.scorer].append(record)
-    for signature, those in found.items():
-        those.sort(key=lambda record: place_in_order(drawn.seed, record.key))
-        del those[drawn.tested[signature] :]
-    return found
+        if record.scorer in ordered:
+            ordered[record.scorer].append(record)
+    for signature, of_scorer in ordered.items():
+        of_scorer.sort(key=lambda record: place_in_order(drawn.seed, record.key))
+        del of_scorer[drawn.tested[signature] :]
+    return ordered
 
 
 def with_sequences(
     summary: Sequence[ScorerSummary], records: Iterable[Record], drawn: Drawn
 ) -> tuple[ScorerSummary, ...]:
-    """The summaries of a run that its gate stopped, with confidence sequences instead of intervals."""
+    """The summaries of a run stopped by its gate, with confidence sequences as intervals."""
     ordered = in_order(records, drawn)
     return tuple(replace(line, interval=_sequence(line, ordered)) for line in summary)
 
@@ -56,11 +56,11 @@ def _sequence(line: ScorerSummary, ordered: Mapping[str, Sequence[Record]]) -> I
     records = ordered.get(line.info.signature, ())
     values = [record.outcome.value for record in records if isinstance(record.outcome, Score)]
     low, high = sequence_bounds(values, 0.0, line.info.scale, interval.confidence)
-    # The mean is that of all scores, of which a few may come after those that count.
+    # The mean is over all scores, including those few after the ones that count.
     return replace(interval, low=min(low, interval.mean), high=max(high, interval.mean), method=METHOD, caution=CAUTION)
 
 
 CAUTION = (
-    "the gate stopped the run, so the interval is a confidence sequence, which holds whenever a run stops; the mean "
-    "tends to lie too far from the threshold"
+    "the gate stopped the run, so the interval is a confidence sequence, which is valid at any stopping time; the mean "
+    "is biased away from the threshold"
 )

@@ -28,7 +28,7 @@ class ScorerDrift(OfScorer):
     drift: Drift
     """The verdict with the change of the mean."""
     unpaired: int
-    """Samples with a score in only one of the runs; they are left out."""
+    """The number of samples with a score in only one of the runs; they are left out."""
 
 
 @dataclass(frozen=True)

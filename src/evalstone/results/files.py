@@ -50,7 +50,7 @@ def write_run(run: Run, folder: str | Path) -> Path:
     write_jsonl(path / RECORDS, (record.to_dict() for record in run.records))
     write_jsonl(path / SUMMARY, [run.to_dict()])
     if run.dataset is None:
-        (path / SAMPLES).unlink(missing_ok=True)  # those of another run
+        (path / SAMPLES).unlink(missing_ok=True)  # they would be another run's
     else:
         write_samples(path / SAMPLES, run.dataset)  # last, because the source may have changed meanwhile
     return path
@@ -77,7 +77,7 @@ def read_run(folder: str | Path) -> Run:
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """What `summary.json` of a results folder holds. Raises as `read_run` does."""
+    """The content of a results folder's `summary.json`. Errors as for `read_run`."""
     file = folder / SUMMARY
     try:
         summary = json.loads(file_text(file))
@@ -100,7 +100,7 @@ def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
 
 
 def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:
-    """The records; each must belong to a scorer of the run, and none may repeat, which would count a sample twice."""
+    """The records. Each must be of one of the run's scorers. Duplicates, which would count twice, are errors."""
     seen: dict[tuple[str, int | None, str], int] = {}
     for number, (place, value) in enumerate(file_values(file), start=1):
         try:

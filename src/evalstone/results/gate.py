@@ -1,8 +1,8 @@
-"""Gates: does a run meet its criteria? Each check passes, fails, or is inconclusive.
+"""Gates: check a run against criteria. Each check passes, fails, or is inconclusive.
 
-The probability that any unmet criterion passes, and that any met criterion fails, is at most `alpha` each, over all
-criteria together, and over all looks if the gate is repeated after more samples. A sample without a score counts as the
-worst in a test for a pass and as the best in a test for a fail, unless `missing` says otherwise.
+Two error rates are at most `alpha`: the probability that any unmet criterion passes, and that any met criterion fails.
+They are over all criteria together, and over all looks if the gate is repeated after adding samples. A sample without a
+score counts as the worst in a test for a pass and as the best in a test for a fail, unless `missing` says otherwise.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 GATE_FORMAT = 1
 MOST_LOOKS = 100
-"""Later ones would be tested at less than 1e-30 times alpha."""
+"""Later looks would be tested at an error rate below 1e-30 · alpha."""
 MOST_MISSES = 5
-"""How many of the samples that miss a requirement are named."""
+"""The number of samples that are named per unmet requirement."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Gate:
 
     def __str__(self) -> str:
         """The table of checks that `evalstone gate` shows."""
-        from evalstone.results.gate_text import gate_text  # noqa: PLC0415 - only who prints a gate needs it
+        from evalstone.results.gate_text import gate_text  # noqa: PLC0415 - only printing a gate needs it
 
         return gate_text(self)
 
@@ -149,9 +149,9 @@ def gate(
         raise ConfigError(f"{term('look')} must be a whole number from 1 to {MOST_LOOKS}, not {look!r}")
     check_missing(missing)
 
-    for one in filter(None, (run, baseline)):
-        if one.kind != "evaluation":
-            raise ConfigError(f"run {one.id} is part of a judge's {one.kind}; a gate takes evaluations of outputs")
+    for gated in filter(None, (run, baseline)):
+        if gated.kind != "evaluation":
+            raise ConfigError(f"run {gated.id} is part of a judge's {gated.kind}; a gate takes evaluations of outputs")
     if not isinstance(cast(object, criteria), GateCriteria):
         raise ConfigError(
             'the criteria must be GateCriteria, such as GateCriteria(minimum={"faithfulness": 0.8}), '
@@ -159,7 +159,7 @@ def gate(
         )
     if not criteria.scorers:
         raise ConfigError(
-            "a gate needs a check: a minimum, a maximum, a largest regression, a pass rate or a required scorer "
+            "a gate needs a check: a minimum, a maximum, a maximum regression, a pass rate or a required scorer "
             f"({', '.join(filter(None, map(term, (*CHECKS, 'require'))))})"
         )
     for check in CHECKS:
@@ -175,30 +175,30 @@ def gate(
     checks = [*_mean_checks(run, criteria, missing, ours), *_pass_rate_checks(run, criteria, missing, ours)]
     if criteria.max_regression:
         if baseline is None:
-            raise ConfigError(f"a largest regression needs the run it is measured against: set {term('baseline', ...)}")
+            raise ConfigError(f"a maximum regression needs a run to measure it against: set {term('baseline', ...)}")
         checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours))
     elif baseline is not None:
-        notes[f"the baseline is not used: no largest regression ({term('max_regression')}) was set"] = None
+        notes[f"the baseline is not used: no maximum regression ({term('max_regression')}) was set"] = None
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
-    decisions = [_in_samples(one, run.trials) for one in decide(checks, alpha=now, next_alpha=later)]
+    decisions = [_in_samples(decision, run.trials) for decision in decide(checks, alpha=now, next_alpha=later)]
     decisions += _requirements(run, criteria.require, notes)
     return Gate(run, baseline, tuple(decisions), alpha, look, now, missing, tuple(notes))
 
 
 def _in_samples(decision: Decision, trials: int) -> Decision:
-    """A decision whose `more_samples` counts samples, each with its trials."""
+    """The decision with `more_samples` converted from trials to samples."""
     more = decision.more_samples
     return decision if more is None else replace(decision, more_samples=math.ceil(more / trials))
 
 
 def _by_signature(run: Run, labels: Mapping[str, Labels] | None) -> Mapping[str, Labels]:
-    found: dict[str, Labels] = {}
-    for name, of in (labels or {}).items():
+    by_signature: dict[str, Labels] = {}
+    for name, of_scorer in (labels or {}).items():
         signature = run[name].info.signature
-        if signature in found:
-            raise ConfigError(f"{name} has labels already, under another of its names; put all of them into one table")
-        found[signature] = of
-    return found
+        if signature in by_signature:
+            raise ConfigError(f"{name} already has labels under another of its names; put all of them into one table")
+        by_signature[signature] = of_scorer
+    return by_signature
 
 
 def _mean_checks(
@@ -230,7 +230,7 @@ def _pass_rate_checks(
             raise ConfigError(f"pass rate of {name}: the score must lie in [0, {info.scale:g}], not {threshold:g}")
         values, groups, weights, human, strata = _values(run, info, missing, labels.get(info.signature))
         lower = info.lower_is_better
-        passed, wanted = (
+        passed, human_passed = (
             None
             if column is None
             else [
@@ -241,7 +241,7 @@ def _pass_rate_checks(
         )
         title = f"{name} {'<=' if lower else '>='} {threshold:g}"
         stopped = run.drawn is not None
-        yield PassRate(title, passed or [], share, 1.0, groups, weights, stopped, wanted, strata)
+        yield PassRate(title, passed or [], share, 1.0, groups, weights, stopped, human_passed, strata)
 
 
 def _regression_checks(
@@ -259,24 +259,24 @@ def _regression_checks(
     notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
     if run.drawn is not None and baseline.drawn is not None and run.drawn.seed != baseline.drawn.seed:
         raise ConfigError(
-            "the gates of both runs stopped them, in different orders, so that their difference can't be tested; "
-            "continue one of them to the end (rerun its command without --gate)"
+            "both runs were stopped by their gates, with samples in different orders, so their difference can't be "
+            "tested; finish one of them (rerun its command without --gate)"
         )
     if run.trials != baseline.trials:
         raise ConfigError(
-            f"the run has {run.trials} trials of each sample and the baseline {baseline.trials}; a regression is "
-            "tested between runs with as many"
+            f"the run has {run.trials} trials of each sample and the baseline has {baseline.trials}; a regression "
+            "test needs the same number of trials in both"
         )
     by_scorer = {pair.info_b: pair for pair in pairs}
     for name, margin in criteria.max_regression.items():
         info = run[name].info
         pair = by_scorer.get(info)
         if pair is None:
-            raise ConfigError(f"largest regression of {name}: no sample has a score in both runs")
+            raise ConfigError(f"maximum regression of {name}: no sample has a score in both runs")
         ours, theirs = _by_sample(run, info), _by_sample(baseline, pair.info)
         samples = [sample for sample in (theirs if run.drawn is None else ours) if sample in ours and sample in theirs]
-        if alone := len(ours) + len(theirs) - 2 * len(samples):
-            notes[f"{name}: the regression leaves out {count(alone, 'sample')} that only one of the runs has"] = None
+        if unpaired := len(ours) + len(theirs) - 2 * len(samples):
+            notes[f"{name}: the regression leaves out {count(unpaired, 'sample')} that only one of the runs has"] = None
         samples = [sample for sample in samples if pair_counts(ours[sample], theirs[sample], missing)]
         before, after = ([of[sample].value for sample in samples] for of in (theirs, ours))
         groups = group_labels(samples, group_of(theirs.values()) | group_of(ours.values()))
@@ -299,13 +299,13 @@ def _regression_checks(
             paired = replace(
                 pair, samples=tuple(samples), a=filled[0], b=filled[1], groups=groups, weights=criterion.weights
             )
-            given = labeled_pairs(paired, both, same_outputs(baseline, run))
-            criterion = replace(criterion, human=given["human"], same=given["same"], strata=given["strata"])
+            columns = labeled_pairs(paired, both, same_outputs(baseline, run))
+            criterion = replace(criterion, human=columns["human"], same=columns["same"], strata=columns["strata"])
         yield criterion
 
 
 def _requirements(run: Run, names: Sequence[str], notes: dict[str, None]) -> Iterator[Decision]:
-    """Whether every sample has the best score of each of these scorers."""
+    """A decision for each of these scorers: whether every sample has its best score."""
     from evalstone.stats.gates import Decision, Miss  # noqa: PLC0415 - numpy
 
     required = values_by_scorer(dict.fromkeys(names, True), lambda name: run[name].info, "require")
@@ -352,7 +352,7 @@ def _is_best(record: Record, info: ScorerInfo) -> bool:
 
 
 def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Record]:
-    """A scorer's records in the order of the run; those of a run that its gate stopped in that of the draw."""
+    """A scorer's records by sample, in the order of the run; in drawing order if its gate stopped the run."""
     if run.drawn is not None:
         records = in_order(run.records, run.drawn).get(info.signature, [])
     else:
@@ -369,7 +369,7 @@ def _values(
     list[float | None] | None,
     Sequence[int] | None,
 ]:
-    """A scorer's values, None where one is missing and counts, and the samples' groups, weights, labels and strata."""
+    """A scorer's values (None for missing ones that count), and the samples' groups, weights, labels and strata."""
     records = [record for record in _by_sample(run, info).values() if counts(record, missing)]
     samples = [record.key for record in records]
     values, groups = [record.value for record in records], group_labels(samples, group_of(records))
@@ -386,7 +386,7 @@ def _values(
 def _uncorrected(
     run: Run, criteria: GateCriteria, ours: Mapping[str, Labels], theirs: Mapping[str, Labels], *, is_test: bool
 ) -> Iterator[str]:
-    """Which checks test what the judge says."""
+    """Notes on checks of the judge's scores that labels could correct."""
     judged = {name: info for name in criteria.tested if judged_only(run, info := run[name].info)}
     weighted = any(scores_by_sample(run, info.signature).weights is not None for info in judged.values())
     means = [name for name, info in judged.items() if info.signature not in ours]
@@ -405,19 +405,19 @@ def _uncorrected(
 
 
 def _hint(settings: str, what: str) -> str:
-    """What settings that the reader has would do; "" if there are none."""
+    """A hint at what these settings do; "" if the reader has none of them."""
     return f"; {settings} {what}" if settings else ""
 
 
 def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[str]:
-    """Notes on samples without a score: how many count as worst and best, and which option changes that."""
+    """Notes on samples without a score: how they count, and the option that changes it."""
     if run.drawn is not None:
         yield (
-            "the run's own gate stopped it, so the tests bet on the scores in the order in which they were drawn; this "
-            "is valid whenever a run stops"
+            "the run was stopped by its own gate, so the tests bet on the scores in the order in which they were "
+            "drawn, which is valid at any stopping time"
         )
     elif run.stop_reason:
-        yield f"the run stopped early ({run.stop_reason}); samples that it had not come to are in no test"
+        yield f"the run stopped early ({run.stop_reason}); samples that it didn't reach are not tested"
     for name in criteria.tested:
         records = [record for record in _by_sample(run, run[name].info).values() if record.value is None]
         if not records:

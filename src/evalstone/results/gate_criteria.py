@@ -1,4 +1,4 @@
-"""The criteria of a gate. They are a module of their own, for a run checks some of them without any of the tests."""
+"""The criteria of a gate, in a separate module because a run checks some of them without the tests."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ class GateCriteria:
 
     @property
     def scorers(self) -> tuple[str, ...]:
-        """All scorers that are named."""
+        """All scorers with a criterion."""
         return tuple(dict.fromkeys((*self.tested, *self.require)))

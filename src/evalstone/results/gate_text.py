@@ -1,4 +1,4 @@
-"""The checks of a gate in words: what is required, the estimate, the verdict."""
+"""A gate as text: a table of checks with what is required, the estimate and the verdict."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MISSES = ("check", "sample", "score", "reason")
 
 
 def gate_text(gate: Gate) -> str:
-    """The verdict, the table of checks, the samples that miss what is required, and the notes."""
-    rows = [(check_name(one), *check_cells(one), verdict_text(one, gate.next_look)) for one in gate.decisions]
+    """The verdict, the table of checks, the samples that miss a requirement, and the notes."""
+    rows = [(check_name(d), *check_cells(d), verdict_text(d, gate.next_look)) for d in gate.decisions]
     header = "check", "estimate", limits_name(gate.decisions), "required", "n", "verdict"
-    misses = [(one.name, *miss_cells(miss)) for one in gate.decisions for miss in one.misses]
+    misses = [(decision.name, *miss_cells(miss)) for decision in gate.decisions for miss in decision.misses]
     lines = [
         f"{MARKS[gate.verdict]} · {gate.run.title}",
         "",
@@ -36,32 +36,32 @@ def gate_text(gate: Gate) -> str:
     ]
     if misses:
         lines += ["", *aligned([MISSES, *misses], words=("check", "sample", "reason"))]
-    untested = gate.alpha is None and any(one.kind != "require" for one in gate.decisions)
+    untested = gate.alpha is None and any(decision.kind != "require" for decision in gate.decisions)
     notes = [*gate_notes(gate), *([UNTESTED] if untested else [])]
     return visible("\n".join([*lines, *([""] if notes else []), *notes]))
 
 
 def gate_notes(gate: Gate) -> list[str]:
-    """The gate's notes as sentences; names of scorers stay as they are."""
+    """The gate's notes as sentences. A scorer's name at the start is not capitalized."""
     scorers = tuple(line.info.name for line in gate.run.summary)
     return [f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes]
 
 
 def limits_name(decisions: Sequence[Decision]) -> str:
-    """What the limits of checks are: those of tests, or of what missing scores leave possible."""
-    tested = any(one.p_pass is not None for one in decisions)
+    """The header of the limits: of tests, or of the estimates that missing scores leave possible."""
+    tested = any(decision.p_pass is not None for decision in decisions)
     return "one-sided limits" if tested else "possible with missing scores"
 
 
 def check_name(decision: Decision) -> str:
-    """What a check looks at."""
+    """The name of a check."""
     return f"{decision.name}, difference from baseline" if decision.kind == "max_regression" else decision.name
 
 
 def check_cells(decision: Decision) -> tuple[str, str, str, str]:
-    """Estimate, limits, what is required, and n, as text. Pass rates are in percent.
+    """Estimate, limits, requirement and n as text. Pass rates are in percent.
 
-    Limits are those of the test; without one, those that missing scores leave possible.
+    Limits are those of the test; without a test, the range that missing scores leave possible.
     """
     if decision.kind == "require":
         met = "-" if decision.estimate is None else f"{round(decision.estimate * decision.n):,} of {decision.n:,}"
@@ -90,7 +90,7 @@ def required(decision: Decision) -> str:
 
 
 def verdict_text(decision: Decision, next_look: int | None) -> str:
-    """The verdict, and how many more samples would decide it at the next look."""
+    """The verdict, with the number of further samples that would decide it at the next look."""
     mark = MARKS[decision.verdict]
     if decision.verdict != "inconclusive":
         return mark
@@ -108,8 +108,8 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
             return f"{mark}; labels of all these samples may not decide it"
         more = count(decision.more_labels, "more label")
         return f"{mark}; about {more} would decide it{later}"
-    found = None if decision.labeled is not None else decision.more_samples
-    more = None if found is None else f"about {count(found, 'more sample')}"
+    needed = None if decision.labeled is not None else decision.more_samples
+    more = None if needed is None else f"about {count(needed, 'more sample')}"
     if decision.missing:
         without = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
         return without if more is None else f"{without}, or {more}{later}"

@@ -1,9 +1,9 @@
-"""Human labels of a run: its mean and pass rate corrected for the judge's errors, and which samples to label next.
+"""Human labels of a run: corrections of its mean and pass rate for the judge's errors, and which samples to label.
 
-Two estimators: PPI++ uses labels of samples of this run, Rogan-Gladen the sensitivity and specificity of a calibration.
-For PPI++ samples are stratified by the judge's score. Labels must be a random selection within each stratum, as
-`select_for_labeling` makes it; a random selection from all samples qualifies too. A label is the score a person gives
-on the scorer's scale; words such as yes, no, supported or wrong are read as in `evalstone calibrate`.
+There are two estimators. PPI++ uses labels of this run's samples. Rogan-Gladen uses the judge's sensitivity and
+specificity from a calibration. For PPI++, samples are stratified by the judge's score. Labeled samples must be chosen
+at random within each stratum, as by `select_for_labeling`, or at random overall. A label is a human score on the
+scorer's scale; words such as yes, no, supported or wrong are read as in `evalstone calibrate`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evalstone.stats.rogan_gladen import RoganGladenEstimate
 
 LABELS_OF_SLICE = 10
-"""A slice with fewer labels has no corrected mean."""
+"""The minimum number of labels for a slice's corrected mean."""
 CORRECTION = "a correction by human labels"
 Labels: TypeAlias = Mapping[str, float]
 """Sample id to human score in [0, scale], as `load_labels` returns them."""
@@ -38,39 +38,39 @@ Labels: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True)
 class CorrectedSlice:
-    """The mean over the samples that share a value of a field, corrected by human labels."""
+    """The mean of a slice, corrected with human labels."""
 
     field: str
     """The metadata field, or the name of the function."""
     key: str
     """The value the samples share; "(absent)" for samples without the field."""
     result: PPIEstimate
-    """The corrected mean; without an estimate below ten labels."""
+    """The corrected mean; without an estimate if there are fewer than ten labels."""
 
 
 @dataclass(frozen=True)
 class PPIResult(OfScorer):
-    """A scorer's mean corrected by human labels (prediction-powered inference), beside the judge's own."""
+    """A scorer's mean, corrected with human labels (prediction-powered inference), and the judge's mean."""
 
     result: PPIEstimate
     """The corrected mean with its confidence interval."""
     notes: tuple[str, ...]
-    """What to know about the labels."""
+    """Notes on the labels."""
     slices: tuple[CorrectedSlice, ...] = ()
-    """The same by slice, where slices were asked for."""
+    """The same by slice, for the requested fields."""
 
 
 @dataclass(frozen=True)
 class CorrectedDifference(OfScorer):
-    """How a scorer's means in two runs differ by human labels (prediction-powered inference), beside the judge's."""
+    """The difference of a scorer's means in two runs, corrected with human labels (prediction-powered inference)."""
 
     a: str
     """The letter of the baseline."""
     b: str
     """The letter of the run compared with it."""
     result: PPIEstimate
-    """The corrected difference, second run minus first, over all samples; its `labeled` and `n` are those of the
-    samples whose outputs differ."""
+    """The corrected difference, second run minus first, over all samples. Its `labeled` and `n` count only samples
+    whose outputs differ."""
     adjusted_p_value: float | None
     """The p-value of the difference, corrected for multiple comparisons; None without an estimate."""
     confidence: float
@@ -79,10 +79,10 @@ class CorrectedDifference(OfScorer):
     @property
     def verdict(self) -> Literal["better", "worse", "inconclusive"]:
         """Whether people would score b significantly better or worse than a, after correction."""
-        found, p_value = self.result.estimate, self.adjusted_p_value
-        if found is None or p_value is None or p_value > 1 - self.confidence or found.mean == 0:
+        estimate, p_value = self.result.estimate, self.adjusted_p_value
+        if estimate is None or p_value is None or p_value > 1 - self.confidence or estimate.mean == 0:
             return "inconclusive"
-        return "better" if (found.mean > 0) != self.info.lower_is_better else "worse"
+        return "better" if (estimate.mean > 0) != self.info.lower_is_better else "worse"
 
     def to_dict(self) -> dict[str, Any]:
         """The difference as plain data."""
@@ -92,26 +92,26 @@ class CorrectedDifference(OfScorer):
 
 @dataclass(frozen=True)
 class RoganGladenResult(OfScorer):
-    """A pass rate corrected for the judge's sensitivity and specificity (Rogan and Gladen), beside the judge's own."""
+    """A pass rate, corrected for the judge's sensitivity and specificity (Rogan-Gladen), and the judge's pass rate."""
 
     threshold: float
     """The score from which a sample passes."""
     result: RoganGladenEstimate
-    """The corrected share of samples that pass, with its confidence interval."""
+    """The corrected pass rate with its confidence interval."""
     notes: tuple[str, ...]
-    """What to know about the calibration."""
+    """Notes on the calibration."""
 
 
 def load_labels(run: Run, scorer: str, source: Any) -> Labels:
-    """The human score of each labeled sample of a run, by sample id; the mean where several people labeled it.
+    """The human score of each labeled sample of a run, by sample id. With several annotators, it is their mean.
 
     Args:
         run: the run.
         scorer: title, signature or name of the scorer.
-        source: rows with an id and a label: a CSV or JSON Lines file, a list of objects, a mapping from id to label.
+        source: rows with an id and a label: a CSV or JSON Lines file, a list of objects, or a mapping from id to label.
 
     Raises:
-        DataError: a label cannot be read (names file, line and column), or no sample of the run has the id.
+        DataError: a label can't be read (the message names file, line and column), or no sample of the run has the id.
     """
     info = run[scorer].info
     samples = [Sample(id=name) for name in dict.fromkeys(record.key for record in run.records)]
@@ -132,34 +132,34 @@ def corrected(
     slice_by: SliceBy | Iterable[SliceBy] | None = None,
     confidence: float = 0.95,
 ) -> PPIResult:
-    """A scorer's mean over a run, corrected for the judge's errors by human labels of some samples (PPI++).
+    """A scorer's mean over a run, corrected for the judge's errors with human labels of some samples (PPI++).
 
     Args:
         run: the run.
         scorer: title, signature or name of the scorer.
         labels: sample id to human score in [0, scale], as `load_labels` returns them.
-        slice_by: metadata fields, or functions of a sample, whose slices are corrected as well.
-        confidence: of the intervals.
+        slice_by: metadata fields, or functions of a sample. The means of their slices are corrected as well.
+        confidence: the confidence level of the intervals.
 
     Raises:
-        ConfigError: no labeled sample has a score; samples have weights that differ; or no sample has the field, or the
+        ConfigError: no labeled sample has a score, samples have unequal weights, no sample has the field, or the
             samples are not available.
     """
     from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
-    given = labeled_scores(run, info, labels)
-    result = ppi_mean(**given, scale=info.scale, confidence=confidence)
+    columns = labeled_scores(run, info, labels)
+    result = ppi_mean(**columns, scale=info.scale, confidence=confidence)
     if result is None:
         raise ConfigError(f"{info.name} has no score to correct")
     unscored = len(labels) - result.labeled
     notes = [f"left out: {count(unscored, 'labeled sample')} without a score"] if unscored else []
-    slices = tuple(_corrected_slices(run, info, given, slice_fields(slice_by), confidence))
+    slices = tuple(_corrected_slices(run, info, columns, slice_fields(slice_by), confidence))
     return PPIResult(run.titles[info.signature], info, result, tuple(notes), slices)
 
 
 def _corrected_slices(
-    run: Run, info: ScorerInfo, given: Mapping[str, Any], fields: Sequence[SliceBy], confidence: float
+    run: Run, info: ScorerInfo, columns: Mapping[str, Any], fields: Sequence[SliceBy], confidence: float
 ) -> Iterator[CorrectedSlice]:
     from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
 
@@ -172,18 +172,18 @@ def _corrected_slices(
         for key in sorted(members, key=slice_order):
             part: dict[str, Any] = {
                 name: None if column is None else [column[place] for place in members[key]]
-                for name, column in given.items()
+                for name, column in columns.items()
             }
-            found = ppi_mean(**part, scale=info.scale, confidence=confidence, least=LABELS_OF_SLICE)
-            if found is not None:
-                yield CorrectedSlice(field_name(field), key, found)
+            result = ppi_mean(**part, scale=info.scale, confidence=confidence, least=LABELS_OF_SLICE)
+            if result is not None:
+                yield CorrectedSlice(field_name(field), key, result)
 
 
 def labeled_scores(run: Run, info: ScorerInfo, labels: Labels) -> dict[str, Any]:
-    """A scorer's values with labels, strata and groups, as `ppi_mean` takes them.
+    """A scorer's values with labels, strata and groups: arguments of `ppi_mean`.
 
     Raises:
-        ConfigError: no labeled sample has a score, or samples have weights that differ.
+        ConfigError: no labeled sample has a score, or samples have unequal weights.
     """
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
@@ -199,15 +199,18 @@ def labeled_scores(run: Run, info: ScorerInfo, labels: Labels) -> dict[str, Any]
 
 
 def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Collection[str]) -> dict[str, Any]:
-    """A scorer's values in two runs with labels, strata and groups, as `ppi_difference` takes them.
+    """A scorer's values in two runs with labels, strata and groups: arguments of `ppi_difference`.
 
-    Labels are a random choice within the strata of the run that they were chosen for; where both runs had a choice of
-    their own, within pairs of strata.
+    Labeled samples were chosen at random within the strata of the run that they were chosen for. If each run has labels
+    of its own, the strata are the pairs of both runs' strata.
 
     Args:
         pair: the values.
-        labels: of the first run's outputs, and of the second's.
+        labels: the labels of the first run's outputs, and those of the second's.
         same: the ids of the samples whose outputs are the same in both runs.
+
+    Raises:
+        ConfigError: samples have unequal weights.
     """
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
@@ -219,26 +222,26 @@ def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Colle
     changed = [both for both, equal in zip(zip(*human, strict=True), is_same, strict=True) if not equal]
     if any(before is not None and after is None for before, after in changed):
         second = score_strata(pair.b)
-        alone = any(before is None and after is not None for before, after in changed)
-        strata = tuple(zip(strata, second, strict=True)) if alone else second
+        second_only = any(before is None and after is not None for before, after in changed)
+        strata = tuple(zip(strata, second, strict=True)) if second_only else second
     return {"judged": (pair.a, pair.b), "human": human, "same": is_same, "strata": strata, "groups": pair.groups}
 
 
 def _refuse_weights(scores: Scores) -> None:
-    """Raise ConfigError for samples whose weights differ."""
+    """Raise ConfigError if samples have unequal weights."""
     if scores.weights is not None:
         refuse_weights(zip(scores.values, scores.weights, strict=True), CORRECTION)
 
 
 def judged_only(run: Run, info: ScorerInfo) -> bool:
-    """Whether a scorer's values are a judge's, so that labels could correct them."""
+    """Whether a scorer's values come from a judge, so that labels could correct them."""
     return run.judge_of(info.signature) != "none"
 
 
 def select_for_labeling(
     run: Run, scorer: str, labeled: Collection[str], *, count: int = 20, seed: int = 0
 ) -> tuple[str, ...]:
-    """The ids of the samples to label next, in random order: where labels narrow the corrected mean most.
+    """The ids of the samples to label next, in random order, chosen to narrow the corrected mean's interval most.
 
     Args:
         run: the run.
@@ -248,7 +251,7 @@ def select_for_labeling(
         seed: the same arguments and seed give the same selection.
 
     Raises:
-        ConfigError: the scorer is unknown, the count is negative, or samples have weights that differ.
+        ConfigError: the scorer is unknown, the count is negative, or samples have unequal weights.
     """
     from evalstone.stats.labeling import select_for_labeling as choose  # noqa: PLC0415 - numpy
 
@@ -264,22 +267,22 @@ def select_for_labeling(
 
 
 def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confidence: float = 0.95) -> RoganGladenResult:
-    """A run's pass rate at the scorer's default threshold, corrected by Rogan and Gladen's estimator.
+    """A run's pass rate at the scorer's default threshold, corrected by the Rogan-Gladen estimator.
 
-    The calibration's labels give the judge's sensitivity and specificity. The default threshold is used because one
-    fitted to those labels would flatter the judge.
+    The judge's sensitivity and specificity come from the calibration's labels. At a threshold fitted to these labels,
+    they would be optimistic, so the default threshold is used.
 
     Args:
         run: the run.
         scorer: title, signature or name of the scorer.
-        calibration: of the run's judge and this scorer.
-        confidence: of the interval.
+        calibration: a calibration of the run's judge with this scorer.
+        confidence: the confidence level of the interval.
 
     Raises:
         ConfigError: the calibration is of another judge or scorer, or is unusable; no sample has a score; or samples
-            have weights that differ.
+            have unequal weights.
     """
-    from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - the same
+    from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
     judge = run.judge_of(info.signature)
@@ -304,5 +307,5 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
             f"this run contains {count(shared, 'labeled sample')}: {term('labels', ...)} needs fewer assumptions"
         )
     if scores.group_of:
-        notes.append("the samples are clustered, which these intervals do not account for")
+        notes.append("the samples are clustered, which these intervals don't account for")
     return RoganGladenResult(run.titles[info.signature], info, threshold, result, tuple(notes))

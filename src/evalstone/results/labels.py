@@ -1,8 +1,8 @@
-"""Human labels: columns of the samples themselves, or a file of ids and labels beside them.
+"""Human labels: columns of the samples, or a separate file of ids and labels.
 
-Labels are numbers, or words for yes and no, read on a scorer's scale. "Yes" means a full score: for faithfulness that
-the answer is supported, for hallucination that it is not. Words that call the answer good or bad ("supported", "wrong")
-are inverted where a lower score is better.
+Labels are numbers, or words for yes and no, on a scorer's scale. "Yes" means a full score: for faithfulness, the answer
+is supported; for hallucination, it is not. Words that call the answer good or bad ("supported", "wrong") are inverted
+if a lower score is better.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LABEL_COLUMNS: Final = (
     *("label", "labels", "humanlabel", "humanlabels", "human", "gold", "goldlabel", "annotation", "annotations"),
     *("rating", "humanrating", "humanscore"),
 )
-"""Column names without case and separators."""
+"""Column names, normalized: lower case, without separators."""
 ANNOTATOR_PREFIXES = ("annotator", "rater", "label", "human", "rating")
 _BLANKS = re.compile(r"[\s_-]+")
 _ID_COLUMNS = tuple(normal(name) for rank in FIELD_NAMES["id"] for name in rank)
@@ -54,10 +54,10 @@ _ID_COLUMNS = tuple(normal(name) for rank in FIELD_NAMES["id"] for name in rank)
 
 @dataclass(frozen=True)
 class Cell:
-    """One label with its place, for error messages."""
+    """A label with its position, for error messages."""
 
     value: object
-    """The label as it stands in the data."""
+    """The label as in the data."""
     place: str
     """The row, such as "line 2"."""
     column: str
@@ -73,15 +73,15 @@ class LabelReader:
     """
 
     scale: float
-    """Of the scorer."""
+    """The scorer's scale."""
     lower_is_better: bool
-    """Of the scorer."""
+    """The scorer's direction."""
     positive: Sequence[str] = ()
-    """Labels that mean yes; with these, every other label means no."""
+    """Labels that mean yes. If set, all other labels mean no."""
     bounds: tuple[float, float] | None = None
-    """The lowest and highest number annotators could give; by default 0 and the scale."""
+    """The lowest and highest number that annotators could give; by default 0 and the scale."""
     has_options: bool = True
-    """Whether errors name the options of `calibrate`, which other commands lack."""
+    """Whether error messages mention options of `calibrate`, which other commands lack."""
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not -math.inf < self.bounds[0] < self.bounds[1] < math.inf:
@@ -91,14 +91,14 @@ class LabelReader:
             raise ConfigError("set either the labels that mean yes or the range of numeric labels, not both")
 
     def read(self, rows: Sequence[Sequence[Cell]]) -> tuple[list[tuple[float | None, ...]], Mapping[str, float]]:
-        """The labels of each row (None for no label), and what each word was read as, in [0, 1].
+        """The labels of each row (None if missing), and the value in [0, 1] that each word was read as.
 
-        Where every number is 0 or 1 they mean no and yes, whatever the scale; otherwise they are values within the
+        If all numbers are 0 or 1, they mean no and yes, whatever the scale. Otherwise, they are values within the
         bounds.
 
         Raises:
-            DataError: a label is neither word nor number, or out of range (names place and column); or no label is
-                one of the positive words.
+            DataError: a label is neither a word nor a number, or is out of range (the message names row and column);
+                or no label is one of the positive words.
         """
         words: dict[str, float] = {}
         parsed = [[(cell, *self._parse(cell, words)) for cell in row] for row in rows]
@@ -120,7 +120,7 @@ class LabelReader:
         return [tuple(on_scale(*part) for part in row) for row in parsed], words
 
     def _parse(self, cell: Cell, words: dict[str, float]) -> tuple[float | None, float | None]:
-        """A word as a share of the scale, or a number as it is; neither for no label."""
+        """(share of the scale, None) for a word, (None, number) for a number, (None, None) for a missing label."""
         value = cell.value
         if value is None:
             return None, None
@@ -129,7 +129,7 @@ class LabelReader:
         text = str(value).strip()
         word, number = _folded(text), _number(text)
         if self.positive:  # 1, 1.0 and "1" are equal
-            positive = {_comparable(one) for one in self.positive}
+            positive = {_comparable(label) for label in self.positive}
             is_positive = _comparable(text) in positive
             if not text or (word in NO_LABEL and not is_positive):
                 return None, None
@@ -188,9 +188,9 @@ class LabeledSamples:
     columns: tuple[str, ...]
     """The columns of labels."""
     words: Mapping[str, float]
-    """What each word was read as, in [0, 1]."""
+    """The value in [0, 1] that each word was read as."""
     unlabeled: int
-    """How many samples have no label."""
+    """The number of samples without a label."""
 
 
 def read_labels(
@@ -201,19 +201,19 @@ def read_labels(
     columns: Sequence[str] = (),
     mapping: ColumnMapping | None = None,
 ) -> LabeledSamples:
-    """The labeled samples.
+    """Read the labeled samples.
 
     Args:
-        source: samples with columns of labels, as anything that `load` reads; or with `data`, rows of an id and labels
-            (a path, a table, a list of objects, or a mapping from id to label).
-        reader: reads the labels. A list in a cell is one label per annotator.
+        source: samples with columns of labels, in any form that `load` reads. With `data`, rows of an id and labels (a
+            path, a table, a list of objects, or a mapping from id to label).
+        reader: reads the labels. A list in a cell has one label per annotator.
         data: the samples that the labels belong to.
-        columns: the columns of labels; by default those called label, human_label and the like, or annotator_1 …
+        columns: the columns of labels. By default, those with a name such as label, human_label or annotator_1.
         mapping: sample field to column.
 
     Raises:
-        DataError: names file, line and column of what cannot be read, an id without a sample, a repeated id; or there
-            is no label at all.
+        DataError: a label can't be read, an id has no sample or is repeated (the message names file, line and column),
+            or there are no labels.
     """
     source_name = named(str(cast("Any", source))) if isinstance(source, str | os.PathLike) else "the labels"
     try:
@@ -229,7 +229,7 @@ def read_labels(
 
 @dataclass(frozen=True)
 class _Row:
-    """One row of labels: the sample's id, the row's place, and its other columns."""
+    """A row of labels: the sample's id, the position of the row, and its other columns."""
 
     id: str
     place: str
@@ -237,7 +237,7 @@ class _Row:
 
 
 def _own_rows(dataset: Dataset, source: Any) -> list[_Row]:
-    """The rows of samples that hold their labels themselves: columns that are no sample field are in the metadata."""
+    """The rows of samples that have their own labels. Columns that aren't sample fields are in the metadata."""
     if isinstance(source, str | os.PathLike) and str(cast("Any", source)) != "-":
         places = [place for place, _ in find(Path(cast("str | os.PathLike[str]", source))).rows()]
     else:
@@ -246,7 +246,7 @@ def _own_rows(dataset: Dataset, source: Any) -> list[_Row]:
 
 
 def _joined_rows(source: Any, dataset: Dataset) -> list[_Row]:
-    """The rows of a source of ids and labels, each of another sample of the dataset."""
+    """The rows of a source of ids and labels, at most one per sample of the dataset."""
     ids = {sample.id for sample in dataset}
     rows: dict[str, _Row] = {}
     for place, cells in _raw_rows(source):
@@ -256,8 +256,8 @@ def _joined_rows(source: Any, dataset: Dataset) -> list[_Row]:
             raise DataError(f"{place}: no sample{of} has the id {excerpt(row.id)}")
         if (first := rows.setdefault(row.id, row)) is not row:
             raise DataError(
-                f"{place}: the id {excerpt(row.id)} was labeled before, at {first.place}; put each annotator into a "
-                "separate column"
+                f"{place}: the id {excerpt(row.id)} was already labeled at {first.place}; put each annotator's labels "
+                "in a separate column"
             )
     return list(rows.values())
 
@@ -306,7 +306,7 @@ def _labeled(
         if column not in known:
             raise DataError(f"no row has the column {excerpt(column)}; columns: {shortlist(known) or 'none'}")
     values, words = reader.read(_cells(rows, columns))
-    labels = {row.id: one for row, one in zip(rows, values, strict=True) if any(label is not None for label in one)}
+    labels = {row.id: of for row, of in zip(rows, values, strict=True) if any(label is not None for label in of)}
     if not labels:
         raise DataError(f"no sample has a label in {shortlist(columns)}")
     samples = tuple(sample for sample in dataset if sample.id in labels)
@@ -315,7 +315,7 @@ def _labeled(
 
 
 def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ...]:
-    """The columns of labels, by their names."""
+    """The columns of labels, recognized by their names."""
     for known in LABEL_COLUMNS:
         for column in columns:
             if normal(column) == known:
@@ -323,12 +323,12 @@ def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ..
     if several := tuple(column for column in columns if normal(column).startswith(ANNOTATOR_PREFIXES)):
         return several
     others = f"columns: {shortlist(columns)}" if columns else "all columns are read as fields of the samples"
-    mended = "name it with --label COLUMN, once per annotator" if reader.has_options else "name it label"
-    raise DataError(f"no column of labels ({others}); {mended}")
+    hint = "name it with --label COLUMN, once per annotator" if reader.has_options else "name it label"
+    raise DataError(f"no column of labels ({others}); {hint}")
 
 
 def _cells(rows: Sequence[_Row], columns: Sequence[str]) -> list[list[Cell]]:
-    """The cells of each row, padded to equal length, so that a position is the same annotator in every row."""
+    """The cells of each row, padded to equal length, so that each position is the same annotator in every row."""
     cells: list[list[Cell]] = [[] for _ in rows]
     for column in columns:
         items = [_items(row, column) for row in rows]
@@ -339,7 +339,7 @@ def _cells(rows: Sequence[_Row], columns: Sequence[str]) -> list[list[Cell]]:
 
 
 def _items(row: _Row, column: str) -> list[Any]:
-    """The labels in one cell; a JSON array in a text is several labels."""
+    """The labels in a cell. A JSON array, also as text, has several labels."""
     try:
         value = unpacked(row.cells.get(column))
     except DataError as error:

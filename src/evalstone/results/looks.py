@@ -1,9 +1,9 @@
-"""The looks at a run that grows: gates on a results folder, kept in its `gates.jsonl`, one line each.
+"""Looks at a growing run: the gates on a results folder, stored in its `gates.jsonl`, one line each.
 
-A gate on data that the folder's gates have not seen is the next look; one on data that they have seen is the same look
-again. The data are a scorer's outcomes under one judge, sample by sample, and the labels that correct them. A gate
-that watched the scores as they came makes another test than one on all of them, which is therefore the next look.
-`evalstone run --out FOLDER` leaves the file.
+A gate on new data is the next look; a gate on data that was gated before is the same look again. The data are a
+scorer's outcomes under one judge, by sample, and the labels that correct them. A sequential gate, which watched the
+scores as they arrived, is a different test from a gate on the finished run, so the latter is the next look.
+`evalstone run --out FOLDER` doesn't touch the file.
 """
 
 from __future__ import annotations
@@ -34,36 +34,42 @@ class Look:
     """A gate on a results folder."""
 
     look: int
-    """Which look it was."""
+    """The number of the look, from 1."""
     data: Mapping[str, str]
-    """By scorer and judge, the hash of the outcomes."""
+    """By scorer and judge, a hash of the outcomes."""
     criteria: Mapping[str, Any]
-    """What the run had to meet."""
+    """The criteria, by check and scorer signature."""
     alpha: float
     """The error rate over all looks."""
     missing: str
     """How samples without a score counted."""
     verdict: str
-    """How the gate ended."""
+    """The gate's verdict."""
     time: str = field(compare=False)
     """When, in UTC (ISO 8601)."""
 
 
 def next_look(folder: str | Path, run: Run, criteria: GateCriteria, *labels: Mapping[str, Labels] | None) -> int:
-    """Which look at the folder's run a gate would be. labels: those of `gate`, of the run and of the baseline.
+    """The number of the look that a gate on the folder's run would be.
+
+    Args:
+        folder: the results folder.
+        run: the run.
+        criteria: the gate's criteria.
+        labels: the labels of the run and of the baseline, as for `gate`.
 
     Raises:
-        DataError: the folder's `gates.jsonl` can't be read, which names the line, or isn't a regular file.
+        DataError: the folder's `gates.jsonl` can't be read (the message names the line), or isn't a regular file.
     """
     try:
-        looks, found = list(_looks(Path(folder) / LOOKS)), 1
+        looks, number = list(_looks(Path(folder) / LOOKS)), 1
     except DataError as error:
-        raise DataError(f"{error}. Mend the file, or say which look this is (--look N)") from None
+        raise DataError(f"{error}. Fix the file, or set the number of this look (--look N)") from None
     for key, data in _data(run, criteria, labels, watched=False).items():
         earlier = [look for look in looks if key in look.data]
         same = [look.look for look in earlier if look.data[key] == data]
-        found = max(found, same[-1] if same else 1 + max((look.look for look in earlier), default=0))
-    return found
+        number = max(number, same[-1] if same else 1 + max((look.look for look in earlier), default=0))
+    return number
 
 
 def remember(
@@ -77,9 +83,12 @@ def remember(
     missing: str,
     watched: bool = False,
 ) -> str:
-    """Keep a gate on the folder's run in its `gates.jsonl`, unless it is there; why it couldn't be kept, or "".
+    """Append a gate on the folder's run to its `gates.jsonl`, unless it is already there.
 
-    A gate without a test takes no look. watched: whether the gate looked at the scores as they came.
+    A gate without a test isn't a look. watched: whether the gate watched the scores as they arrived.
+
+    Returns:
+        "", or a warning that says why the look couldn't be written.
     """
     if not criteria.tested:
         return ""
@@ -102,21 +111,21 @@ def remember(
         if new in _looks(file):
             return ""
         before = file.read_bytes() if file.exists() else b""
-        start = "\n" if before and not before.endswith(b"\n") else ""  # an editor may have left out the last one
+        start = "\n" if before and not before.endswith(b"\n") else ""  # an editor may have removed the last one
         with open(file, "a", encoding="utf-8", newline="\n", opener=private) as stream:
             stream.write(start + redacted(json_line(to_jsonable(new))) + "\n")
     except (DataError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         return (
-            f"look {look} can't be kept in {file}: {why}. After more samples, gate the run with --look {look + 1}, or "
-            f"its error rate may be above {100 * alpha:g}%"
+            f"look {look} can't be written to {file}: {why}. After adding samples, gate the run with --look "
+            f"{look + 1}, or its error rate may be above {100 * alpha:g}%"
         )
     return ""
 
 
 def _looks(file: Path) -> Iterator[Look]:
     try:
-        if not stat.S_ISREG(file.lstat().st_mode):  # a pipe would wait for ever, and a link leads elsewhere
+        if not stat.S_ISREG(file.lstat().st_mode):  # a pipe would block, and a link could lead anywhere
             raise DataError(f"{file} is not a regular file")
         for place, value in file_values(file):
             try:
@@ -135,7 +144,7 @@ def _looks(file: Path) -> Iterator[Look]:
 def _data(
     run: Run, criteria: GateCriteria, labels: Sequence[Mapping[str, Labels] | None], *, watched: bool
 ) -> dict[str, str]:
-    """By scorer and judge, the hash of what is tested of each scorer with a criterion."""
+    """By scorer and judge, a hash of the tested data of each scorer with a criterion."""
     infos = {info.signature: info for info in (run[name].info for name in criteria.tested)}
     outcomes: dict[str, list[tuple[Any, ...]]] = {signature: [] for signature in infos}
     for record in run.records:
@@ -143,10 +152,10 @@ def _data(
             weight = () if record.weight is None else (record.weight,)
             outcomes[record.scorer].append((record.key, type(record.outcome).__name__, record.value, *weight))
     in_order, data = watched or run.drawn is not None, dict[str, str]()
-    for signature, those in sorted(outcomes.items()):
+    for signature, rows in sorted(outcomes.items()):
         names = signature, infos[signature].name, run.titles[signature]
-        given = [sorted(human.items()) for of in labels for name, human in (of or {}).items() if name in names]
-        key = f"{signature} by {run.judge_of(signature)}{', corrected by labels' if given else ''}"
-        tested = sorted(those, key=lambda one: one[0])
-        data[redacted(key)] = content_hash([tested, given, in_order] if given or in_order else tested)
+        human = [sorted(of.items()) for table in labels for name, of in (table or {}).items() if name in names]
+        key = f"{signature} by {run.judge_of(signature)}{', corrected by labels' if human else ''}"
+        tested = sorted(rows, key=lambda row: row[0])
+        data[redacted(key)] = content_hash([tested, human, in_order] if human or in_order else tested)
     return data

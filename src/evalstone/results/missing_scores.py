@@ -1,4 +1,4 @@
-"""Which samples without a score count in the tests of a gate."""
+"""Samples without a score: which of them count in a gate's tests."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ MISSING: tuple[Missing, ...] = get_args(Missing)
 
 
 def check_missing(missing: object) -> None:
-    """Raise ConfigError for anything but one of `MISSING`."""
+    """Raise ConfigError unless it is one of `MISSING`."""
     if missing not in MISSING:
         raise ConfigError(f"{term('missing')} must be {', '.join(MISSING[:-1])} or {MISSING[-1]}, not {missing!r}")
 
 
 def counts(record: Record, missing: Missing) -> bool:
-    """Whether a sample is in a test, with its score or without."""
+    """Whether a sample counts in a test, with or without a score."""
     if isinstance(record.outcome, Score) or missing == "worst":
         return True
     return missing == "failed" and not undefined(record)
 
 
 def undefined(record: Record) -> bool:
-    """Whether a sample was skipped because the score is undefined for it, and not because the judge gave no answer."""
+    """Whether a sample was skipped because its score is undefined, not because the judge gave no answer."""
     return isinstance(record.outcome, Skipped) and not unanswered(record)
 
 
 def pair_counts(ours: Record, theirs: Record, missing: Missing) -> bool:
-    """Whether a sample of both runs counts in a regression: not if its score is undefined in both."""
+    """Whether a sample of both runs counts in a regression. If its score is undefined in both, it never does."""
     if undefined(ours) and undefined(theirs):
         return False
     return counts(ours, missing) and counts(theirs, missing)

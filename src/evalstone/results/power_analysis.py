@@ -51,7 +51,7 @@ class PowerAnalysis:
     """One entry per scorer with at least two scores (groups)."""
 
     def __getitem__(self, scorer: str) -> ScorerPower:
-        """A scorer's number of samples, by title, signature or name.
+        """A scorer's required number of samples, by title, signature or name.
 
         Raises:
             ConfigError: the scorer is unknown, ambiguous, or has fewer than two scores.
@@ -136,7 +136,7 @@ class _Pilot(OfScorer):
 def _single_pilot(run: Run) -> Iterator[_Pilot]:
     for info in run.scorers:
         scores = scores_by_sample(run, info.signature)
-        if run.trials > 1:  # the plan is of samples, with as many trials
+        if run.trials > 1:  # plan the number of samples, with the same number of trials each
             scores = scores.by_sample
         values = tuple(scores.values.values())
         pass_fail = set(values) <= {0.0, info.scale}
@@ -158,15 +158,15 @@ def detectable_note(run: Run) -> str:
         return ""
     parts: list[str] = []
     impossible: list[str] = []
-    for one in _single_pilot(run):
-        pilot = one.pilot() if len(set(one.values)) > 1 else None
+    for scores in _single_pilot(run):
+        pilot = scores.pilot() if len(set(scores.values)) > 1 else None
         if pilot is None:
             continue
         smallest = pilot.detectable()
         if smallest is None:
-            impossible.append(one.title)
+            impossible.append(scores.title)
         else:
-            parts.append(f"{smallest:.2g} in {one.title}")
+            parts.append(f"{smallest:.2g} in {scores.title}")
     sentences: list[str] = []
     if parts:
         sentences.append(

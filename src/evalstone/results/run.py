@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 TEXTS = ("input", "output", "reference", "context")
 TINY = 1e-9
-"""US dollars that are the rounding of a sum."""
+"""US dollars; smaller amounts are rounding errors of sums."""
 HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction")
 
 
@@ -179,7 +179,7 @@ class Run:
         if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
             return None
         if self.target is not None and self.records and not (self.target.answers or self.target.failed):
-            return None  # it was killed, and nobody has added up the costs of the target
+            return None  # it was killed before the target's cost was added up
         return self._recorded()
 
     def _recorded(self) -> float | None:
@@ -326,7 +326,7 @@ class Run:
         """
         if not wide:
             return [record.to_dict() for record in self.records]
-        texts = {(one.id, one.trial): {name: getattr(one, name) for name in TEXTS} for one in self.dataset or ()}
+        texts = {(s.id, s.trial): {name: getattr(s, name) for name in TEXTS} for s in self.dataset or ()}
         rows: dict[tuple[str, int | None], dict[str, Any]] = {}
         columns = {
             signature: title if title not in ("sample", "trial", *TEXTS) else signature
@@ -370,7 +370,7 @@ class Run:
         if self.target is None:
             return f"{samples} · {judge}"
         trials = f" × {self.trials:,} trials" if self.trials > 1 else ""
-        # Settings and prompts of a played user are in summary.json.
+        # The settings and prompts of a simulated user are in summary.json.
         user = f" · user {self.target.user.partition(' as user (')[0]}" if self.target.user else ""
         return f"{samples}{trials} · target {self.target.identity}{user} · {judge}"
 
@@ -436,7 +436,7 @@ class Run:
 
 
 def _with_later(paid: Paid | None, records: float | None) -> Paid | None:
-    """The sum with what is in records that were written later, by a call of the run that was killed."""
+    """What was paid, plus the cost of records written after it was last added up, by an invocation that was killed."""
     if paid is None or paid.total is None or paid.records is None or records is None:
         return paid
     later = records - paid.records
@@ -446,7 +446,7 @@ def _with_later(paid: Paid | None, records: float | None) -> Paid | None:
 
 
 def weighted_note(effective: float, n: int) -> str:
-    """That a mean is weighted, and how much its samples say. effective: Kish's number of them."""
+    """A note that a mean is weighted, with the effective sample size (Kish)."""
     return (
         f"weighted mean: {count(n, 'sample')} of unequal weight say about as much as "
         f"{effective_count(effective)} of equal weight"
@@ -474,7 +474,7 @@ class OfScorer:
     """A result for one scorer."""
 
     title: str
-    """The scorer's title in the run; of several runs, in the first."""
+    """The scorer's title in the run, or in the first of several runs."""
     info: ScorerInfo
     """The scorer."""
 
@@ -486,7 +486,7 @@ def result_for(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
     """The first item about a scorer of the run, by title, signature or name.
 
     Raises:
-        ConfigError: the run has no such scorer, several, or none of the items is about it.
+        ConfigError: the run has no such scorer or several, or no item is about it.
     """
     signature = run[scorer].info.signature
     for item in items:

@@ -1,4 +1,4 @@
-"""Calibrations as files beside the ledger: one for each judge, scorer and set of labels."""
+"""Stored calibrations: files next to the ledger, one for each judge, scorer and set of labels."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ HOME = ".evalstone"
 
 
 def calibrations_folder(ledger: str | Path) -> Path:
-    """The folder of calibrations that belongs to a ledger: `calibrations` beside its file.
+    """The folder of a ledger's calibrations: `calibrations` next to its file.
 
-    For a ledger on a server it is `.evalstone/calibrations` in the current folder. An existing folder is itself.
+    For a ledger on a server, it is `.evalstone/calibrations` in the working directory. If `ledger` is an existing
+    folder, it is that folder.
     """
     text = str(ledger).removeprefix("sqlite:///")
     if "://" in text:
@@ -36,30 +37,31 @@ def _file_name(judge: str, scorer: str, labels: str) -> str:
 
 
 def calibration_file(calibration: Calibration, ledger: str | Path) -> Path:
-    """The file of a calibration beside a ledger: one for each judge, scorer and labels."""
+    """The file of a calibration, determined by its judge, scorer and labels."""
     name = _file_name(calibration.judge, calibration.scorer, calibration.labels_id)
     return calibrations_folder(ledger) / name
 
 
 def kept_calibration(calibration: Calibration, ledger: str | Path) -> Calibration | None:
-    """The stored calibration of the same judge, scorer and labels that this one doesn't replace, or None.
+    """The stored calibration of the same judge, scorer and labels, if this one must not replace it; else None.
 
-    It is kept if it has no flaw and this one has.
+    A stored calibration without a flaw is never replaced by one with a flaw.
     """
     file = calibration_file(calibration, ledger)
     if not calibration.flaw or not file.is_file():
         return None
     try:
         stored = _read(file)
-    except DataError:  # there is nothing to keep
+    except DataError:  # an unreadable file can be replaced
         return None
     return None if stored.flaw else stored
 
 
 def save_calibration(calibration: Calibration, ledger: str | Path) -> Path | None:
-    """Store a calibration beside the ledger, and return the file.
+    """Store a calibration next to the ledger, replacing that of the same judge, scorer and labels.
 
-    It replaces one of the same judge, scorer and labels. None where a better one is kept (see `kept_calibration`).
+    Returns:
+        The file, or None if a better calibration is kept (see `kept_calibration`).
 
     Raises:
         ConfigError: the file cannot be written.
@@ -78,7 +80,7 @@ def save_calibration(calibration: Calibration, ledger: str | Path) -> Path | Non
 def calibrations_for(judge: str, scorer: str, ledger: str | Path) -> tuple[Calibration, ...]:
     """The stored calibrations of a judge with a scorer, one for each set of labels, the best first.
 
-    A calibration without a flaw is better than one with a flaw, then a later one than an earlier one.
+    Usable ones come before unusable ones, then flawless ones before flawed ones, then later ones before earlier ones.
 
     Args:
         judge: the judge's identity.
@@ -100,7 +102,7 @@ def calibration_for(judge: str, scorer: str, ledger: str | Path) -> Calibration 
 
 
 def calibrations_of(run: Run, ledger: str | Path) -> dict[str, tuple[Calibration, ...]]:
-    """By signature, the stored calibrations of each scorer of a run that asked a judge, the best first.
+    """By signature, the stored calibrations of each scorer of a run that used a judge, the best first.
 
     Raises:
         DataError: a file cannot be read as a calibration.
@@ -110,7 +112,7 @@ def calibrations_of(run: Run, ledger: str | Path) -> dict[str, tuple[Calibration
 
 
 def list_calibrations(ledger: str | Path) -> tuple[Calibration, ...]:
-    """All calibrations stored beside a ledger, or in a folder, by judge, scorer and labels.
+    """All calibrations stored next to a ledger, or in a folder, sorted by judge, scorer and labels.
 
     Raises:
         DataError: a file cannot be read as a calibration.

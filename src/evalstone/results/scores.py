@@ -21,20 +21,20 @@ class Scores:
 
     values: Mapping[str, float]
     group_of: Mapping[str, str]
-    """The groups of the samples that have one."""
+    """The groups of samples with a group."""
     weight_of: Mapping[str, float]
-    """The weights of the samples that have one."""
+    """The weights of samples with a weight."""
     sample_of: Mapping[str, str]
     """The id of each sample."""
 
     @property
     def groups(self) -> tuple[str, ...] | None:
-        """The group of each value; None where no sample has one."""
+        """The group of each value; None if no sample has a group."""
         return group_labels(self.values, self.group_of)
 
     @property
     def weights(self) -> Sequence[float] | None:
-        """The weight of each value; None where all are equal."""
+        """The weight of each value; None if all are equal."""
         return weight_column(self.values, self.weight_of)
 
     @property
@@ -43,13 +43,13 @@ class Scores:
         trials: dict[str, list[float]] = {}
         for key, value in self.values.items():
             trials.setdefault(self.sample_of[key], []).append(value)
-        values = {sample: sum(some) / len(some) for sample, some in trials.items()}
+        values = {sample: sum(scores) / len(scores) for sample, scores in trials.items()}
 
-        def once(of: Mapping[str, _T]) -> dict[str, _T]:
+        def per_sample(of: Mapping[str, _T]) -> dict[str, _T]:
             return {self.sample_of[key]: value for key, value in of.items() if key in self.sample_of}
 
-        groups = {sample: group for sample, group in once(self.group_of).items() if group != sample}
-        return Scores(values, groups, once(self.weight_of), {sample: sample for sample in values})
+        groups = {sample: group for sample, group in per_sample(self.group_of).items() if group != sample}
+        return Scores(values, groups, per_sample(self.weight_of), {sample: sample for sample in values})
 
     def only(self, names: Iterable[str]) -> Scores:
         """The values of some of the samples."""
@@ -61,29 +61,29 @@ class Scores:
 
 def scores_by_sample(run: Run, signature: str) -> Scores:
     """A scorer's values by the sample's key, with the groups and weights of their samples."""
-    found = [record for record in run.records if record.scorer == signature and isinstance(record.outcome, Score)]
-    values = {record.key: record.outcome.value for record in found if isinstance(record.outcome, Score)}
-    return Scores(values, group_of(found), weight_of(found), {record.key: record.sample for record in found})
+    records = [record for record in run.records if record.scorer == signature and isinstance(record.outcome, Score)]
+    values = {record.key: record.outcome.value for record in records if isinstance(record.outcome, Score)}
+    return Scores(values, group_of(records), weight_of(records), {record.key: record.sample for record in records})
 
 
 def group_of(records: Iterable[Record]) -> dict[str, str]:
-    """The groups of the samples that have one."""
+    """The groups of samples with a group, by the sample's key."""
     return {record.key: record.group for record in records if record.group is not None}
 
 
 def weight_of(records: Iterable[Record]) -> dict[str, float]:
-    """The weights of the samples that have one."""
+    """The weights of samples with a weight, by the sample's key."""
     return {record.key: record.weight for record in records if record.weight is not None}
 
 
 def weight_column(samples: Iterable[str], weights: Mapping[str, float]) -> tuple[float, ...] | None:
-    """The weight of each sample, 1 where it has none; None where all are equal."""
+    """The weight of each sample, 1 if it has none; None if all are equal."""
     column = tuple(weights.get(name, 1.0) for name in samples) if weights else ()
     return column if column and min(column) < max(column) else None
 
 
 def check_same_weights(samples: Iterable[str], a: Mapping[str, float], b: Mapping[str, float]) -> None:
-    """Raise ConfigError, with the first sample whose weight is not the same in both runs."""
+    """Raise ConfigError, naming the first one, if a sample has different weights in the two runs."""
     if a == b:
         return
     for name in samples:
@@ -100,16 +100,16 @@ def refuse_weights(
     what: str,
     instead: str = "to count each sample once, leave `weight` out of the metadata",
 ) -> None:
-    """Raise ConfigError where the weights of samples differ, with the first that does.
+    """Raise ConfigError if samples have unequal weights, naming the first one that differs.
 
     Args:
-        weights: By sample.
-        what: What has no weighted form, as the message says it.
-        instead: What to do about it.
+        weights: Samples with their weights; None is 1.
+        what: The method that has no weighted form, for the message.
+        instead: What to do about it, for the message.
     """
     first: float | None = None
-    for name, given in weights:
-        weight = 1.0 if given is None else given
+    for name, own in weights:
+        weight = 1.0 if own is None else own
         first = weight if first is None else first
         if weight != first:
             raise ConfigError(
@@ -119,5 +119,5 @@ def refuse_weights(
 
 
 def group_labels(samples: Mapping[str, object] | Sequence[str], groups: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The group of each sample, a unique one where it has none; None where no sample has one."""
+    """The group of each sample, a unique one if it has none; None if no sample has a group."""
     return tuple(groups.get(name, f"\0{name}") for name in samples) if groups else None

@@ -28,12 +28,12 @@ ABSENT = "(absent)"
 
 @dataclass(frozen=True)
 class SliceMean:
-    """The mean over the samples that share a value of a field."""
+    """The mean of a slice: the samples that share a value of a field."""
 
     field: str
     """The metadata field, or the name of the function."""
     key: str
-    """The value the samples share; "(absent)" for samples without the field."""
+    """The shared value; "(absent)" for samples without the field."""
     interval: Interval
     """The mean with its confidence interval."""
 
@@ -45,10 +45,10 @@ class ScorerSlices(OfScorer):
     means: tuple[SliceMean, ...]
     """Every slice, sorted by field and key."""
     findings: tuple[SliceFinding, ...]
-    """Slices with at least five samples inside and outside, compared with all other samples, the strongest evidence of
-    being worse first. p-values are corrected (Holm) over all scorers and slices of the report."""
+    """Slices with at least five samples inside and outside, each compared with all other samples, smallest p-value
+    first. p-values are corrected (Holm) over all scorers and slices of the report."""
     weighted: bool = False
-    """Whether samples have weights that differ, so that means are weighted."""
+    """Whether samples have unequal weights, so that means are weighted."""
 
 
 def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.95) -> tuple[ScorerSlices, ...]:
@@ -57,7 +57,7 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
     Args:
         run: the run; its samples must be available.
         by: a metadata field, a function of a sample, or several of them.
-        confidence: of the intervals and findings.
+        confidence: the confidence level of intervals and findings.
 
     Raises:
         ConfigError: no field is given, no sample has the field, or the samples are not available.
@@ -94,7 +94,9 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
             weights=weights,
             correction="none",
         )
-        means = [SliceMean(field, str(part.key), part.interval) for field, found in parts.items() for part in found]
+        means = [
+            SliceMean(field, str(part.key), part.interval) for field, of_field in parts.items() for part in of_field
+        ]
         means.sort(key=lambda part: (part.field, *slice_order(part.key)))
         results.append(ScorerSlices(run.titles[info.signature], info, tuple(means), findings, weights is not None))
     adjusted = iter(adjust_p_values([finding.p_value for result in results for finding in result.findings]))
@@ -105,7 +107,7 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
 
 
 def slice_fields(by: SliceBy | Iterable[SliceBy] | None) -> Sequence[SliceBy]:
-    """The fields, each once, whether one or several are given. Raises ConfigError for what is no field."""
+    """A field or several fields as a list without duplicates. Raises ConfigError for anything else."""
     if by is None:
         return []
     fields = list(cast("Iterable[SliceBy]", by)) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
@@ -121,7 +123,7 @@ def field_name(field: SliceBy) -> str:
 
 
 def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
-    """The slice of every sample, by its id and by its key; "(absent)" for a sample without the field.
+    """The slice key of every sample, by the sample's id and by its key; "(absent)" for samples without the field.
 
     Raises:
         ConfigError: the samples are not available, or no sample has the field.
@@ -159,7 +161,7 @@ def _field_value(sample: Sample, path: str) -> Any:
 
 
 def slice_order(key: str) -> tuple[bool, float, str]:
-    """Sort key of a slice: numbers by size and before words."""
+    """The sort key of a slice: numbers in numerical order, before words."""
     try:
         value = float(key)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Values by number, of which those that don't fit into memory are in a temporary file."""
+"""Lists that spill to a temporary file when they outgrow memory."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ MAX_IN_MEMORY = 20_000
 _T = TypeVar("_T")
 _MISSING, _IN_MEMORY = -1, -2
 _LENGTH = 8
-"""The bytes before a record in the temporary file that say how long it is."""
+"""The size of the length prefix of each value in the temporary file, in bytes."""
 
 
 class SpillingList(Sequence[_T]):
-    """Values by cell number, of which there are `size`; cells without a value are left out when read.
+    """Values in numbered cells. Reading skips cells without a value.
 
-    The first `in_memory` values are kept in memory. Later ones are written to a temporary file that is deleted with
+    The first `in_memory` values are kept in memory. Later ones are written to a temporary file, which is deleted with
     this object.
 
     Args:
-        size: How many cells there are.
-        write: A value as text.
-        read: A value from its text.
-        in_memory: How many values are kept in memory.
+        size: The number of cells.
+        write: Converts a value to text.
+        read: Converts the text back to a value.
+        in_memory: The number of values kept in memory.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class SpillingList(Sequence[_T]):
         self._file: FileIO | None = None
 
     def put(self, cell: int, value: _T) -> None:
-        """Store the value of a cell, once. Raises WriteError when the disk is full; the value is then in memory."""
+        """Store a cell's value, once. Raises WriteError if the disk is full; the value is then still in memory."""
         self._count += not self.has(cell)
         self._values[cell], self._offsets[cell] = value, _IN_MEMORY
         if len(self._values) <= self._limit:
@@ -60,13 +60,15 @@ class SpillingList(Sequence[_T]):
         try:
             self._offsets[cell] = self._append(self._write(value).encode())
         except OSError as error:
-            message = f"results can't be kept in a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
+            message = f"can't write results to a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
             raise WriteError(f"{message}. To use another folder, set TMPDIR") from None
         del self._values[cell]
 
     def _append(self, text: bytes) -> int:
-        """Write a value to the file, its length first, and return where it is. Nothing is buffered: a disk that is
-        full is one for the value that doesn't fit, and not for those that are read later."""
+        """Append a value with its length prefix to the file, and return its offset.
+
+        Writes are unbuffered, so that a full disk is an error of the value that doesn't fit, not of later reads.
+        """
         if self._file is None:
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
             weakref.finalize(self, self._file.close)
@@ -77,7 +79,7 @@ class SpillingList(Sequence[_T]):
         return offset
 
     def at(self, cell: int) -> _T:
-        """The value of a cell, which has one."""
+        """The value of a cell that has one."""
         offset = self._offsets[cell]
         if offset == _IN_MEMORY or self._file is None:
             return self._values[cell]

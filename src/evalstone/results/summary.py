@@ -1,4 +1,4 @@
-"""Summaries of a run's records: means, intervals, counts and costs of its scorers, and what composite judges did."""
+"""Summaries of a run's records: means, intervals, counts and costs per scorer, and statistics of composite judges."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class ScorerInfo:
 
 
 def scorer_titles(scorers: Sequence[ScorerInfo]) -> dict[str, str]:
-    """By signature, what to call each scorer of a run: its name, with its parameters where several have the name, or
-    the signature where those are equal too."""
+    """A run's scorer titles by signature: the name, with parameters if several scorers have the name, or the signature
+    if their parameters are the same too."""
     names = Counter(info.name for info in scorers)
     parameters = Counter(info.parameters for info in scorers)
     return {
@@ -72,23 +72,23 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
     """The scorer with this title or signature, else the only one with this name or these parameters.
 
     Raises:
-        ConfigError: there is no such scorer, or there are several; names the candidates.
+        ConfigError: there is no such scorer, or there are several; the message names the candidates.
     """
     titles = scorer_titles(scorers)
-    found = [info for info in scorers if name in (titles[info.signature], info.signature)]
-    found = found or [info for info in scorers if name in (info.parameters, info.name)]
-    if not found:
+    matches = [info for info in scorers if name in (titles[info.signature], info.signature)]
+    matches = matches or [info for info in scorers if name in (info.parameters, info.name)]
+    if not matches:
         raise ConfigError(unknown("scorer", name, titles.values()))
-    if len(found) > 1:
-        raise ConfigError(f"{name} is ambiguous; name one of {', '.join(titles[info.signature] for info in found)}")
-    return found[0]
+    if len(matches) > 1:
+        raise ConfigError(f"{name} is ambiguous; name one of {', '.join(titles[info.signature] for info in matches)}")
+    return matches[0]
 
 
 def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: str) -> dict[ScorerInfo, V]:
-    """Values by scorer, instead of by one of its names.
+    """Values keyed by scorer instead of by a scorer's title, signature or name.
 
     Raises:
-        ConfigError: two of the names are those of one scorer.
+        ConfigError: two of the names belong to the same scorer.
     """
     names: dict[ScorerInfo, str] = {}
     for name in values:
@@ -105,8 +105,8 @@ class ScorerSummary:
     info: ScorerInfo
     """The scorer."""
     interval: Interval | None
-    """The mean over scored samples, weighted where samples have weights, with its confidence interval; None when no
-    sample was scored."""
+    """The mean over scored samples (weighted if samples have weights) with its confidence interval; None if no sample
+    was scored."""
     scored: int
     """Samples with a score."""
     skipped: int
@@ -118,7 +118,7 @@ class ScorerSummary:
     cached: int
     """Judge calls answered from the ledger or shared with another scorer."""
     cost: float | None
-    """US dollars paid; None when a price is unknown."""
+    """US dollars paid; None if a price is unknown."""
     reasons: tuple[tuple[str, int], ...]
     """The most frequent reasons for skipping or failing, with their counts."""
     corrections: int = 0
@@ -128,28 +128,28 @@ class ScorerSummary:
     lost: int = 0
     """Judge calls that were paid, or may have been, and ended without an answer."""
     bounds: tuple[float, float] | None = None
-    """The lowest and highest possible mean if skipped and failed samples had scores, which count with their weights;
-    None when there are none."""
+    """The lowest and highest possible mean if skipped and failed samples had scores (weighted if samples have weights);
+    None if none are missing."""
     refused_settings: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Settings that the judges' endpoints refused, with the number of answers that were given without them."""
+    """Settings that the judges' endpoints refused, with the number of answers given without them."""
     judges: tuple[str, ...] = ()
-    """The identities of the judges that were asked; "openai/x without temperature" where the endpoint refused it."""
+    """The identities of the judges used; "openai/x without temperature" if the endpoint refused this setting."""
     all_equal: bool = False
-    """Whether there are two or more scores and all are equal."""
+    """Whether there are at least two scores and all are equal."""
     only_verdict: tuple[str, int] | None = None
-    """The verdict that the judges gave on all samples, claims, passages and so on, and how often; None if they gave
-    several or none."""
+    """The single verdict that the judges gave on all samples, claims, passages and so on, with its count; None if they
+    gave different verdicts or none."""
     unanswered: int = 0
     """Samples that were skipped because the judge declined a question or reached no verdict."""
 
     @property
     def no_answer(self) -> bool:
-        """Whether no sample has a score, and some would have if the judge had answered."""
+        """Whether no sample has a score, and for some that is because the judge gave no answer."""
         return not self.scored and self.unanswered > 0
 
     @property
     def doubt(self) -> str:
-        """Why the scores may be no measurement: the judge gave no answer, or said the same of everything; "" if not."""
+        """Why the scores may be meaningless: the judge gave no answer, or the same one for everything; else ""."""
         if self.no_answer:
             samples = count(self.skipped + self.failed, "sample")
             return f"no sample has a score; the judge gave no usable answer on {self.unanswered:,} of {samples}"
@@ -164,7 +164,7 @@ class ScorerSummary:
 
     @property
     def mean(self) -> float | None:
-        """The mean over scored samples, in [0, scale]; None when no sample was scored."""
+        """The mean over scored samples, in [0, scale]; None if no sample was scored."""
         return self.interval.mean if self.interval else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class ScorerSummary:
 
 
 def summarize(scorers: Sequence[ScorerInfo], records: Iterable[Record]) -> tuple[ScorerSummary, ...]:
-    """A summary for each scorer, in the order of the scorers, in one pass over the records."""
+    """A summary for each scorer, in the order of the scorers, from a single pass over the records."""
     builders = {info.signature: SummaryBuilder(info) for info in scorers}
     for record in records:
         builders[record.scorer].add(record)
@@ -203,13 +203,13 @@ def summarize(scorers: Sequence[ScorerInfo], records: Iterable[Record]) -> tuple
 
 
 class SummaryBuilder:
-    """Accumulates one scorer's records into a summary; keeps values and counts, not the records."""
+    """Accumulates one scorer's records into a summary. It keeps values and counts, not the records."""
 
     def __init__(self, info: ScorerInfo) -> None:
         self.info = info
         self.values = array("d")
         self.weights: dict[bool, array[float]] = {True: array("d"), False: array("d")}
-        """By whether the sample has a score; empty as long as no sample has a weight."""
+        """Weights by whether the sample has a score; empty until the first sample with a weight."""
         self.groups = array("q")
         self._group_numbers: dict[str, int] = {}
         self.counts: Counter[type[Outcome]] = Counter()
@@ -229,7 +229,7 @@ class SummaryBuilder:
         self._add_weight(record)
         self.counts[type(outcome)] += 1
         if isinstance(outcome, Score):
-            # Groups are numbered, and a sample without one gets a negative number; none is stored before the first.
+            # Groups are numbered. Samples without a group get unique negative numbers, stored from the first group on.
             if name is not None and not self._group_numbers:
                 self.groups.extend(range(-len(self.values), 0))
             if name is not None:
@@ -261,7 +261,7 @@ class SummaryBuilder:
         self.cost = total_cost((self.cost, record.cost))
 
     def _add_weight(self, record: Record) -> None:
-        """Before the record is counted."""
+        """Store the record's weight. Call it before the record is counted."""
         if record.weight is not None and not any(self.weights.values()):
             for scored in (True, False):
                 before = sum(times for kind, times in self.counts.items() if (kind is Score) == scored)
@@ -283,7 +283,7 @@ class SummaryBuilder:
             questions=self.questions,
             cached=self.cached,
             cost=self.cost,
-            # Equal counts by text: an interrupted run ends with the same table, whatever came first in it.
+            # Ties are sorted by text, so that the table of an interrupted run doesn't depend on the order of records.
             reasons=tuple(sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))[:TOP_REASONS]),
             corrections=self.corrections,
             corrected=self.corrected,
@@ -305,7 +305,7 @@ def unanswered(record: Record) -> bool:
 
 
 def _verdicts(answer: Any) -> Iterator[str]:
-    """The verdicts in an answer as data: of an object, or of each of a list."""
+    """The verdicts in an answer in JSON form: of an object, or of each item of a list."""
     if isinstance(answer, list):
         for item in cast("list[Any]", answer):
             yield from _verdicts(item)
@@ -317,10 +317,10 @@ def _verdicts(answer: Any) -> Iterator[str]:
 
 
 class JudgeStats:
-    """What composite judges did in a run: escalations and what they saved, agreement of members, missing answers.
+    """Statistics of composite judges in a run: escalations and savings, agreement of members, missing answers.
 
-    Each question of each judge counts once, however many scorers asked it. Questions about one sample, or one group of
-    samples, depend on each other, and intervals allow for it.
+    Each question to a judge counts once, however many scorers asked it. Intervals treat the questions about one sample,
+    or one group of samples, as a cluster.
     """
 
     def __init__(self) -> None:
@@ -356,7 +356,7 @@ class _Cascade:
     def __init__(self) -> None:
         self.fallback = ""
         self.shares, self.clusters = array("d"), array("q")
-        """Of each question, the share that was escalated, and what it depends on others by."""
+        """By question, the share that was escalated, and the cluster."""
         self.not_escalated: Counter[str] = Counter()
         self.fallback_costs: dict[str, list[float | None]] = defaultdict(list)
 
@@ -382,8 +382,8 @@ class _Cascade:
         }
 
     def _saved_cost(self) -> float | None:
-        """What the questions that did not escalate would have cost, at the mean cost of the escalated ones of their
-        kind in this run; None where none was escalated, or a price is unknown."""
+        """The cost that questions without escalation saved, at the mean cost of escalated questions of the same kind in
+        this run; None if none of a kind was escalated, or a price is unknown."""
         saved: list[float | None] = []
         for kind, times in self.not_escalated.items():
             costs = self.fallback_costs[kind]
@@ -393,7 +393,7 @@ class _Cascade:
 
 
 class _Vote:
-    """The questions of one panel, or of one judge asked repeatedly."""
+    """The questions to a panel, or to a self-consistency judge."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -401,7 +401,7 @@ class _Vote:
         self.verdicts = 0
         self.numbers = 0
         self.agreements, self.weights, self.clusters = array("d"), array("d"), array("q")
-        """Of each question with verdicts: their mean agreement, how many they are, and what it depends on others by."""
+        """By question with verdicts: their mean agreement, their number, and the cluster."""
         self.entropy = 0.0
         self.no_answer: Counter[str] = Counter()
 
@@ -422,16 +422,16 @@ class _Vote:
         self.no_answer.update(name.partition(" #")[0] for name in detail.get("no_answer", {}))
 
     def to_dict(self) -> dict[str, Any]:
-        """agreement and entropy are means over the verdicts; flip_rate is 1 - agreement, for repeated asking."""
-        found = mean_interval(self.agreements, low=0.0, high=1.0, groups=self.clusters, weights=self.weights)
-        agreement = None if found is None else found.mean
+        """agreement and entropy are means over verdicts; flip_rate, for self-consistency, is 1 - agreement."""
+        interval = mean_interval(self.agreements, low=0.0, high=1.0, groups=self.clusters, weights=self.weights)
+        agreement = None if interval is None else interval.mean
         stats: dict[str, Any] = {
             "kind": self.kind,
             "questions": self.questions,
             "verdicts": self.verdicts,
             "numbers": self.numbers,
             "agreement": agreement,
-            "agreement_interval": None if found is None else [found.low, found.high],
+            "agreement_interval": None if interval is None else [interval.low, interval.high],
             "entropy": self.entropy / self.verdicts if self.verdicts else None,
             "no_answer": dict(self.no_answer),
         }

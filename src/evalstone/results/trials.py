@@ -1,4 +1,4 @@
-"""Trials: how reliably a target passes when it answers the same sample again."""
+"""Trials: how reliably a target passes if it answers the same sample repeatedly."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PassK:
-    """Both for k trials, means over the samples that have k trials or more."""
+    """pass@k and pass^k: means over the samples with at least k trials."""
 
     k: int
+    """The number of trials."""
     at_least_one: Interval
     """pass@k: the probability that at least one of k trials passes."""
     all: Interval
@@ -33,7 +34,7 @@ class PassK:
 
 @dataclass(frozen=True)
 class Flaky:
-    """A sample that passes in some of its trials."""
+    """A sample that passes in some of its trials but not in all."""
 
     sample: str
     passed: int
@@ -45,19 +46,20 @@ class Reliability(OfScorer):
     """How reliably the samples of a run pass, for one scorer."""
 
     threshold: float
-    """What a trial must reach to pass, in the unit of the score."""
+    """The score that a trial must reach to pass, on the scorer's scale."""
     passes: tuple[PassK, ...]
-    """For 1, 2, 4, … trials and for all of them."""
+    """pass@k and pass^k for k = 1, 2, 4, … and for all trials."""
     always: int
-    """How many samples passed in every trial."""
+    """The number of samples that passed in every trial."""
     never: int
-    """How many passed in none."""
+    """The number of samples that passed in no trial."""
     flaky: tuple[Flaky, ...]
-    """The samples that passed in some, those nearest to half of their trials first."""
+    """The samples that passed in some trials, those with a pass rate closest to 0.5 first."""
     variance: VarianceComponents | None
-    """Of the scores: `samples` is the variance between samples, `noise` that between the trials of a sample, which the
-    judge's own is part of. For a scorer that is `repeated`, `noise` is the judge's alone, of a single judgment, and
-    `trials` what remains between trials. None for fewer than three samples with a score, or two with two."""
+    """The variance components of the scores: `samples` between samples, and `noise` between the trials of a sample,
+    which includes the judge's noise. For a `repeated` scorer, `noise` is the judge's alone, for a single judgment, and
+    `trials` is the remaining variance between trials. None with fewer than three samples with a score, or fewer than
+    two with two scores."""
 
 
 def reliability(
@@ -65,20 +67,21 @@ def reliability(
 ) -> tuple[Reliability, ...]:
     """How reliably the target passes, by scorer.
 
-    A trial passes when its score reaches the threshold. With c passes in the n trials of a sample,
+    A trial passes if its score reaches the threshold (if lower is better: doesn't exceed it). With c passes in the n
+    trials of a sample,
 
         pass@k = mean over samples of 1 - C(n - c, k) / C(n, k)
         pass^k = mean over samples of C(c, k) / C(n, k)
 
-    which are unbiased for any k up to n. A trial whose target failed counts as one that did not pass; any other without
-    a score is left out: its score is undefined, or the judge, the user or the scorer failed. The intervals are those of
-    the means over samples; samples of one group count as clustered.
+    Both are in [0, 1], and unbiased for any k up to n. A trial whose target failed counts as not passed. Other trials
+    without a score are left out: the score is undefined, or the judge, the simulated user or the scorer failed.
+    Intervals are those of means over samples, clustered by group.
 
     Args:
         run: A run with trials.
         scorer: A scorer by title, signature or name; None for all.
-        threshold: What a trial must reach, in the unit of the score; by default half of the scorer's scale.
-        confidence: Of the intervals.
+        threshold: The score to reach, on the scorer's scale. None: half of the scale.
+        confidence: The confidence level of the intervals.
 
     Raises:
         ConfigError: The run has no trials or no such scorer, or the threshold is outside the scale.
@@ -88,28 +91,28 @@ def reliability(
     """
     check_confidence(confidence)
     if run.trials < 2:
-        raise ConfigError(f"the run has one trial of each sample; repeat the target with {term('trials', ...)}")
+        raise ConfigError(f"the run has one trial of each sample; run the target with {term('trials', ...)}")
     infos = run.scorers if scorer is None else (run[scorer].info,)
     records = _by_sample(run)
     return tuple(_reliability(run, info, records[info.signature], threshold, confidence) for info in infos)
 
 
 def pass_at_k(passed: int, trials: int, k: int) -> float:
-    """The share of the sets of k trials in which at least one passed."""
+    """The share of all sets of k trials in which at least one passes: 1 - C(n - c, k) / C(n, k)."""
     return 1.0 - comb(trials - passed, k) / comb(trials, k)
 
 
 def pass_all_k(passed: int, trials: int, k: int) -> float:
-    """The share of the sets of k trials in which all passed."""
+    """The share of all sets of k trials in which all pass: C(c, k) / C(n, k)."""
     return comb(passed, k) / comb(trials, k)
 
 
 def _by_sample(run: Run) -> Mapping[str, Mapping[str, list[Record]]]:
-    """By scorer's signature and by sample: the records of its trials."""
-    found: dict[str, dict[str, list[Record]]] = {info.signature: {} for info in run.scorers}
+    """By scorer signature and sample, the records of the sample's trials."""
+    trials: dict[str, dict[str, list[Record]]] = {info.signature: {} for info in run.scorers}
     for record in run.records:
-        found[record.scorer].setdefault(record.sample, []).append(record)
-    return found
+        trials[record.scorer].setdefault(record.sample, []).append(record)
+    return trials
 
 
 def _reliability(
@@ -120,12 +123,13 @@ def _reliability(
         raise ConfigError(f"{info.name}: the threshold must be in [0, {info.scale:g}], not {limit:g}")
     counts: dict[str, tuple[int, int]] = {}
     for sample, trials in records.items():
-        outcomes = [one for one in (record.outcome for record in trials) if isinstance(one, Score) or _by_target(one)]
-        passed = sum(isinstance(one, Score) and _passes(one, limit, info) for one in outcomes)
+        outcomes = [record.outcome for record in trials]
+        outcomes = [outcome for outcome in outcomes if isinstance(outcome, Score) or _by_target(outcome)]
+        passed = sum(isinstance(outcome, Score) and _passes(outcome, limit, info) for outcome in outcomes)
         if outcomes:
             counts[sample] = passed, len(outcomes)
     flaky = [Flaky(sample, passed, n) for sample, (passed, n) in counts.items() if 0 < passed < n]
-    flaky.sort(key=lambda one: abs(one.passed / one.trials - 0.5))
+    flaky.sort(key=lambda sample: abs(sample.passed / sample.trials - 0.5))
     return Reliability(
         title=run.titles[info.signature],
         info=info,
@@ -151,50 +155,50 @@ def _passes_of(
 ) -> Iterator[PassK]:
     for k in sizes(trials):
         samples = [sample for sample, (_, n) in counts.items() if n >= k]
-        # The group of a sample without one is the sample itself, which is one value here.
+        # Trials of a sample without a group have the sample as their group. Here a sample is a single value.
         first = {sample: records[sample][0] for sample in samples}
-        groups = {name: one.group for name, one in first.items() if one.group is not None and one.group != name}
-        weights = {name: one.weight for name, one in first.items() if one.weight is not None}
+        groups = {name: record.group for name, record in first.items() if record.group not in (None, name)}
+        weights = {name: record.weight for name, record in first.items() if record.weight is not None}
 
         more: dict[str, Any] = {"groups": group_labels(samples, groups), "weights": weight_column(samples, weights)}
-        one, every = (
+        at_least_one, all_pass = (
             mean_interval([share(*counts[s], k) for s in samples], low=0.0, high=1.0, confidence=confidence, **more)
             for share in (pass_at_k, pass_all_k)
         )
-        if one is not None and every is not None:
-            yield PassK(k, one, every)
+        if at_least_one is not None and all_pass is not None:
+            yield PassK(k, at_least_one, all_pass)
 
 
 def sizes(trials: int) -> list[int]:
-    """1, 2, 4, … below the number of trials, and that number."""
+    """The k to report: the powers of 2 below the number of trials, and the number itself."""
     powers = [2**n for n in range(trials.bit_length()) if 2**n < trials]
     return [*powers, trials]
 
 
 def judgments_of(record: Record) -> list[float]:
-    """The values of the single judgments behind a score: those in the evidence of a `repeated` scorer, else its own.
+    """The single judgments behind a score: those in the evidence of a `repeated` scorer, else the score itself.
 
-    Empty without a score. What another scorer calls judgments in its evidence is none of them: those of `repeated` are
-    numbered from 1, and the score is their mean.
+    Empty without a score. Judgments of `repeated` are numbered from 1 and the score is their mean, which tells them
+    apart from evidence of other scorers that happens to have the same name.
     """
     if not isinstance(record.outcome, Score):
         return []
     evidence: Any = record.outcome.evidence
     judgments = cast("dict[str, Any]", evidence).get("judgments") if isinstance(evidence, dict) else None
     listed = cast("list[Any]", judgments) if isinstance(judgments, list) else []
-    fields = [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
-    values = [float(value) for one in fields if isinstance(value := one.get("value"), int | float)]
+    items = [cast("dict[str, Any]", item) for item in listed if isinstance(item, dict)]
+    values = [float(value) for item in items if isinstance(value := item.get("value"), int | float)]
     score, scale = record.outcome.value, record.outcome.scale
-    numbered = [one.get("judgment") for one in fields] == list(range(1, len(listed) + 1))
+    numbered = [item.get("judgment") for item in items] == list(range(1, len(listed) + 1))
     if not (numbered and values and math.isclose(math.fsum(values) / len(values), score, abs_tol=1e-9 * scale)):
         return [score]
     return values
 
 
 def _answer(record: Record) -> Hashable:
-    """What tells the judge's answers behind a record apart: equal questions are asked once, and share their answers."""
-    asked = frozenset((step.fingerprint, step.judge, step.repeat_index) for step in record.steps)
-    return asked or record.key
+    """An identifier of the judge's answers behind a record. Identical questions are asked once and share an answer."""
+    questions = frozenset((step.fingerprint, step.judge, step.repeat_index) for step in record.steps)
+    return questions or record.key
 
 
 def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float) -> VarianceComponents | None:

@@ -1,4 +1,4 @@
-"""The scores of runs over different samples, for comparisons that can't be made sample by sample."""
+"""The scores of runs over different samples, for unpaired comparisons."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class UnpairedScores(OfScorer):
 
     @property
     def units(self) -> int:
-        """How many samples, or groups, are independent in the run that has fewer."""
+        """The number of independent samples or groups in the run with fewer of them."""
         return min(len(of.values if of.groups is None else set(of.groups)) for of in self.scores)
 
     def slices(self, keys_a: Mapping[str, str], keys_b: Mapping[str, str]) -> Iterator[tuple[str, UnpairedScores]]:
-        """The scores of each slice that both runs have, by key, given the keys of each run's samples."""
+        """(key, scores) of each slice that both runs have. keys_a, keys_b: the slice key of each run's samples."""
         a, b = _by_key(self.scores[0], keys_a), _by_key(self.scores[1], keys_b)
         for key in sorted(a.keys() & b.keys(), key=slice_order):
             yield key, replace(self, scores=(a[key], b[key]))

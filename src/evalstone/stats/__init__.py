@@ -1,7 +1,7 @@
-"""Statistics of scores: pure functions over sequences of numbers.
+"""Statistics of scores: pure functions of sequences of numbers.
 
-What every run computes is imported here and is pure Python. Import the rest by module, as it needs numpy:
-`from evalstone.stats.comparison import compare_pairs`.
+The names exported here are pure Python and are all that a run needs. The other modules need numpy; import them by
+module: `from evalstone.stats.comparison import compare_pairs`.
 """
 
 from evalstone.stats.intervals import Interval, mean_interval, missing_bounds, proportion_interval

@@ -1,4 +1,4 @@
-"""Sequences of numbers as checked numpy arrays."""
+"""Validation: sequences of numbers as numpy arrays."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 def column(name: str, values: Sequence[float], low: float = -np.inf, high: float = np.inf) -> Floats:
-    """Values as an array, clipped to [low, high] where they miss it by rounding only.
+    """Values as an array. Values outside [low, high] by no more than rounding error are clipped.
 
     Raises:
-        DataError: A value is not a finite number in [low, high]; the message names the first.
-        ConfigError: The range does not go up, as for a scale of 0.
+        DataError: A value is not a finite number in [low, high]; the message names the first one.
+        ConfigError: low is not below high, as with a scale of 0.
     """
     if not low < high:
-        raise ConfigError(f"{name}: the range must go up, not from {low:g} to {high:g}; is the scale right?")
+        raise ConfigError(f"{name}: low must be below high, not {low:g} and {high:g}; is the scale right?")
     array = _numbers(name, values)
-    slack = 1e-9 * (high - low) if math.isfinite(high - low) else 0.0  # a share of claims may miss 1 by rounding
+    slack = 1e-9 * (high - low) if math.isfinite(high - low) else 0.0  # a share of claims can round to just above 1
     wrong = ~np.isfinite(array) | (array < low - slack) | (array > high + slack)
     if wrong.any():
         place = int(np.argmax(wrong))
@@ -48,7 +48,7 @@ def _numbers(name: str, values: Sequence[object]) -> Floats:
 
 
 def same_length(**columns: Sequence[object] | None) -> int:
-    """The length of all columns (None is left out). Raises DataError with the lengths if they differ."""
+    """The common length of all columns; None columns are ignored. Raises DataError with the lengths if they differ."""
     lengths = {name: len(values) for name, values in columns.items() if values is not None}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())

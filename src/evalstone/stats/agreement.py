@@ -1,16 +1,17 @@
-"""Agreement of raters beyond chance. Ratings are a row per unit and a column per rater; None is a missing rating.
+"""Chance-corrected agreement between raters. Ratings have one row per unit and one column per rater; None is missing.
 
-    kappa, AC1, alpha = 1 - D / E        at most 1, 0 is chance, below 0 is worse
+    kappa, AC1, alpha = 1 - D / E        at most 1; 0 is chance, below 0 is worse than chance
 
-D is the mean distance of two raters' ratings of a unit (for nominal ratings, the share of pairs that differ) and E the
-distance expected by chance. They differ in their model of chance: Cohen's kappa uses each rater's own distribution,
-Fleiss' kappa and Krippendorff's alpha that of all raters together, and Gwet's AC1 the share of units that are hard to
-rate, so that it doesn't drop when nearly all ratings are the same. All are None where undefined: nothing is rated
-twice, or all ratings are the same.
+D is the observed disagreement: the mean distance between two raters' ratings of a unit. For nominal ratings, that is
+the share of pairs that differ. E is the disagreement expected by chance. The coefficients differ in their model of
+chance. Cohen's kappa uses each rater's own distribution of ratings. Fleiss' kappa and Krippendorff's alpha use the
+pooled distribution. Gwet's AC1 assumes chance agreement only on units that are hard to rate, so it stays high when
+nearly all ratings are the same. A coefficient is None where it is undefined: if no unit is rated twice, or if all
+ratings are the same.
 
-Each comes with limits (`ratio_limits`), for independent units. E is the mean over units of what each adds to it, to
-first order; the units that might have been seen are those of every two categories. The limits have a width even where
-all raters agree. docs/statistics.md has the simulated coverage.
+Confidence limits come from `ratio_limits` and assume independent units. E is linearized: to first order, it is the mean
+of one contribution per unit. Units that were not observed are represented by all pairs of categories, so the interval
+has a positive width even if all raters agree. docs/statistics.md has the simulated coverage.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ R = TypeVar("R", bound=Hashable)
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 Weights: TypeAlias = Literal["linear", "quadratic"]
-"""How the distance of two ratings a and b counts: |a - b| or (a - b)²."""
+"""The distance between two ratings a and b: |a - b| or (a - b)²."""
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)
 MOST_CATEGORIES = 12
-"""Of more categories, some stand for all when units that were not seen are imagined."""
+"""With more categories than this, unobserved units are built from a subset of them."""
 
 
 def cohen_kappa(
@@ -43,26 +44,28 @@ def cohen_kappa(
     weights: Weights | None = None,
     confidence: float = 0.95,
 ) -> Interval | None:
-    """Cohen's kappa of two raters of the same units, with its interval; weighted for ratings that are numbers.
+    """Cohen's kappa between two raters of the same units, with its interval; weighted kappa for ordinal ratings.
 
+        kappa = 1 - D / E,   D = mean of distance(a, b) over units
         E = Σ over pairs of categories of (share in first) · (share in second) · distance
 
-    distance: 1 for categories that differ; with weights, |a - b| (linear) or (a - b)² (quadratic).
+    The distance is 1 for different categories and 0 for equal ones; with weights, |a - b| (linear) or (a - b)²
+    (quadratic).
     Sources: Cohen 1960; Cohen 1968, Psychological Bulletin 70(4).
 
     Args:
         first: One rater's rating of each unit.
-        second: The other's, in the same order.
+        second: The other rater's ratings, in the same order.
         weights: "linear" or "quadratic" for ordinal ratings, which must be numbers; None for categories.
         confidence: The confidence level, in (0, 1).
 
     Returns:
-        Kappa in [-1, 1]; without limits for a single unit. None for no units, and if both raters always gave the same
-        category.
+        Kappa in [-1, 1]; without limits for a single unit. None for no units, or if both raters gave every unit the
+        same category.
 
     Raises:
-        DataError: Sequences of different lengths, or weighted ratings that are not numbers.
-        ConfigError: Unknown weights, or confidence is outside (0, 1).
+        DataError: The sequences differ in length, or weighted ratings are not numbers.
+        ConfigError: weights is unknown, or confidence is outside (0, 1).
     """
     if weights is not None and weights not in WEIGHTS:
         raise ConfigError(unknown("weights", weights, WEIGHTS))
@@ -75,23 +78,23 @@ def cohen_kappa(
     to_first, to_second = _mean_distance(first, weights), _mean_distance(second, weights)
     chance = math.fsum(to_second(x) for x in first) / len(first)
 
-    def parts(one: Hashable, other: Hashable) -> Parts:
-        return _distance(one, other, weights), to_second(one) + to_first(other) - chance
+    def parts(a: Hashable, b: Hashable) -> Parts:
+        return _distance(a, b, weights), to_second(a) + to_first(b) - chance
 
-    categories = _some({*first, *second})
-    units = [parts(one, other) for one, other in zip(first, second, strict=True)]
+    categories = _thinned({*first, *second})
+    units = [parts(a, b) for a, b in zip(first, second, strict=True)]
     return _beyond_chance(units, (parts(*pair) for pair in product(categories, repeat=2)), chance, confidence)
 
 
-def _distance(one: Hashable, other: Hashable, weights: Weights | None) -> float:
+def _distance(a: Hashable, b: Hashable, weights: Weights | None) -> float:
     if weights is None:
-        return float(one != other)
-    apart = abs(cast("float", one) - cast("float", other))
-    return apart if weights == "linear" else apart * apart
+        return float(a != b)
+    distance = abs(cast("float", a) - cast("float", b))
+    return distance if weights == "linear" else distance * distance
 
 
 def _mean_distance(ratings: Sequence[Hashable], weights: Weights | None) -> Callable[[Hashable], float]:
-    """The mean distance from a rating to these, as a function."""
+    """A function that returns the mean distance from a rating to all of these ratings."""
     n, counts = len(ratings), Counter(ratings)
     if weights is None:
         return lambda rating: 1 - counts[rating] / n
@@ -111,15 +114,15 @@ def _mean_distance(ratings: Sequence[Hashable], weights: Weights | None) -> Call
     return linear
 
 
-def _some(categories: Iterable[Hashable]) -> list[Hashable]:
-    """Categories, or some of many: numbers from the lowest to the highest."""
-    found = list(categories)
-    if len(found) <= MOST_CATEGORIES:
-        return found
-    if all(isinstance(one, int | float) for one in found):
-        found.sort(key=lambda one: cast("float", one))
+def _thinned(categories: Iterable[Hashable]) -> list[Hashable]:
+    """The categories, or an evenly spaced subset if there are many; of numbers, from the lowest to the highest."""
+    values = list(categories)
+    if len(values) <= MOST_CATEGORIES:
+        return values
+    if all(isinstance(value, int | float) for value in values):
+        values.sort(key=lambda value: cast("float", value))
     last = MOST_CATEGORIES - 1
-    return [found[place * (len(found) - 1) // last] for place in range(MOST_CATEGORIES)]
+    return [values[place * (len(values) - 1) // last] for place in range(MOST_CATEGORIES)]
 
 
 def _beyond_chance(
@@ -129,65 +132,71 @@ def _beyond_chance(
     confidence: float,
     sizes: Sequence[float] | None = None,
 ) -> Interval | None:
-    """1 - D / E with its limits, from what each unit adds to D and to E; None where E is 0. sizes: of the units."""
+    """1 - D / E with its limits, from each unit's contributions to D and E; None if E is 0. sizes: unit weights."""
     check_confidence(confidence)
     if chance < 1e-12:
         return None
     n = len(units)
     total = n if sizes is None else math.fsum(sizes)
-    seen = math.fsum(size * d for size, (d, _) in zip(sizes or [1.0] * n, units, strict=True)) / total
-    coefficient = 1 - seen / chance
+    observed = math.fsum(size * d for size, (d, _) in zip(sizes or [1.0] * n, units, strict=True)) / total
+    coefficient = 1 - observed / chance
     if n < 2:
         return Interval(coefficient, None, None, n, confidence, caution=single(n))
-    most = max(2.0, seen / chance)
-    least, most = ratio_limits(units, possible, low=0.0, high=most, confidence=confidence, weights=sizes)
-    return Interval(coefficient, 1 - most, 1 - least, n, confidence, method=FIELLER)
+    highest = max(2.0, observed / chance)
+    low, high = ratio_limits(units, possible, low=0.0, high=highest, confidence=confidence, weights=sizes)
+    return Interval(coefficient, 1 - high, 1 - low, n, confidence, method=FIELLER)
 
 
 def fleiss_kappa(ratings: Sequence[Sequence[Hashable | None]], *, confidence: float = 0.95) -> Interval | None:
-    """Fleiss' kappa of two or more raters, in [-1, 1], with its interval; units may have different raters.
+    """Fleiss' kappa between two or more raters, in [-1, 1], with its interval. Units may have different raters.
 
-    D = mean over units of the share of differing pairs; E = 1 - Σ (share of a category in all ratings)².
-    None for no units, and if all ratings are one category. Source: Fleiss 1971.
+        kappa = 1 - D / E
+        D = mean over units of the share of pairs of ratings that differ
+        E = 1 - Σ over categories of (share of the category among all ratings)²
+
+    None for no units, or if all ratings are the same. Source: Fleiss 1971.
 
     Raises:
-        DataError: Units have different numbers of ratings, or fewer than two: leave such units out, or use
+        DataError: Units differ in their number of ratings, or have fewer than two. Drop such units, or use
             Krippendorff's alpha.
         ConfigError: confidence is outside (0, 1).
     """
     counts = [Counter(rating for rating in row if rating is not None) for row in ratings]
     sizes = {row.total() for row in counts}
     if len(sizes) > 1 or (sizes and min(sizes) < 2):
-        came = " and ".join(map(str, sorted(sizes)))
-        raise DataError(f"Fleiss' kappa needs the same number of ratings, two or more, of each unit, not {came}")
+        numbers = " and ".join(map(str, sorted(sizes)))
+        raise DataError(f"Fleiss' kappa needs the same number of ratings, two or more, of each unit, not {numbers}")
     if not counts:
         return None
-    together = sum(counts, Counter[Hashable]())
-    n, raters = together.total(), sizes.pop()
-    chance = 1 - math.fsum((count / n) ** 2 for count in together.values())
+    totals = sum(counts, Counter[Hashable]())
+    n, raters = totals.total(), sizes.pop()
+    chance = 1 - math.fsum((count / n) ** 2 for count in totals.values())
 
     def parts(row: Counter[Hashable]) -> Parts:
-        away = math.fsum(count * (1 - together[rating] / n) for rating, count in row.items()) / raters
-        return _differing(row), 2 * away - chance
+        distance = math.fsum(count * (1 - totals[rating] / n) for rating, count in row.items()) / raters
+        return _differing(row), 2 * distance - chance
 
-    return _beyond_chance([parts(row) for row in counts], map(parts, _split(together, raters)), chance, confidence)
+    return _beyond_chance([parts(row) for row in counts], map(parts, _split(totals, raters)), chance, confidence)
 
 
 def _split(categories: Iterable[R], raters: int) -> list[Counter[R]]:
-    """The units that all raters give one category, and those on which they are split over two."""
-    pairs = combinations_with_replacement(cast("list[R]", _some(categories)), 2)
+    """Units with unanimous ratings, and units whose raters are split evenly between two categories."""
+    pairs = combinations_with_replacement(cast("list[R]", _thinned(categories)), 2)
     half = raters // 2
-    return [Counter([one] * half + [other] * (raters - half)) for one, other in pairs]
+    return [Counter([a] * half + [b] * (raters - half)) for a, b in pairs]
 
 
 def gwet_ac1(
     ratings: Sequence[Sequence[Hashable | None]], *, categories: int | None = None, confidence: float = 0.95
 ) -> Interval | None:
-    """Gwet's AC1 of two or more raters, in [-1, 1], with its interval. Missing ratings are allowed.
+    """Gwet's AC1 between two or more raters, in [-1, 1], with its interval. Missing ratings are allowed.
 
-    D = mean share of differing pairs, over units with two ratings or more; E = 1 - Σ p (1 - p) / (q - 1), p the mean
-    share of a category over units with a rating, q the number of categories (those that occur, unless `categories` is
-    more). None if no unit has two ratings, and if q is below 2. Source: Gwet 2008.
+        AC1 = 1 - D / E
+        D = mean share of pairs of ratings that differ, over units with two ratings or more
+        E = 1 - Σ over categories of p (1 - p) / (q - 1)
+
+    p is the mean share of a category over units with a rating. q is the number of categories that occur, or
+    `categories` if that is larger. None if no unit has two ratings, or if q is below 2. Source: Gwet 2008.
 
     Raises:
         ConfigError: confidence is outside (0, 1).
@@ -208,13 +217,13 @@ def gwet_ac1(
         return (more * _differing(row) if size >= 2 else 0.0), chance - bend
 
     possible = _split(used, max(row.total() for row in counts))
-    seen = [parts(row) for row in counts]
-    found = [*map(parts, possible), (more, chance)]  # a category that did not occur may be given by one rater
-    return _beyond_chance(seen, found, chance, confidence)
+    units = [parts(row) for row in counts]
+    unseen = [*map(parts, possible), (more, chance)]  # the last one: a rater gives a category that didn't occur
+    return _beyond_chance(units, unseen, chance, confidence)
 
 
 def _differing(row: Counter[Hashable]) -> float:
-    """The share of the pairs of ratings of one unit that differ; it has two ratings or more."""
+    """The share of pairs of ratings that differ within a unit of two ratings or more."""
     size = row.total()
     return 1 - sum(count * (count - 1) for count in row.values()) / (size * (size - 1))
 
@@ -222,18 +231,24 @@ def _differing(row: Counter[Hashable]) -> float:
 def krippendorff_alpha(
     ratings: Sequence[Sequence[R | None]], *, level: Level = "nominal", confidence: float = 0.95
 ) -> Interval | None:
-    """Krippendorff's alpha of any number of raters, at most 1, with its interval. Missing ratings are allowed.
+    """Krippendorff's alpha between any number of raters, at most 1, with its interval. Missing ratings are allowed.
 
         alpha = 1 - (n - 1) Σ o(c, k) d(c, k) / Σ n(c) n(k) d(c, k),    over pairs of values c, k
 
-    o: how often c and k occur in one unit, each unit's pairs weighted by 1 / (its ratings - 1). n(c): the ratings c in
-    units with two ratings or more; n: all of these. d by level of measurement: "nominal" 1 for c ≠ k; "interval"
-    (c - k)²; "ordinal" (n(c) / 2 + all between + n(k) / 2)². None if no unit has two ratings, and if all ratings are
-    equal. Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
+    o(c, k) counts the pairs of ratings c and k within units; the pairs of a unit with m ratings have the weight
+    1 / (m - 1). n(c) is the number of ratings c in units with two ratings or more, and n their total. The distance d
+    depends on the level of measurement:
+
+        nominal    1 if c ≠ k
+        ordinal    (n(c) / 2 + Σ n(g) over all g between c and k + n(k) / 2)²
+        interval   (c - k)²
+
+    None if no unit has two ratings, or if all ratings are the same.
+    Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
 
     Raises:
-        ConfigError: An unknown level of measurement, or confidence is outside (0, 1).
-        DataError: Ordinal or interval ratings that are not numbers.
+        ConfigError: level is unknown, or confidence is outside (0, 1).
+        DataError: Ordinal or interval ratings are not numbers.
     """
     if level not in LEVELS:
         raise ConfigError(unknown("level of measurement", level, LEVELS))
@@ -262,9 +277,10 @@ def krippendorff_alpha(
 
 
 def _apart(counts: Counter[R], places: Mapping[R, float] | None) -> float:
-    """The distances of all pairs of ratings, added up: Σ n(c) n(k) d(c, k) over c before k.
+    """The sum of distances over all pairs of ratings: Σ n(c) n(k) d(c, k) over c < k.
 
-    With places, d is the squared distance between two, and the sum is that around their mean, times n.
+    places: The position of each value; d is then the squared difference of positions, and the sum is n times the sum of
+    squares around the mean. None: nominal ratings.
     """
     n = counts.total()
     if places is None:
@@ -274,7 +290,7 @@ def _apart(counts: Counter[R], places: Mapping[R, float] | None) -> float:
 
 
 def _places(totals: Mapping[R, int], level: Level) -> dict[R, float]:
-    """The position of each value: an interval at its number, an ordinal at the middle of its ranks."""
+    """The position of each value: for interval ratings the number itself, for ordinal ones the middle of its ranks."""
     numbers = {value: _number(value, level) for value in totals}
     if level == "interval":
         return numbers

@@ -1,12 +1,14 @@
-"""What values say about their mean at every number of them at once, by betting: they may be looked at after each one.
+"""Anytime-valid inference for a bounded mean, by betting: p-values and limits that stay valid under optional stopping.
 
-Two bettors bet on each possible mean m, one against "the mean is at most m", one against "at least". A capital of 1 is
-multiplied by 1 ± λ · (x - m) with each value, x and m as shares of the range, λ >= 0 chosen from the values before. If
-the hypothesis is true, the capital ever reaches 1 / alpha with a chance of at most alpha (Ville's inequality), so that
-1 / the largest capital is a p-value whenever one stops. λ is the bet that grows the capital fastest if mean and
-variance stay what they were so far (aGRAPA), at most 3/4 of what could ruin the bettor. Values must come in an order
-unrelated to them: shuffle them. A missing value may lie anywhere in the range; the bettor against "at most" gets it as
-the lowest, the one against "at least" as the highest.
+For each candidate mean m, one bettor bets against "the mean is at most m" and another against "the mean is at least m".
+Each starts with a capital of 1 and multiplies it by 1 ± λ · (x - m) for each value x. Here x and m are shares of the
+range, and λ >= 0 depends on earlier values only. Under the null hypothesis, the probability that the capital ever
+reaches 1 / alpha is at most alpha (Ville's inequality). So 1 / (largest capital so far) is a p-value at any stopping
+time. λ maximizes the growth of the capital if mean and variance stay as they are so far (aGRAPA), capped at 3/4 of the
+bet that could ruin the bettor.
+
+Values must arrive in an order unrelated to their size; shuffle them. A missing value may lie anywhere in the range. It
+counts as the lowest value for the bettor against "at most", and as the highest for the bettor against "at least".
 Source: Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", JRSS B 86(1).
 """
 
@@ -26,16 +28,17 @@ from evalstone.stats.intervals import check_confidence
 MAX_BET = 0.75
 GRID = 1000
 FINER = 100
-"""Limits are looked for on a grid of a thousandth of the range, and in a hundredth of its steps."""
+"""Limits are searched on a grid of 1/1,000 of the range, then on one of 1/100 of its step."""
 
 
 class ConfidenceSequence:
-    """An interval for the mean of values in [low, high] that holds at every number of samples at once.
+    """A confidence sequence for the mean of values in [low, high]: its interval is valid at all sample sizes at once.
 
-    It holds the means on a grid of a thousandth of the range that no bettor has ruled out, and one step at either end.
+    The interval spans the means that no bettor has ruled out, on a grid of 1/1,000 of the range, plus one grid step at
+    either end.
 
     Raises:
-        ConfigError: The range is empty, or confidence is outside (0, 1).
+        ConfigError: low or high is not finite, low is not below high, or confidence is outside (0, 1).
     """
 
     def __init__(self, low: float = 0.0, high: float = 1.0, *, confidence: float = 0.95) -> None:
@@ -58,15 +61,15 @@ class ConfidenceSequence:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The interval so far; it only ever shrinks."""
+        """The current interval (low, high). It never widens."""
         return self._low + self._span * self._from, self._low + self._span * self._to
 
 
 @dataclass(frozen=True)
 class BettingMean:
-    """Values in [low, high], in the order in which they were drawn, and what they say about the mean they come from.
+    """Inference about the mean of values in [low, high], in the order in which they were drawn.
 
-    P-values and limits hold also where the number of values depends on the values. Build it with `of`.
+    P-values and limits stay valid if the number of values depends on the values. Build it with `of`.
     """
 
     low: float
@@ -76,22 +79,22 @@ class BettingMean:
 
     @classmethod
     def of(cls, values: Sequence[float], low: float, high: float) -> BettingMean:
-        """The evidence of values, at least one, all in [low, high]."""
+        """Build it from one or more values in [low, high]."""
         return cls(low, high, math.fsum(values) / len(values), tuple((x - low) / (high - low) for x in values))
 
     def p_value(self, m: float, side: Side) -> float:
         """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1), m in [low, high]."""
         share = round((m - self.low) / (self.high - self.low), DIGITS)
-        if not 0 < share < 1:  # at an end, all values are there, or the mean is not
+        if not 0 < share < 1:  # the mean is at an end of the range only if all values are
             at_end = self.mean <= m if side == 1 else self.mean >= m
             return float(at_end or share not in (0, 1) or (share == 0) != (side == 1))
         return float(self._p_values(np.array([share]), side)[0])
 
     def limit(self, alpha: float, side: Side) -> float:
-        """What the true mean is above (side 1) or below (side -1), at a one-sided error rate of alpha in (0, 1)."""
+        """The one-sided lower (side 1) or upper (side -1) confidence limit at error rate alpha, in (0, 1)."""
         beyond, step = 0.0, 1.0
         for parts in (GRID, FINER):
-            grid = beyond + step * np.arange(1, parts) / parts  # as shares, from the end of the range on
+            grid = beyond + step * np.arange(1, parts) / parts  # shares of the range, from its end inward
             p_values = self._p_values(grid if side == 1 else 1 - grid, side)
             first = int(np.argmax(p_values > alpha)) if (p_values > alpha).any() else parts - 1
             beyond, step = beyond + step * first / parts, step / parts
@@ -105,17 +108,17 @@ class BettingMean:
 
 
 class Bettors:
-    """The logarithms of the capitals of the bettors against each of some means in (0, 1), now and at their best."""
+    """The log capital of the bettors against each candidate mean in (0, 1): current, and largest so far."""
 
     def __init__(self, means: Floats) -> None:
         self._means = means
         self._capital = (np.zeros(means.size), np.zeros(means.size))
         self.best = (np.zeros(means.size), np.zeros(means.size))
-        """Against "the mean is at most m", and against "at least"."""
+        """The largest log capital so far, against "the mean is at most m" and against "at least m"."""
         self._lowest, self._highest = _Moments(), _Moments()
 
     def add(self, lowest: float, highest: float) -> None:
-        """Add a share of the range; of a missing value, the lowest and the highest that it may be."""
+        """Add a value as a share of the range: the lowest and the highest that it can be, which differ if missing."""
         means = self._means
         over = np.clip(self._lowest.bet(means), 0, MAX_BET / means)
         under = np.clip(-self._highest.bet(means), 0, MAX_BET / (1 - means))
@@ -128,12 +131,13 @@ class Bettors:
 
 
 class _Moments:
-    """Mean and variance so far. Half a value at either end of the range stands for what is unknown at first."""
+    """The running mean and variance, with half a pseudo-observation at either end of the range as the prior."""
 
     def __init__(self) -> None:
         self._n, self._sum, self._squares = 0, 0.0, 0.0
 
     def bet(self, means: Floats) -> Floats:
+        """The aGRAPA bet on each mean: (mean so far - m) / (variance so far + (mean so far - m)²)."""
         gap = (0.5 + self._sum) / (1 + self._n) - means
         return gap / ((0.25 + self._squares) / (1 + self._n) + gap**2)
 
@@ -143,7 +147,7 @@ class _Moments:
 
 
 def sequence_bounds(values: Iterable[float], low: float, high: float, confidence: float) -> tuple[float, float]:
-    """The confidence sequence of values in [low, high] after the last of them."""
+    """The interval of the confidence sequence after the last of the values, all in [low, high]."""
     sequence = ConfidenceSequence(low, high, confidence=confidence)
     for value in values:
         sequence.add(value)
@@ -151,7 +155,11 @@ def sequence_bounds(values: Iterable[float], low: float, high: float, confidence
 
 
 def shares(name: str, value: float | None, low: float, span: float) -> tuple[float, float]:
-    """A value as a share of the range, twice; of a missing one, the lowest and the highest. Raises DataError."""
+    """The lowest and the highest share of the range that a value can be: equal, or 0 and 1 if it is missing.
+
+    Raises:
+        DataError: The value is outside the range.
+    """
     if value is None:
         return 0.0, 1.0
     share = (value - low) / span
@@ -162,6 +170,6 @@ def shares(name: str, value: float | None, low: float, span: float) -> tuple[flo
 
 
 def check_range(name: str, low: float, high: float) -> None:
-    """Raise ConfigError for a range that is empty or has no end."""
+    """Raise ConfigError unless low and high are finite and low is below high."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ConfigError(f"{name}: low and high must be finite and go up, not {low} and {high}")

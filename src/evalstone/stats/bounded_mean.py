@@ -1,31 +1,32 @@
-"""What values in a known range say about the mean behind them: p-values and limits that hold for few and skewed values.
+"""Inference about the mean of a bounded variable: p-values and limits that are valid for small and skewed samples.
 
-Good systems give nearly equal scores and a rare bad one that a small sample misses. The spread of such a sample says
-nothing about what it misses; the range of the scores does. The p-value of "the true mean is at most m" is
+Good systems give nearly equal scores, and a rare bad one that a small sample may miss. The spread of such a sample says
+nothing about unseen scores, but the range of the scores does. The p-value of "the true mean is at most m" is
 
-    p = min(gaffke, max over q of (1 - q)^n · seen((m - q · low) / (1 - q)))
+    p = min(gaffke(m), max over q of (1 - q)^n · seen((m - q · low) / (1 - q)))
 
-    seen(m) = P(weighted mean of the values and one more <= m), the one more being the smallest value of the sample
-    gaffke  = the same at m, the one more being the low end of the range
+    seen(m)   = P(randomly weighted mean of the sample and its smallest value once more <= m)
+    gaffke(m) = P(randomly weighted mean of the sample and the low end of the range <= m)
 
-with random weights that add up to 1, all such weights being equally likely. "Seen" is Gaffke's bound over the range of
-the sample. The maximum asks: if a share q of all samples were at the low end of the range, how likely would n samples
-have none of them, and the others a mean as high as this? The lower limit at error rate alpha is the m where the p-value
-is alpha; upper limits mirror it. For values of 0 and 1 these are the exact binomial test and Clopper and Pearson's
-limits; where all n values are v, the lower limit is low + (v - low) · alpha^(1/n); for many values both go to the
-normal test.
+The random weights are uniform on the simplex: nonnegative, with a sum of 1. `seen` is Gaffke's bound over the range of
+the sample instead of the whole range. The maximum is over the share q of the population at the low end of the range:
+how likely is it that n samples contain none of these, and that the others have a mean this high? The lower limit at
+error rate alpha is the m with a p-value of alpha. Upper limits mirror it. For values of 0 and 1, these are the exact
+binomial test and the Clopper-Pearson limits. If all n values are v, the lower limit is
+low + (v - low) · alpha^(1/n). For large n, both converge to the normal test.
 
-With `share` s, seen = s · P(the smallest value added) + (1 - s) · P(the largest value added). 1 is exact, for
-one-sided tests; 0.5 would be the mid-p value, whose 95 % intervals of pass rates cover as little as 91.8 %. `SHARE` is
-the smallest share, in steps of 0.1, whose intervals cover 93.5 % or more for every pass rate and every n from 8 on.
-`bench/coverage.py` has the simulations; that Gaffke's bound holds for all distributions was conjectured, not proven.
+With `share` s, seen = s · P(with the smallest value added) + (1 - s) · P(with the largest value added). s = 1 is the
+exact test, used for one-sided tests. s = 0.5 would be mid-p, whose 95% intervals of pass rates cover as little as
+91.8%. `SHARE` is the smallest share, in steps of 0.1, with a coverage of at least 93.5% for every pass rate and every
+n >= 8. `bench/coverage.py` has the simulations. Gaffke's bound is conjectured, not proven, to hold for all
+distributions.
 
 Clusters and weights: each independent unit (a cluster, or a weighted sample) has a mean x and a weight w, and
-w · (x - m) replaces x - m. The added unit has the weight of the unit that a random part of all weight belongs to,
-Σ w² / Σ w.
+w · (x - m) takes the place of x - m. The added unit has the size-biased mean weight, Σ w² / Σ w.
 
-The probabilities are P(Σ e(i) · (x(i) - m) <= 0), e(i) independent and exponential, by Lugannani and Rice's saddlepoint
-approximation: mostly within 1 %, for n from 8 on within 8 %, exact for values of two kinds. In pure Python.
+All probabilities have the form P(Σ e(i) · (x(i) - m) <= 0) with independent exponential e(i). They are computed by the
+Lugannani-Rice saddlepoint approximation: mostly within 1%, within 8% for n >= 8, and exact for two distinct values.
+Pure Python.
 
 Sources: Gaffke 2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
 variable", Mathematical Methods of Statistics 14(4); Learned-Miller and Thomas 2020, arXiv:1905.06208; Lugannani and
@@ -46,28 +47,29 @@ from evalstone.stats.roots import root
 from evalstone.stats.special import beta_cdf, normal_tail
 
 Side: TypeAlias = Literal[1, -1]
-"""1: is the true mean above a number? -1: is it below?"""
+"""1: is the true mean above a threshold? -1: is it below?"""
 EXACT = 1.0
 SHARE = 0.7
-"""The share (see the module) of two-sided intervals and tests."""
+"""The share s (see the module docstring) of two-sided intervals and tests."""
 BINS = 512
-"""More distinct values are put into so many bins of equal width, each at its own mean."""
+"""If there are more distinct values than this, they are grouped into this many bins of equal width, each represented by
+its mean."""
 WEIGHT_BINS = 32
 LEAST_WEIGHT = 1e-30
-"""As a share of the largest weight; less can't be told from it in any mean, and its square could be 0."""
+"""Relative to the largest weight. Smaller weights have no effect on a mean, and their squares could underflow to 0."""
 NORMAL = NormalDist()
 GOLDEN = (math.sqrt(5) - 1) / 2
 CLOSE = 2e-5
-"""How near the highest value of a function is looked for, as a part of where it is looked for."""
+"""The tolerance of `_maximum`, relative to the width of the search interval."""
 DIGITS = 12
 _SMALL_ROOT = 1e-3
 
 
 @dataclass(frozen=True)
 class BoundedMean:
-    """Independent values in [low, high] and what they say about the mean they come from.
+    """Inference about the mean of independent values in [low, high]. Build it with `of`.
 
-    Build it with `of`. Everything is in the unit of the values.
+    All results but p-values are in the unit of the values.
     """
 
     low: float
@@ -75,11 +77,11 @@ class BoundedMean:
     mean: float
     """The weighted mean of the units."""
     units: float
-    """How many independent values or clusters there are; in plans, not always a whole number."""
+    """The number of independent values or clusters. Not always an integer in power calculations."""
     points: tuple[tuple[float, float, float], ...]
-    """Value, weight, and how many units have both; ascending."""
+    """(value, weight, number of units with both), in ascending order."""
     _typical: float
-    """The weight of the unit that a random part of all weight belongs to: Σ w² / Σ w."""
+    """The size-biased mean weight, Σ w² / Σ w."""
 
     @classmethod
     def of(
@@ -91,15 +93,15 @@ class BoundedMean:
         groups: Sequence[Hashable] | None = None,
         weights: Sequence[float] | None = None,
     ) -> BoundedMean:
-        """The evidence of values, at least one, all in [low, high].
+        """Build it from one or more values in [low, high].
 
         Args:
             values: Numbers in [low, high].
             low: The lower end of the range.
             high: The upper end.
             groups: One cluster label per value; values of one cluster may depend on each other.
-            weights: One weight above 0 per value, which says nothing of the value, such as a number of items; None for
-                equal weights. `weighted_mean` is for weights that go along with values.
+            weights: One weight above 0 per value that is unrelated to the value, such as a number of items. Use
+                `weighted_mean` for sampling weights, which may be related to the values. None: equal weights.
         """
         if weights is not None:
             heaviest = max(weights)
@@ -125,13 +127,13 @@ class BoundedMean:
 
         Args:
             m: A number in [low, high].
-            side: 1: small where the values lie above m; -1: where they lie below.
-            share: See the module; 1 is exact.
+            side: 1 if a mean above m is evidence against the null hypothesis, -1 if a mean below m is.
+            share: The share s (see the module docstring); 1 is exact.
         """
         return self._p_above(m, share) if side == 1 else self._mirrored._p_above(-m, share)
 
     def limit(self, alpha: float, side: Side, *, share: float = EXACT) -> float:
-        """What the true mean is above (side 1) or below (side -1), at a one-sided error rate of alpha in (0, 0.5)."""
+        """The one-sided lower (side 1) or upper (side -1) confidence limit at error rate alpha, in (0, 0.5)."""
         return self._limit_below(alpha, share) if side == 1 else -self._mirrored._limit_below(alpha, share)
 
     def two_sided_p(self, m: float, *, share: float = SHARE) -> float:
@@ -139,7 +141,7 @@ class BoundedMean:
         return min(1.0, 2 * min(self.p_value(m, 1, share=share), self.p_value(m, -1, share=share)))
 
     def interval(self, confidence: float, *, share: float = SHARE) -> tuple[float, float]:
-        """The limits of all m whose two-sided p-value is at least 1 - confidence."""
+        """The confidence interval (low, high): all m with a two-sided p-value of at least 1 - confidence."""
         alpha = (1 - confidence) / 2
         return self.limit(alpha, 1, share=share), self.limit(alpha, -1, share=share)
 
@@ -151,13 +153,13 @@ class BoundedMean:
     def _p_above(self, m: float, share: float) -> float:
         """The p-value of "the true mean is at most m"."""
         low, smallest, largest = self.low, self.points[0][0], self.points[-1][0]
-        given, (m,) = m, _rounded([m], low, self.high)  # so that a value is m, or clearly not
+        exact, (m,) = m, _rounded([m], low, self.high)  # so that a value equals m or clearly differs from it
         if m <= low:
-            return float(self.mean <= given)
+            return float(self.mean <= exact)
         seen = self._seen(m, share)
         if m >= largest or (share == EXACT and smallest == low):
             return seen
-        # Beyond this end, the p-value is below what was seen even where that of the others is 1.
+        # Beyond this point, even a p-value of 1 for the others gives a product below `seen`.
         end = low + (m - low) * math.exp(min(700.0, -math.log(seen) / self.units)) if seen else math.inf
         highest = self._unseen(max(m, smallest), min(end, largest), share)
         with_unseen = math.exp(highest - self.units * (math.log(largest - low) - math.log(m - low)))
@@ -176,7 +178,7 @@ class BoundedMean:
         )
         if share == EXACT and smallest == low:
             return seen
-        # Beyond this end, the limit is above the one found even where the p-value of the others is 1.
+        # Beyond this point, even a p-value of 1 for the others gives a limit above `seen`.
         end = low + (seen - low) * math.exp(min(700.0, -math.log(alpha) / self.units))
         highest = self._unseen(seen, min(end, largest), share)
         limit = min(seen, low + (largest - low) * math.exp((math.log(alpha) - highest) / self.units))
@@ -197,7 +199,7 @@ class BoundedMean:
 
     @cached_property
     def _error(self) -> float:
-        """About the standard error of the mean, where the search for limits starts."""
+        """An approximate standard error of the mean, used as the starting point of the search for limits."""
         total = math.fsum(k * w for _, w, k in self.points)
         span = self.high - self.low
         return span * math.sqrt(math.fsum(k * (w / total * (x - self.mean) / span) ** 2 for x, w, k in self.points))
@@ -207,7 +209,7 @@ class BoundedMean:
         return share * self._tail(m, smallest) + ((1 - share) * self._tail(m, largest) if share < 1 else 0.0)
 
     def _tail(self, m: float, added: float) -> float:
-        """P(randomly weighted mean <= m), with one more unit of this value."""
+        """P(randomly weighted mean <= m), with one more unit of value `added`."""
         points = self.points
         smallest, largest = points[0][0], points[-1][0]
         if smallest == largest == added:
@@ -222,7 +224,7 @@ class BoundedMean:
 
 
 def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
-    """P(Σ z · e <= 0), e independent exponentials, by the saddlepoint approximation; terms: z and its count."""
+    """P(Σ z · e <= 0) for independent exponential e, by the saddlepoint approximation. terms: (z, count) pairs."""
     smallest, largest = min(terms)[0], max(terms)[0]
     if largest <= 0 or smallest >= 0:
         return float(largest <= 0)
@@ -245,7 +247,7 @@ def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
         at = s + step
         if not left < at < right:
             at = (s + (right if step > 0 else left)) / 2
-        done = abs(at - s) <= 1e-6 * abs(at) + 1e-12  # the error of the next s is about the square of this
+        done = abs(at - s) <= 1e-6 * abs(at) + 1e-12  # Newton's method converges quadratically
         s = at
         if done:
             break
@@ -256,7 +258,7 @@ def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
         curve += count * tilted * tilted
         cube += count * tilted**3
     deviate = math.copysign(math.sqrt(max(0.0, -2 * height)), s)
-    if abs(deviate) < _SMALL_ROOT:  # where the next line divides rounding by rounding
+    if abs(deviate) < _SMALL_ROOT:  # here, the formula below would divide rounding errors by rounding errors
         deviate += 2 * cube / curve**1.5 / 6
     else:
         deviate += math.log(s * math.sqrt(curve) / deviate) / deviate
@@ -264,7 +266,7 @@ def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
 
 
 def _maximum(f: Callable[[float], float], start: float, end: float) -> float:
-    """The highest value of a function with one peak, by parabolas and golden sections (Brent 1973, chapter 5)."""
+    """The maximum of a unimodal function, by parabolic interpolation and golden sections (Brent 1973, chapter 5)."""
     if not start < end:
         return f(start)
     at_start, close = f(start), CLOSE * (end - start)
@@ -277,12 +279,12 @@ def _maximum(f: Callable[[float], float], start: float, end: float) -> float:
     for _ in range(40):
         if max(best - left, right - best) <= 2 * close:
             break
-        one = (best - second) * (at_best - at_third)
-        two = (best - third) * (at_best - at_second)
-        up, down = (best - third) * two - (best - second) * one, 2 * (two - one)
+        r = (best - second) * (at_best - at_third)
+        t = (best - third) * (at_best - at_second)
+        p, q = (best - third) * t - (best - second) * r, 2 * (t - r)
         longest, before = before, step
-        if down and abs(up / down) < abs(longest) / 2 and left < best - up / down < right:
-            step = -up / down
+        if q and abs(p / q) < abs(longest) / 2 and left < best - p / q < right:
+            step = -p / q
             if min(best + step - left, right - best - step) < close:
                 step = math.copysign(close, (left + right) / 2 - best)
         else:
@@ -304,13 +306,16 @@ def _maximum(f: Callable[[float], float], start: float, end: float) -> float:
 
 
 def crossing(p_value: Callable[[float], float], end: float, mean: float, alpha: float, guess: float) -> float:
-    """Where the p-value, which goes up from the end of the range to the mean, is alpha; near the guess, best."""
-    goal = NORMAL.inv_cdf(alpha)
+    """The m at which a p-value that increases from the end of the range to the mean is alpha.
+
+    guess: Where to start; the search is fastest if the root is near.
+    """
+    target = NORMAL.inv_cdf(alpha)
 
     def height(m: float) -> float:
-        """The normal quantile of p is nearly a straight line."""
+        """The normal quantile of p, which is nearly linear in m, less that of alpha."""
         p = p_value(m)
-        return (NORMAL.inv_cdf(p) if 1e-300 < p < 1 - 1e-16 else math.copysign(40.0, p - 0.5)) - goal
+        return (NORMAL.inv_cdf(p) if 1e-300 < p < 1 - 1e-16 else math.copysign(40.0, p - 0.5)) - target
 
     above = height(mean)
     return mean if above <= 0 else root(height, mean, end, guess, at_start=above, close=1e-5)
@@ -323,34 +328,35 @@ def _cluster_means(
     sums: dict[Hashable, list[float]] = {}
     for place, (value, group) in enumerate(zip(values, groups, strict=True)):
         weight = 1.0 if weights is None else weights[place]
-        both = sums.setdefault(group, [0.0, 0.0])
-        both[0] += weight * value
-        both[1] += weight
+        totals = sums.setdefault(group, [0.0, 0.0])
+        totals[0] += weight * value
+        totals[1] += weight
     return [total / weight for total, weight in sums.values()], [weight for _, weight in sums.values()]
 
 
 def _rounded(values: Sequence[float], low: float, high: float) -> list[float]:
-    """Values without what is only rounding: 0.1 + 0.2 is 0.3, and what misses an end of the range by 1e-13 is there."""
+    """Values without rounding error: 0.1 + 0.2 becomes 0.3, and values within 1e-13 of an end are moved to it."""
     span = high - low
     known = {x: low + round((x - low) / span, DIGITS) * span for x in set(values)}
     return [low if known[x] <= low else high if known[x] >= high else known[x] for x in values]
 
 
 def _binned(counts: Counter[float], low: float, high: float) -> Iterable[tuple[float, float, int]]:
-    """Values put into bins; those at an end of the range stay there."""
+    """(mean, 1, count) of bins of equal width; values at an end of the range keep their own bin."""
     smallest = min(counts)
     width = (max(counts) - smallest) / BINS
     bins: dict[int, list[float]] = {}
     for value, count in counts.items():
         key = -1 if value == low else BINS + 1 if value == high else int((value - smallest) / width)
-        both = bins.setdefault(key, [0.0, 0])
-        both[0] += value * count
-        both[1] += count
+        totals = bins.setdefault(key, [0.0, 0])
+        totals[0] += value * count
+        totals[1] += count
     for total, count in bins.values():
         yield total / count, 1.0, int(count)
 
 
 def _weighted_points(values: Sequence[float], weights: Sequence[float]) -> Iterable[tuple[float, float, int]]:
+    """(value, weight, count), binned by value and weight if there are many."""
     counts = Counter(zip(values, weights, strict=True))
     if len(counts) <= BINS:
         return ((x, w, k) for (x, w), k in counts.items())
@@ -359,8 +365,8 @@ def _weighted_points(values: Sequence[float], weights: Sequence[float]) -> Itera
     bins: dict[tuple[int, int], list[float]] = {}
     for (value, weight), count in counts.items():
         key = (int((value - smallest) / width), int(weight / heaviest * WEIGHT_BINS))
-        three = bins.setdefault(key, [0.0, 0.0, 0])
-        three[0] += value * weight * count
-        three[1] += weight * count
-        three[2] += count
+        totals = bins.setdefault(key, [0.0, 0.0, 0])
+        totals[0] += value * weight * count
+        totals[1] += weight * count
+        totals[2] += count
     return ((total / weight, weight / count, int(count)) for total, weight, count in bins.values())

@@ -1,10 +1,11 @@
-"""Whether probabilities mean what they say, which threshold to use, and how to turn scores into probabilities.
+"""Calibration: how well probabilities match outcomes, the best threshold, and recalibration of scores.
 
-    ECE   = Σ over bins of (cases in it / all) · |mean probability - share of positives|      [0, 1], lower is better
-    Brier = mean of (probability - truth)²                                                    [0, 1], lower is better
+    ECE   = Σ over bins of (cases in the bin / all cases) · |mean probability - share of positives|
+    Brier = mean of (probability - truth)²
 
-Two mappings from a score to the probability of a positive: Platt's logistic curve has two parameters and suits few
-cases; isotonic regression takes any shape that never falls and needs some hundreds. Both are plain values.
+Both are in [0, 1]; lower is better. Two mappings turn a score into the probability of a positive. Platt scaling fits a
+logistic curve with two parameters and works with few cases. Isotonic regression fits any nondecreasing function and
+needs a few hundred.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evalstone.errors import DataError
-from evalstone.stats.classification import MEASURES, Confusion
+from evalstone.stats.classification import MEASURES, Confusion, check_truths
 from evalstone.stats.intervals import Interval, check_confidence, proportion_interval
 from evalstone.stats.ratios import farthest
 from evalstone.types import TOLERANCE, reaches
@@ -33,7 +34,7 @@ MOST_TIMES = 64.0
 RESAMPLES = 200
 FEWEST_RESAMPLES = 20
 MOST_DRAWN = 100_000
-"""Fewer resamples are drawn of more cases than this in all."""
+"""The largest number of cases to draw over all resamples; large datasets get fewer resamples."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ class Bin:
 
 
 def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins: int = BINS) -> tuple[Bin, ...]:
-    """The reliability diagram as data: bins of equal width over [0, 1], empty ones left out.
+    """The data of a reliability diagram: bins of equal width over [0, 1], without the empty ones.
 
     Raises:
-        DataError: Sequences of different lengths, a probability outside [0, 1], or fewer than one bin.
+        DataError: The sequences differ in length, a probability is outside [0, 1], or bins is below 1.
     """
     _check_probabilities(probabilities, truths)
     if bins < 1:
@@ -76,12 +77,15 @@ def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins:
 def expected_calibration_error(
     probabilities: Sequence[float], truths: Sequence[bool], *, bins: int = BINS, confidence: float = 0.95
 ) -> Interval | None:
-    """ECE: how far probabilities are from the observed shares, in [0, 1]; lower is better. None without a case.
+    """Expected calibration error, in [0, 1]; lower is better. None without cases.
 
-    It is biased upward where bins have few cases: perfect probabilities of n cases give about √(bins / n) / 3, not 0.
-    Its limits are not: samples are simulated whose bins are off by k times what they are here. The limits are the
-    smallest and the largest ECE, over k, with which an ECE as high, or as low, as this one comes up in more than
-    (1 - confidence) / 4 of 1,000 samples; a quarter, not half, since the directions of the errors are estimates too.
+        ECE = Σ over bins of (cases in the bin / all cases) · |mean probability - share of positives|
+
+    The estimate is biased upward if bins have few cases: perfect probabilities of n cases give about
+    √(bins / n) / 3, not 0. The limits allow for this. They are from a parametric bootstrap in which each bin's error is
+    k times the observed one. The limits are the smallest and the largest true ECE, over k, for which an estimate at
+    least this high, or at most this low, occurs in more than (1 - confidence) / 4 of 1,000 simulated samples. It is a
+    quarter instead of half because the signs of the errors are estimates too.
     Source of the estimate: Guo et al. 2017, with bins of equal width.
 
     Raises:
@@ -103,7 +107,7 @@ def _error_limits(diagram: Sequence[Bin], n: int, estimate: float, alpha: float)
 
     sizes = np.array([part.n for part in diagram])
     means = np.array([part.probability for part in diagram])
-    # Half a case keeps bins from being certain: those whose cases are all alike, and those without an error.
+    # Half a case of smoothing, for bins whose cases are all positive or all negative, and for bins without an error.
     off = np.array([(part.n * part.share + 0.5) / (part.n + 1) for part in diagram]) - means
     off = np.where(np.abs(off) * (sizes + 1) < 0.5, np.where(means < 0.5, 0.5, -0.5) / (sizes + 1), off)
 
@@ -115,24 +119,26 @@ def _error_limits(diagram: Sequence[Bin], n: int, estimate: float, alpha: float)
         drawn = np.random.default_rng(0).binomial(sizes, shares, size=(SIMULATED, sizes.size))
         return np.abs(drawn / sizes - means) @ sizes / n
 
-    def so_high(times: float) -> bool:
+    def reaches_estimate(times: float) -> bool:
         return float(np.mean(simulated(times) >= estimate - 1e-12)) > alpha
 
-    def so_low(times: float) -> bool:
+    def stays_at_estimate(times: float) -> bool:
         return float(np.mean(simulated(times) <= estimate + 1e-12)) > alpha
 
-    # Where probabilities are near 0 or 1, the error may have room in the other direction only.
-    low = (
-        0.0 if so_high(0.0) else error(MOST_TIMES - farthest(lambda less: so_high(MOST_TIMES - less), 0.0, MOST_TIMES))
-    )
-    return low, max(error(farthest(so_low, 0.0, most)) for most in (MOST_TIMES, -MOST_TIMES))
+    low = 0.0
+    if not reaches_estimate(0.0):
+        low = error(MOST_TIMES - farthest(lambda less: reaches_estimate(MOST_TIMES - less), 0.0, MOST_TIMES))
+    # With probabilities near 0 or 1, larger errors may be possible in the opposite direction only, so try both.
+    return low, max(error(farthest(stays_at_estimate, 0.0, most)) for most in (MOST_TIMES, -MOST_TIMES))
 
 
 def brier_score(probabilities: Sequence[float], truths: Sequence[bool]) -> float | None:
-    """The mean squared error of probabilities, in [0, 1]; lower is better. None without a case. Source: Brier 1950.
+    """The Brier score: mean of (probability - truth)², in [0, 1]; lower is better. None without cases.
+
+    Source: Brier 1950.
 
     Raises:
-        DataError: Sequences of different lengths, or a probability outside [0, 1].
+        DataError: The sequences differ in length, or a probability is outside [0, 1].
     """
     _check_probabilities(probabilities, truths)
     if not probabilities:
@@ -141,27 +147,27 @@ def brier_score(probabilities: Sequence[float], truths: Sequence[bool]) -> float
 
 
 def _check_probabilities(probabilities: Sequence[float], truths: Sequence[bool]) -> None:
-    if len(probabilities) != len(truths):
-        raise DataError(f"one truth per probability: {len(probabilities)} probabilities, {len(truths)} truths")
+    check_truths("probability", probabilities, truths, "probabilities")
     for probability in probabilities:
         if not 0 <= probability <= 1:
             raise DataError(f"a probability must be in [0, 1], not {probability}")
 
 
 def best_threshold(scores: Sequence[float], truths: Sequence[bool], measure: str) -> tuple[float, float] | None:
-    """The threshold that maximizes a measure when scores at or above it count as yes, and the maximum.
+    """The threshold that maximizes a measure, and the maximum. Scores at or above the threshold count as yes.
 
-    Candidates are the lowest score, which says yes to all; the midpoints between neighboring scores; and the midpoint
-    between the highest score and 1, which says no to all. Of equals, the one with the widest gap around it wins, then
-    the lowest. The maximum was chosen on these very cases and is optimistic: see `counts_on_new_cases`.
+    Candidates are the lowest score (every verdict is yes), the midpoints between neighboring scores, and the midpoint
+    between the highest score and 1 (every verdict is no). Ties go to the threshold with the widest gap around it, then
+    to the lowest. The maximum is optimistic, because the threshold was chosen on the same cases; see
+    `counts_on_new_cases`.
 
     Args:
-        scores: Numbers in [0, 1]; scores that differ by rounding only are one.
+        scores: Numbers in [0, 1]. Scores that differ by rounding error only count as equal.
         truths: Whether each case is positive.
         measure: A name in MEASURES.
 
     Returns:
-        (threshold, value of the measure); None where the measure is undefined at every threshold.
+        (threshold, value of the measure); None if the measure is undefined at every threshold.
     """
     value_of = MEASURES[measure]
     best: tuple[float, float, float] | None = None
@@ -174,7 +180,7 @@ def best_threshold(scores: Sequence[float], truths: Sequence[bool], measure: str
 
 
 def _cuts(by_score: Sequence[tuple[float, bool]]) -> Iterator[tuple[float, float, Confusion]]:
-    """Each threshold between the sorted cases, the gap around it, and the counts of its verdicts."""
+    """Each candidate threshold, the gap between the scores around it, and its confusion counts."""
     if not by_score:
         return
     positives = sum(bool(truth) for _, truth in by_score)
@@ -190,13 +196,13 @@ def _cuts(by_score: Sequence[tuple[float, bool]]) -> Iterator[tuple[float, float
 
 
 def folds(truths: Sequence[bool], count: int, *, seed: int = 0) -> tuple[tuple[int, ...], ...]:
-    """Stratified folds for cross-validation: the positions of the cases in each, at random.
+    """Random stratified folds for cross-validation: the positions of the cases in each fold.
 
-    Fewer than `count` folds where a class has fewer cases than that, so that each training part has both classes; none
-    where a class has fewer than two. The same call gives the same folds.
+    If a class has fewer than `count` cases, there are only as many folds as it has cases, so that each training set has
+    both classes. If a class has fewer than two, there are none. The same arguments give the same folds.
     """
     draw = random.Random(seed)
-    classes = [[place for place, truth in enumerate(truths) if bool(truth) == kind] for kind in (True, False)]
+    classes = [[place for place, truth in enumerate(truths) if bool(truth) == label] for label in (True, False)]
     count = min(count, *map(len, classes))
     if count < 2:
         return ()
@@ -209,7 +215,7 @@ def folds(truths: Sequence[bool], count: int, *, seed: int = 0) -> tuple[tuple[i
 def cross_validated(
     fit: Fit, scores: Sequence[float], truths: Sequence[bool], parts: Sequence[Sequence[int]]
 ) -> list[float]:
-    """For each case, the probability by a mapping fitted to the other folds; parts: as `folds` gives them."""
+    """Out-of-fold probabilities: each case's, by a mapping fitted to the other folds. parts: see `folds`."""
     probabilities = [math.nan] * len(scores)
     for part in parts:
         train = sorted(set(range(len(scores))) - set(part))
@@ -220,62 +226,66 @@ def cross_validated(
 
 
 def counts_on_new_cases(scores: Sequence[float], truths: Sequence[bool], measure: str) -> Confusion | None:
-    """The counts to expect of as many new cases, judged by the threshold that is best on these.
+    """The confusion counts to expect on as many new cases, at the threshold that is best on these cases.
 
-    The counts on these cases are optimistic, by as much as a threshold that is best on a resample does better on that
-    resample than on all cases: the mean of this over resamples (of positives and of negatives) is taken off sensitivity
-    and specificity. Counts are whole numbers: of both classes together, the cases taken off are rounded up. Source:
-    Efron and Gong 1983, The American Statistician 37(1).
+    Counts on the cases that the threshold was chosen on are optimistic. The optimism is estimated by the bootstrap: how
+    much better the best threshold of a resample does on that resample than on all cases, on average over resamples
+    (stratified by class). It is subtracted from sensitivity and specificity. Counts are integers; the total number of
+    cases subtracted is rounded up. Source: Efron and Gong 1983, The American Statistician 37(1).
 
     Args:
         scores: Numbers in [0, 1].
         truths: Whether each case is positive.
-        measure: A name in MEASURES: what the threshold maximizes.
+        measure: The measure that the threshold maximizes, a name in MEASURES.
 
     Returns:
-        The counts; the same for the same cases. None with fewer than two positives or negatives.
+        The counts, deterministic. None with fewer than two positives or two negatives.
     """
     best = best_threshold(scores, truths, measure)
-    classes = [[s for s, truth in zip(scores, truths, strict=True) if bool(truth) == kind] for kind in (True, False)]
+    classes = [[s for s, truth in zip(scores, truths, strict=True) if bool(truth) == label] for label in (True, False)]
     if best is None or min(map(len, classes)) < 2:
         return None
     draw = random.Random(0)
     resamples = min(RESAMPLES, max(FEWEST_RESAMPLES, MOST_DRAWN // len(scores)))
-    marks = [True] * len(classes[0]) + [False] * len(classes[1])
+    labels = [True] * len(classes[0]) + [False] * len(classes[1])
     optimism: list[list[float]] = [[], []]
     for _ in range(resamples):
         drawn = [draw.choices(members, k=len(members)) for members in classes]
-        chosen = best_threshold(drawn[0] + drawn[1], marks, measure)
+        chosen = best_threshold(drawn[0] + drawn[1], labels, measure)
         if chosen is None:
             continue
-        for kind, (seen, members) in enumerate(zip(drawn, classes, strict=True)):
-            optimism[kind].append(_reached(seen, chosen[0]) - _reached(members, chosen[0]))
+        for gains, resample, members in zip(optimism, drawn, classes, strict=True):
+            gains.append(_share_at_or_above(resample, chosen[0]) - _share_at_or_above(members, chosen[0]))
     sizes = [len(members) for members in classes]
-    yes = [round(size * _reached(members, best[0])) for size, members in zip(sizes, classes, strict=True)]
-    gains = [math.fsum(found) / max(1, len(found)) for found in optimism]
-    lost = _whole(sizes[0] * gains[0], -sizes[1] * gains[1])
+    yes = [round(size * _share_at_or_above(members, best[0])) for size, members in zip(sizes, classes, strict=True)]
+    of_positives, of_negatives = (math.fsum(gains) / max(1, len(gains)) for gains in optimism)
+    lost = _integers(sizes[0] * of_positives, -sizes[1] * of_negatives)
     tp, fp = (min(max(0, yes[0] - lost[0]), sizes[0]), min(max(0, yes[1] + lost[1]), sizes[1]))
     return Confusion(tp, fp, len(classes[0]) - tp, len(classes[1]) - fp)
 
 
-def _whole(one: float, other: float) -> tuple[int, int]:
-    """Two numbers as whole ones whose sum is that of the numbers, rounded up."""
-    parts = [math.floor(one), math.floor(other)]
-    more = math.ceil(round(one + other, 9)) - sum(parts)
-    first = 0 if one - parts[0] >= other - parts[1] else 1
+def _integers(a: float, b: float) -> tuple[int, int]:
+    """Two numbers rounded to integers whose sum is a + b, rounded up (largest remainder method)."""
+    parts = [math.floor(a), math.floor(b)]
+    more = math.ceil(round(a + b, 9)) - sum(parts)
+    first = 0 if a - parts[0] >= b - parts[1] else 1
     for place in (first, 1 - first)[:more]:
         parts[place] += 1
     return parts[0], parts[1]
 
 
-def _reached(scores: Sequence[float], threshold: float) -> float:
-    """The share of scores that reach a threshold."""
+def _share_at_or_above(scores: Sequence[float], threshold: float) -> float:
+    """The share of scores that reach the threshold, up to rounding error."""
     return sum(reaches(score, threshold) for score in scores) / len(scores)
 
 
 @dataclass(frozen=True)
 class Platt:
-    """probability = 1 / (1 + exp(-(slope · score + intercept))). Raises DataError for numbers that are not finite."""
+    """A logistic curve: probability = 1 / (1 + exp(-(slope · score + intercept))).
+
+    Raises:
+        DataError: slope or intercept is not finite.
+    """
 
     slope: float
     intercept: float
@@ -292,10 +302,11 @@ class Platt:
 
 @dataclass(frozen=True)
 class Isotonic:
-    """Straight lines between corners (score, probability) that never fall; constant beyond the first and last.
+    """A nondecreasing, piecewise linear function through corners (score, probability), constant beyond both ends.
 
     Raises:
-        DataError: There is no corner, scores don't rise, probabilities fall, or a number is out of range.
+        DataError: There are no corners, scores don't increase, probabilities decrease, a score is not finite, or a
+            probability is outside [0, 1].
     """
 
     corners: tuple[tuple[float, float], ...]
@@ -307,10 +318,10 @@ class Isotonic:
             raise DataError(f"an isotonic mapping has rising corners of score and probability, not {self.corners}")
 
     def __call__(self, score: float) -> float:
-        at = bisect_left(self.corners, score, key=lambda corner: corner[0])
-        if at == 0 or at == len(self.corners):
-            return self.corners[min(at, len(self.corners) - 1)][1]
-        (x0, y0), (x1, y1) = self.corners[at - 1], self.corners[at]
+        place = bisect_left(self.corners, score, key=lambda corner: corner[0])
+        if place == 0 or place == len(self.corners):
+            return self.corners[min(place, len(self.corners) - 1)][1]
+        (x0, y0), (x1, y1) = self.corners[place - 1], self.corners[place]
         return min(max(y0 + (y1 - y0) * ((score - x0) / (x1 - x0)), y0), y1)
 
 
@@ -319,14 +330,14 @@ Fit: TypeAlias = Callable[[Sequence[float], Sequence[bool]], Recalibration]
 
 
 def platt(scores: Sequence[float], truths: Sequence[bool]) -> Platt:
-    """Platt scaling: the maximum likelihood logistic curve with Platt's targets.
+    """Platt scaling: a logistic curve fitted by maximum likelihood with Platt's targets.
 
-    The targets (m + 1) / (m + 2) and 1 / (k + 2) replace 1 and 0, for m positives and k negatives, so that the curve
-    stays finite when the scores separate the two. Newton's method with step halving, from slope 0.
+    With m positives and k negatives, the targets (m + 1) / (m + 2) and 1 / (k + 2) replace 1 and 0, so the curve stays
+    finite if the scores separate the classes. Newton's method with step halving, starting at slope 0.
     Sources: Platt 1999; Lin, Lin and Weng 2007.
 
     Raises:
-        DataError: No case, or sequences of different lengths.
+        DataError: There are no cases, or the sequences differ in length.
     """
     _check_cases(scores, truths)
     import numpy as np  # noqa: PLC0415 - reading a calibration needs no numpy
@@ -345,7 +356,7 @@ def platt(scores: Sequence[float], truths: Sequence[bool]) -> Platt:
         p = (1 + np.tanh((slope * x + intercept) / 2)) / 2
         gradient, weights = p - targets, p * (1 - p)
         g0, g1 = float(gradient @ x), float(gradient.sum())
-        # A little on the diagonal keeps the matrix regular where all scores are equal.
+        # Regularized, because the Hessian is singular if all scores are equal.
         h00, h01, h11 = 1e-12 + float(weights @ x**2), float(weights @ x), 1e-12 + float(weights.sum())
         determinant = h00 * h11 - h01 * h01
         by_slope, by_intercept = (h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant
@@ -362,13 +373,13 @@ def platt(scores: Sequence[float], truths: Sequence[bool]) -> Platt:
 
 
 def isotonic(scores: Sequence[float], truths: Sequence[bool]) -> Isotonic:
-    """Isotonic regression: the rising steps of least squared error, joined by straight lines.
+    """Isotonic regression: the nondecreasing step function of least squared error, its steps joined by straight lines.
 
-    Neighbors that fall are pooled; cases with the same score are pooled first. Sources: Ayer et al. 1955; Zadrozny and
+    Cases with equal scores are pooled first; then pool adjacent violators. Sources: Ayer et al. 1955; Zadrozny and
     Elkan 2002.
 
     Raises:
-        DataError: No case, or sequences of different lengths.
+        DataError: There are no cases, or the sequences differ in length.
     """
     _check_cases(scores, truths)
     import numpy as np  # noqa: PLC0415 - as in `platt`
@@ -379,12 +390,11 @@ def isotonic(scores: Sequence[float], truths: Sequence[bool]) -> Isotonic:
     fitted = isotonic_regression(shares, weights=counts)
     corners: list[tuple[float, float]] = []
     for first, end in pairwise(fitted.blocks.tolist()):
-        corners += [(float(levels[at]), float(fitted.x[at])) for at in dict.fromkeys((first, end - 1))]
+        corners += [(float(levels[i]), float(fitted.x[i])) for i in dict.fromkeys((first, end - 1))]
     return Isotonic(tuple(corners))
 
 
 def _check_cases(scores: Sequence[float], truths: Sequence[bool]) -> None:
-    if len(scores) != len(truths):
-        raise DataError(f"one truth per score: {len(scores)} scores, {len(truths)} truths")
+    check_truths("score", scores, truths)
     if not scores:
-        raise DataError("a mapping can't be learned from no cases")
+        raise DataError("need at least one case to fit a mapping")

@@ -1,15 +1,15 @@
-"""Yes/no verdicts and scores against the truth: the confusion counts, what is computed from them, and the AUROC.
+"""Classification measures of yes/no verdicts (from the confusion counts), and the AUROC of scores.
 
     sensitivity = tp / (tp + fn)        specificity = tn / (tn + fp)        precision = tp / (tp + fp)
     accuracy    = (tp + tn) / n         balanced accuracy = (sensitivity + specificity) / 2
     F1          = 2 tp / (2 tp + fp + fn)
     kappa       = (accuracy - expected) / (1 - expected), expected from the margins (Cohen 1960)
 
-All are in [0, 1] but kappa, which is in [-1, 1]; higher is better. A measure with a denominator of 0 is None.
+All are in [0, 1], except kappa, which is in [-1, 1]; higher is better. A measure with a denominator of 0 is None.
 
-`measure_intervals` gives them with their limits. Shares have those of `proportion_interval`; so has F1, which goes up
-with the share tp / (tp + fp + fn). Those of the balanced accuracy are combined from those of its two parts by the
-method of Zou and Donner (2008, Statistics in Medicine 27(10)); kappa is that of `cohen_kappa`.
+`measure_intervals` computes confidence intervals. Proportions use `proportion_interval`. So does F1, a monotonic
+function of the proportion tp / (tp + fp + fn). Balanced accuracy combines the limits of sensitivity and specificity by
+the method of Zou and Donner (2008, Statistics in Medicine 27(10)). Kappa uses `cohen_kappa`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from itertools import groupby
 from statistics import NormalDist
 from typing import Final
 
+from evalstone._core.display import count
 from evalstone.errors import DataError
 from evalstone.stats.agreement import cohen_kappa
 from evalstone.stats.bounded_mean import BoundedMean
@@ -29,7 +30,7 @@ from evalstone.stats.intervals import GAFFKE, MOVER, Interval, check_confidence,
 
 @dataclass(frozen=True)
 class Confusion:
-    """The counts of verdicts by truth."""
+    """A confusion matrix: counts of verdicts by truth."""
 
     tp: int = 0
     """Verdict yes, truth yes."""
@@ -42,7 +43,7 @@ class Confusion:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[bool, bool]]) -> Confusion:
-        """The counts of pairs of a verdict and the truth."""
+        """Count (verdict, truth) pairs."""
         counts = {(True, True): 0, (True, False): 0, (False, True): 0, (False, False): 0}
         for verdict, truth in pairs:
             counts[bool(verdict), bool(truth)] += 1
@@ -75,29 +76,29 @@ class Confusion:
 
     @property
     def precision(self) -> float | None:
-        """The share of yes verdicts that are true; None without a yes verdict."""
+        """The share of yes verdicts that are correct; None without a yes verdict."""
         return _ratio(self.tp, self.tp + self.fp)
 
     @property
     def accuracy(self) -> float | None:
-        """The share of verdicts that are right; None without pairs."""
+        """The share of verdicts that are correct; None without pairs."""
         return _ratio(self.tp + self.tn, self.n)
 
     @property
     def balanced_accuracy(self) -> float | None:
-        """The mean of sensitivity and specificity; 0.5 is chance. None where either is."""
+        """The mean of sensitivity and specificity; 0.5 is chance. None if either is None."""
         if self.sensitivity is None or self.specificity is None:
             return None
         return (self.sensitivity + self.specificity) / 2
 
     @property
     def f1(self) -> float | None:
-        """The harmonic mean of precision and sensitivity; None without any yes."""
+        """The harmonic mean of precision and sensitivity; None if no verdict and no truth is yes."""
         return _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa: accuracy beyond chance; None where verdict and truth are both constant and equal."""
+        """Cohen's kappa, chance-corrected accuracy; None without pairs, or if all verdicts and truths are the same."""
         n = self.n
         if not n:
             return None
@@ -126,7 +127,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
 
 
 def measure_intervals(counts: Confusion, *, confidence: float = 0.95) -> dict[str, Interval | None]:
-    """Every measure of MEASURES with its confidence interval; None where undefined.
+    """Every measure of MEASURES with its confidence interval; None if undefined.
 
     Raises:
         ConfigError: confidence is outside (0, 1).
@@ -137,7 +138,7 @@ def measure_intervals(counts: Confusion, *, confidence: float = 0.95) -> dict[st
     verdicts = [True] * (tp + fp) + [False] * (fn + tn)
     truths = [True] * tp + [False] * fp + [True] * fn + [False] * tn
     return {
-        "balanced_accuracy": _middle(sensitivity, specificity),
+        "balanced_accuracy": _average(sensitivity, specificity),
         "accuracy": proportion_interval(tp + tn, counts.n, confidence),
         "f1": _f1(proportion_interval(tp, tp + fp + fn, confidence)),
         "kappa": cohen_kappa(verdicts, truths, confidence=confidence),
@@ -147,14 +148,14 @@ def measure_intervals(counts: Confusion, *, confidence: float = 0.95) -> dict[st
     }
 
 
-def _middle(one: Interval | None, other: Interval | None) -> Interval | None:
-    """The mean of two independent proportions."""
-    if one is None or other is None:
+def _average(a: Interval | None, b: Interval | None) -> Interval | None:
+    """The mean of two independent proportions, with MOVER limits."""
+    if a is None or b is None:
         return None
-    middle = (one.mean + other.mean) / 2
-    down = mover(*(part.mean - part.low for part in (one, other) if part.low is not None)) / 2
-    up = mover(*(part.high - part.mean for part in (one, other) if part.high is not None)) / 2
-    return Interval(middle, middle - down, middle + up, one.n + other.n, one.confidence, method=MOVER)
+    mean = (a.mean + b.mean) / 2
+    down = mover(*(part.mean - part.low for part in (a, b) if part.low is not None)) / 2
+    up = mover(*(part.high - part.mean for part in (a, b) if part.high is not None)) / 2
+    return Interval(mean, mean - down, mean + up, a.n + b.n, a.confidence, method=MOVER)
 
 
 def _f1(share: Interval | None) -> Interval | None:
@@ -165,22 +166,30 @@ def _f1(share: Interval | None) -> Interval | None:
     return replace(share, mean=mean, low=low, high=high)
 
 
+def check_truths(name: str, values: Sequence[float], truths: Sequence[bool], plural: str = "") -> None:
+    """Raise DataError unless there is one truth per value."""
+    if len(values) != len(truths):
+        counts = f"{count(len(values), name, plural)} and {count(len(truths), 'truth')}"
+        raise DataError(f"need one truth per {name}: got {counts}")
+
+
 def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float = 0.95) -> Interval | None:
-    """The area under the ROC curve: the chance that a positive case has a higher score than a negative one.
+    """The area under the ROC curve: the probability that a positive case has a higher score than a negative one.
 
-        AUROC = (pairs where the positive is higher + ties / 2) / all pairs of a positive and a negative
+        AUROC = (pairs in which the positive is higher + ties / 2) / all pairs of a positive and a negative
 
-    The area is the mean over positives of the share of negatives below each, and the mean over negatives of the share
-    of positives above each. Its limits are the farthest of three pairs: those of both means (`mean_interval`), which
-    allow for rare cases that are wrong by a lot and were not seen, and Newcombe's, of all areas A with
-    |estimate - A| <= z √V(A). Cases count as independent. With m positives, k negatives and N = (m + k) / 2,
+    Confidence limits assume independent cases. They are the widest of three intervals. AUROC is a mean over positives,
+    of the share of negatives below each, and a mean over negatives, of the share of positives above each. The first two
+    are the intervals of these means (`mean_interval`), which allow for rare, badly wrong cases that were not observed.
+    The third is Newcombe's: all areas A with |estimate - A| <= z √V(A). With m positives, k negatives and
+    N = (m + k) / 2,
 
-        V(A) = A (1 - A) · max(f(A), seen)
-        f(A) = (1 + (N - 1) (1 - A) / (2 - A) + (N - 1) A / (1 + A)) / (m k)
-        seen = (s²(+) / m + s²(-) / k) / (estimate · (1 - estimate))
+        V(A)     = A (1 - A) · max(f(A), observed)
+        f(A)     = (1 + (N - 1) (1 - A) / (2 - A) + (N - 1) A / (1 + A)) / (m k)
+        observed = (s²(+) / m + s²(-) / k) / (estimate · (1 - estimate))
 
-    f is right for scores with exponential distributions; s²(+) and s²(-) are the variances of both kinds of shares
-    (DeLong, DeLong and Clarke-Pearson 1988).
+    f is exact for exponentially distributed scores. s²(+) and s²(-) are the sample variances of the shares over
+    positives and over negatives (DeLong, DeLong and Clarke-Pearson 1988).
 
     Sources: Hanley and McNeil 1982; Newcombe 2006, method 5.
 
@@ -193,12 +202,11 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
         The area in [0, 1] with its interval; 0.5 is chance, higher is better. None without a positive or a negative.
 
     Raises:
-        DataError: Sequences of different lengths, or a score that is not a number.
+        DataError: The sequences differ in length, or a score is NaN.
         ConfigError: confidence is outside (0, 1).
     """
     check_confidence(confidence)
-    if len(scores) != len(truths):
-        raise DataError(f"one truth per score: {len(scores)} scores, {len(truths)} truths")
+    check_truths("score", scores, truths)
     for place, score in enumerate(scores):
         if math.isnan(score):
             raise DataError(f"scores must be numbers: score {place} is nan")
@@ -207,8 +215,8 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
     if not positives or not negatives:
         return None
     below, above = 0, positives
-    wins: list[tuple[int, int]] = []  # twice the negatives below a positive, and how many positives have so many
-    losses: list[tuple[int, int]] = []  # twice the positives above a negative
+    wins: list[tuple[int, int]] = []  # (2 · negatives below a positive, positives with this number)
+    losses: list[tuple[int, int]] = []  # (2 · positives above a negative, negatives with this number)
     for _, tied in groupby(sorted(zip(scores, truths, strict=True), key=lambda pair: pair[0]), key=lambda p: p[0]):
         group = [bool(truth) for _, truth in tied]
         yes, no = sum(group), len(group) - sum(group)
@@ -216,38 +224,39 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
         wins.append((2 * below + no, yes))
         losses.append((2 * above + yes, no))
         below += no
-    area = sum(one * count for one, count in wins) / (2 * positives * negatives)
+    area = sum(twice * number for twice, number in wins) / (2 * positives * negatives)
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    seen = 0.0
+    observed = 0.0
     if 0 < area < 1:
         variance = (
             _variance(wins, positives, negatives) / positives + _variance(losses, negatives, positives) / negatives
         )
-        seen = variance / (area * (1 - area))
-    low, high = (_auroc_limit(area, end, z, positives, negatives, seen) for end in (0.0, 1.0))
-    for twice, others in ((wins, negatives), (losses, positives)):
-        shares = [one / (2 * others) for one, count in twice for _ in range(count)]
-        least, most = BoundedMean.of(shares, 0.0, 1.0).interval(confidence)
-        low, high = min(low, least), max(high, most)
+        observed = variance / (area * (1 - area))
+    low, high = (_auroc_limit(area, end, z, positives, negatives, observed) for end in (0.0, 1.0))
+    for counts, others in ((wins, negatives), (losses, positives)):
+        shares = [twice / (2 * others) for twice, number in counts for _ in range(number)]
+        lower, upper = BoundedMean.of(shares, 0.0, 1.0).interval(confidence)
+        low, high = min(low, lower), max(high, upper)
     return Interval(area, low, high, len(truths), confidence, method=f"Newcombe, {GAFFKE}")
 
 
-def _variance(twice: Sequence[tuple[int, int]], n: int, others: int) -> float:
-    """The variance of n shares of the others, given as twice a number and how many have it; 0 for a single one."""
+def _variance(counts: Sequence[tuple[int, int]], n: int, others: int) -> float:
+    """The sample variance of n shares twice / (2 · others), given as (twice, number of shares) pairs; 0 for n = 1."""
     if n < 2:
         return 0.0
-    total = sum(one * count for one, count in twice)
-    return (n * sum(one * one * count for one, count in twice) - total * total) / (4 * n * (n - 1) * others * others)
+    total = sum(twice * number for twice, number in counts)
+    squares = sum(twice * twice * number for twice, number in counts)
+    return (n * squares - total * total) / (4 * n * (n - 1) * others * others)
 
 
-def _auroc_limit(area: float, end: float, z: float, positives: int, negatives: int, seen: float) -> float:
-    """The area farthest toward `end` that is within z standard errors of the estimate, by bisection."""
+def _auroc_limit(area: float, end: float, z: float, positives: int, negatives: int, observed: float) -> float:
+    """The area farthest toward `end` that is within z of its standard errors from the estimate, by bisection."""
     near, far = area, end
     more = (positives + negatives) / 2 - 1
     for _ in range(60):
         middle = (near + far) / 2
         spread = (1 + more * (1 - middle) / (2 - middle) + more * middle / (1 + middle)) / (positives * negatives)
-        variance = middle * (1 - middle) * max(spread, seen)
+        variance = middle * (1 - middle) * max(spread, observed)
         if abs(area - middle) <= z * math.sqrt(variance):
             near = middle
         else:

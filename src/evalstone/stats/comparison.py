@@ -1,7 +1,7 @@
-"""Comparison of two or more runs over the same samples.
+"""Paired comparison of two or more runs over the same samples.
 
-Differences are b - a, sample by sample: a is the baseline, b the candidate. The caller leaves out pairs in which either
-value is missing, and counts them (see `missing_bounds`). The tests themselves are in `paired_tests`.
+Differences are b - a, sample by sample: a is the baseline, b the candidate. The caller drops pairs with a missing value
+and reports how many there are (see `missing_bounds`). The tests themselves are in `paired_tests`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
-from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, check_weights, single
+from evalstone.stats.intervals import Interval, check_confidence, check_weights, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, mean_test, wilcoxon
 from evalstone.stats.ratios import farthest
 from evalstone.stats.special import beta_cdf
-from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
+from evalstone.stats.weighted_mean import WeightedMean, unequal, weighted_average
 
 MOST_INSIGNIFICANT = 4
-"""So many changed pass/fail values can't be significant at 0.05: (1/2)^4 > 0.05."""
+"""With no more changed pass/fail pairs than this, no difference is significant at 0.05: the mid-p value of 4 gains is
+(1/2)^4 > 0.05."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Paired values a and b of the same samples, in the unit of the scores."""
+    """Paired scores a and b of the same samples, in the unit of the scores."""
 
     n: int
     """The number of pairs."""
@@ -36,35 +37,35 @@ class Comparison:
     difference: Interval
     """The mean of b - a with its interval (`difference_interval`)."""
     test: PairedTest
-    """That the mean difference is 0; McNemar's mid-p test for independent pass/fail values. `difference` excludes 0
-    where it rejects at 1 - confidence, and holds 0 where it doesn't."""
+    """The test that the mean difference is 0; for independent pass/fail values, McNemar's mid-p test. It rejects at
+    1 - confidence if and only if `difference` excludes 0."""
     wilcoxon: PairedTest | None
     """The signed-rank test that differences are symmetric around 0; for clustered samples, of the clusters' sums. None
-    for weighted samples: signed ranks say nothing of a weighted mean."""
+    for weighted samples, because signed ranks are not about a weighted mean."""
     wins: int
     """Samples on which b is better than a."""
     ties: int
-    """Samples on which both are equal."""
+    """Samples on which a and b are equal."""
     losses: int
     """Samples on which b is worse than a."""
     mcnemar: McNemar | None
-    """McNemar's test; None unless all values are 0 or `scale`, and samples independent and equally weighted. Gained: b
-    is better."""
+    """McNemar's test. None unless all values are 0 or `scale`, and samples are independent and equally weighted.
+    `gained` counts the pairs in which b is better."""
     lower_is_better: bool
     groups: int | None
     """The number of clusters; None for independent samples."""
     caution: str
-    """What a reader must know before trusting the comparison, or ""."""
+    """Why to trust the comparison less, or ""."""
 
     @property
     def p_value(self) -> float:
-        """The p-value of `test`; adjust it (`multiple_testing`) where several comparisons are made."""
+        """The p-value of `test`. Adjust it (`multiple_testing`) if you make several comparisons."""
         return self.test.p_value
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two of several runs, compared; adjusted_p: the p-value corrected for all pairs."""
+    """The comparison of two of several runs. adjusted_p: the p-value, corrected for the number of pairs."""
 
     a: str
     b: str
@@ -78,9 +79,9 @@ class ManyComparison:
 
     n: int
     means: Mapping[str, float]
-    """By run."""
+    """The mean score by run."""
     friedman: PairedTest | None
-    """Friedman's test that all runs are alike; None for two runs, or weighted samples."""
+    """Friedman's test that all runs are interchangeable; None for two runs, or weighted samples."""
     pairs: tuple[Pair, ...]
     """Every pair of runs."""
 
@@ -101,9 +102,9 @@ def compare_pairs(
         a: The baseline's scores, in [0, scale].
         b: The candidate's scores of the same samples in the same order.
         scale: The upper end of the range.
-        confidence: Of the interval, in (0, 1).
+        confidence: The confidence level of the interval, in (0, 1).
         groups: One cluster label per sample; samples of one cluster may depend on each other. None: all independent.
-        weights: One weight above 0 per sample, for the means of the population that they weight to. None: all equal.
+        weights: One sampling weight above 0 per sample, for estimates of population means. None: all equal.
         lower_is_better: Whether a lower score is a win.
 
     Returns:
@@ -118,8 +119,7 @@ def compare_pairs(
     if n == 0:
         return None
     check_weights(weights)
-    if weights is not None and min(weights) == max(weights):
-        weights = None
+    weights = unequal(weights)
     before, after = column("a", a, 0.0, scale), column("b", b, 0.0, scale)
     d = differences(before, after)
     ups, downs = int(np.sum(d > 0)), int(np.sum(d < 0))
@@ -132,7 +132,7 @@ def compare_pairs(
     evidence = WeightedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights)
     if changed is not None:
         test = PairedTest("McNemar's test, mid-p", changed.p_value)
-        interval = _agreeing(interval, changed, scale)
+        interval = _consistent(interval, changed, scale)
     else:
         test = mean_test(evidence)
     ranks = wilcoxon(units) if weights is None else None
@@ -149,7 +149,7 @@ def compare_pairs(
         mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(units),
-        caution=_caution(d, changed) or ("" if ranks is None else _leaning(test, ranks, n, 1 - confidence)),
+        caution=_caution(d, changed) or ("" if ranks is None else _disagreement(test, ranks, n, 1 - confidence)),
     )
 
 
@@ -161,42 +161,37 @@ def difference_interval(
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
 ) -> Interval:
-    """The mean of paired differences with the interval of `bounded_mean` over [-scale, scale].
+    """The mean of paired differences with the interval of `mean_interval` over [-scale, scale].
 
     Args:
         differences: Numbers in [-scale, scale], at least one.
         scale: The largest possible difference.
         confidence: The confidence level, in (0, 1).
         groups: One cluster label per difference.
-        weights: One weight above 0 per difference.
+        weights: One sampling weight above 0 per difference.
 
     Returns:
         The interval, in [-scale, scale].
 
     Raises:
-        DataError: There are no differences, one is outside [-scale, scale], or `groups` or `weights` have another
-            length.
+        DataError: There are no differences, one is outside [-scale, scale], or `groups` or `weights` differ in length.
         ConfigError: confidence is outside (0, 1).
     """
-    if not same_length(differences=differences, groups=groups, weights=weights):
-        raise DataError("at least one difference is needed, not 0")
-    check_confidence(confidence)
-    check_weights(weights)
+    same_length(differences=differences, groups=groups, weights=weights)
     d = column("differences", differences, -scale, scale).tolist()
-    evidence = WeightedMean.of(d, -scale, scale, groups=groups, weights=weights)
-    low, high = evidence.interval(confidence)
-    caution = single(len(d)) if evidence.units == 1 else ""
-    clusters = None if groups is None else len(set(groups))
-    effective = effective_number(weights)
-    return Interval(evidence.mean, low, high, len(d), confidence, clusters, GAFFKE, caution, effective)
+    interval = mean_interval(d, low=-scale, high=scale, confidence=confidence, groups=groups, weights=weights)
+    if interval is None:
+        raise DataError("need at least one difference")
+    return interval
 
 
-def _agreeing(interval: Interval, changed: McNemar, scale: float) -> Interval:
-    """The interval with 0 out of it where the test of no difference rejects, and in it where it doesn't.
+def _consistent(interval: Interval, changed: McNemar, scale: float) -> Interval:
+    """The interval, adjusted so that it excludes 0 if and only if McNemar's test rejects.
 
-    McNemar's mid-p test finds more than the test that the limits invert: near the edge they would disagree. Where the
-    test rejects, a limit beyond 0 becomes the share of pairs that changed times (2 π - 1), π being the test's own limit
-    of how likely a change is a gain.
+    The mid-p test is more powerful than the test that the interval inverts, so the two can disagree in borderline
+    cases. If the test rejects but the interval includes 0, the limit on the side of 0 becomes
+    (share of pairs that changed) · (2 π - 1), where π is the test's own confidence limit of the probability that a
+    change is a gain. If the test doesn't reject, the interval is extended to 0.
     """
     low, high = interval.low, interval.high
     if low is None or high is None:
@@ -205,20 +200,24 @@ def _agreeing(interval: Interval, changed: McNemar, scale: float) -> Interval:
     if changed.p_value > 2 * alpha:
         low, high = min(low, 0.0), max(high, 0.0)
     elif interval.mean > 0 >= low:
-        low = (2 * _least_share(changed, alpha) - 1) * (changed.gained + changed.lost) / interval.n * scale
+        low = (2 * _lowest_share(changed, alpha) - 1) * (changed.gained + changed.lost) / interval.n * scale
     elif interval.mean < 0 <= high:
-        high = -(2 * _least_share(changed, alpha) - 1) * (changed.gained + changed.lost) / interval.n * scale
+        high = -(2 * _lowest_share(changed, alpha) - 1) * (changed.gained + changed.lost) / interval.n * scale
     return replace(interval, low=low, high=high)
 
 
-def _least_share(changed: McNemar, alpha: float) -> float:
-    """How likely the more frequent change is at least, where the mid-p test rejects 1/2 at this one-sided rate."""
+def _lowest_share(changed: McNemar, alpha: float) -> float:
+    """The lower mid-p limit, at one-sided error rate alpha, of the probability of the more frequent kind of change.
+
+    The mid-p test must reject a probability of 1/2 at this rate.
+    """
     fewer, more = sorted((changed.gained, changed.lost))
 
-    def short(share: float) -> float:
-        return beta_cdf(share, more, fewer + 1) + (beta_cdf(share, more + 1, fewer) if fewer else 0.0) - 2 * alpha
+    def rejected(share: float) -> bool:
+        doubled = beta_cdf(share, more, fewer + 1) + (beta_cdf(share, more + 1, fewer) if fewer else 0.0)
+        return doubled <= 2 * alpha
 
-    return farthest(lambda share: short(share) <= 0, 0.5, 1.0)
+    return farthest(rejected, 0.5, 1.0)
 
 
 def compare_many(
@@ -231,13 +230,13 @@ def compare_many(
     lower_is_better: bool = False,
     correction: Correction = "holm",
 ) -> ManyComparison | None:
-    """Friedman's test over all runs, and every pair of runs with corrected p-values.
+    """Friedman's test over all runs, and all pairwise comparisons with corrected p-values.
 
-    For clustered samples Friedman's test is over the clusters' means.
+    With clustered samples, Friedman's test uses the clusters' means.
 
     Args:
         runs: Scores by run, of the same samples in the same order; two runs or more.
-        correction: How the p-values of the pairs are adjusted for multiple testing.
+        correction: How to adjust the p-values of the pairs for multiple testing.
         scale, confidence, groups, weights, lower_is_better: As for `compare_pairs`.
 
     Returns:
@@ -245,16 +244,15 @@ def compare_many(
 
     Raises:
         ConfigError: Fewer than two runs, or an unknown correction.
-        DataError: As `compare_pairs` does.
+        DataError: As for `compare_pairs`.
     """
     if len(runs) < 2:
-        raise ConfigError(f"two runs or more are needed, not {len(runs)}")
+        raise ConfigError(f"need at least two runs, got {len(runs)}")
     n = same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups, weights=weights)
     if n == 0:
         return None
     check_weights(weights)
-    if weights is not None and min(weights) == max(weights):
-        weights = None
+    weights = unequal(weights)
     table = np.stack([column(name, values, 0.0, scale) for name, values in runs.items()], axis=1)
     blocks = table
     if groups is not None:
@@ -283,7 +281,7 @@ def compare_many(
 
 
 def biggest_changes(a: Sequence[float], b: Sequence[float], count: int = 10) -> tuple[int, ...]:
-    """The positions of the samples that changed most, largest change first; unchanged samples are left out."""
+    """The positions of the samples that changed most, largest change first, without unchanged samples."""
     same_length(a=a, b=b)
     d = np.abs(differences(column("a", a), column("b", b)))
     order = np.argsort(-d, kind="stable")[:count]
@@ -291,13 +289,13 @@ def biggest_changes(a: Sequence[float], b: Sequence[float], count: int = 10) -> 
 
 
 def differences(a: Floats, b: Floats) -> Floats:
-    """b - a, and 0 where they differ by rounding only: 0.1 + 0.2 is no worse than 0.3."""
+    """b - a, and 0 if they differ by rounding error only, as 0.1 + 0.2 and 0.3 do."""
     d = b - a
     return np.where(np.abs(d) <= 1e-12 * np.maximum(np.abs(a), np.abs(b)), 0.0, d)
 
 
 def _cluster_changes(d: Floats, groups: Positions) -> Floats:
-    """The sum of each cluster's differences, 0 where they cancel but for rounding."""
+    """The sum of each cluster's differences, and 0 if they cancel up to rounding error."""
     sums = group_sums(d, groups)
     return np.where(np.abs(sums) <= 1e-12 * group_sums(np.abs(d), groups), 0.0, sums)
 
@@ -311,11 +309,12 @@ def _caution(d: Floats, passes: McNemar | None) -> str:
     return ""
 
 
-def _leaning(test: PairedTest, ranks: PairedTest, n: int, alpha: float) -> str:
+def _disagreement(test: PairedTest, ranks: PairedTest, n: int, alpha: float) -> str:
+    """The caution if Wilcoxon's test rejects and the mean test doesn't, or ""."""
     if ranks.p_value > alpha or test.p_value <= alpha:
         return ""
     p = f"{ranks.p_value:.3f}" if ranks.p_value >= 0.001 else "below 0.001"
     return (
-        f"most differences lean one way (Wilcoxon p {p}), but with n = {n} rare large ones the other way could "
-        "outweigh them"
+        f"most differences have the same sign (Wilcoxon p {p}), but with n = {n}, rare large differences in the other "
+        "direction could outweigh them"
     )

@@ -1,8 +1,9 @@
-"""Drift of a judge: how its scores of the same outputs changed.
+"""Drift of a judge: how its scores of the same outputs (the anchors) change over time.
 
-If the judge is the same, its scores then and now are interchangeable, and their differences symmetric around 0. This
-is what Wilcoxon's signed-rank test tests. It finds small changes of one direction with few anchors, which the test of a
-mean can't: a rare large change the other way might not have been seen. The interval of the mean change allows for one.
+If the judge hasn't changed, its earlier and current scores are exchangeable, so their differences are symmetric around
+0. Wilcoxon's signed-rank test tests this. With few anchors, it detects small shifts in one direction that a test of the
+mean can't, because a mean could be offset by a rare large change in the other direction that was not observed. The
+interval of the mean change allows for such changes.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ from evalstone.stats.weighted_mean import weighted_average
 
 @dataclass(frozen=True)
 class Drift:
-    """The same anchors judged before and now."""
+    """The same anchors, judged before and now."""
 
     comparison: Comparison
     adjusted_p_value: float
-    """`p_value`, corrected for all scorers that are tested together."""
+    """`p_value`, corrected for the number of scorers tested together."""
     verdict: Literal["drifted", "stable", "inconclusive"]
-    """"drifted" if the adjusted p-value is at most 1 - confidence; otherwise "stable" if the interval of the mean
-    change is within ± tolerance; otherwise "inconclusive": too few anchors."""
+    """"drifted" if the adjusted p-value is at most 1 - confidence. Otherwise "stable" if the interval of the mean
+    change is within ± tolerance, and "inconclusive" (too few anchors) if not."""
     tolerance: float
     changed: Interval
-    """The share of anchors whose score changed, in [0, 1], with its interval; weighted where anchors are."""
+    """The share of anchors whose score changed, in [0, 1], with its interval; weighted if anchors are."""
     mean_change: float
-    """Mean |now - before|, weighted where anchors are, which shows a judge that changes in both directions."""
+    """The mean of |now - before|, weighted if anchors are. It reveals changes that cancel in the mean difference."""
     largest_change: float
     """The largest |now - before|."""
 
     @property
     def p_value(self) -> float:
-        """The p-value of Wilcoxon's signed-rank test; for clustered anchors, of the clusters' sums; for weighted ones,
-        that of the mean change."""
+        """The p-value of Wilcoxon's signed-rank test, of the clusters' sums if anchors are clustered. For weighted
+        anchors, the p-value of the test of the mean change."""
         return (self.comparison.wilcoxon or self.comparison.test).p_value
 
 
@@ -56,25 +57,26 @@ def drift(
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
 ) -> Drift | None:
-    """Drift of a judge: how its scores of pinned anchors changed. Judge the same outputs again with the same questions.
+    """Test whether a judge's scores of the same outputs, judged again with the same questions, have drifted.
 
-    The verdict is for a single scorer; `adjust_drifts` corrects those of several.
+    The verdict is for a single scorer. Use `adjust_drifts` to correct the verdicts of several.
 
     Args:
         before: The earlier scores, in [0, scale].
         now: The scores of the same anchors now.
         scale: The upper end of the range.
         confidence: The test rejects "no change" at 1 - confidence.
-        tolerance: A mean change within ± tolerance counts as none; None is 0.02 · scale.
+        tolerance: A mean change within ± tolerance counts as no change. None: 0.02 · scale.
         groups: One cluster label per anchor; anchors of one cluster may depend on each other. None: all independent.
-        weights: One weight above 0 per anchor, for the change in the population that they weight to. None: all equal.
+        weights: One sampling weight above 0 per anchor, for an estimate of the change in the population. None: all
+            equal.
 
     Returns:
         The drift; None for no anchors.
 
     Raises:
-        DataError: As `compare_pairs` does.
-        ConfigError: The tolerance is not in (0, scale].
+        DataError: As for `compare_pairs`.
+        ConfigError: tolerance is not in (0, scale], or confidence is outside (0, 1).
     """
     tolerance = 0.02 * scale if tolerance is None else tolerance
     check_number("tolerance", tolerance)
@@ -84,22 +86,22 @@ def drift(
     if comparison is None:
         return None
     change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
-    moved = (differences(column("before", before), column("now", now)) != 0).astype(np.float64).tolist()
-    changed = mean_interval(moved, low=0.0, high=1.0, confidence=confidence, groups=groups, weights=weights)
+    is_changed = (differences(column("before", before), column("now", now)) != 0).astype(np.float64).tolist()
+    changed = mean_interval(is_changed, low=0.0, high=1.0, confidence=confidence, groups=groups, weights=weights)
     if changed is None:
         return None
     mean = weighted_average(weights, change.tolist())
-    found = Drift(comparison, 1.0, "inconclusive", tolerance, changed, mean, float(change.max()))
-    return _judged(found, found.p_value)
+    result = Drift(comparison, 1.0, "inconclusive", tolerance, changed, mean, float(change.max()))
+    return _with_verdict(result, result.p_value)
 
 
 def adjust_drifts(drifts: Sequence[Drift], correction: Correction = "holm") -> tuple[Drift, ...]:
-    """The drifts of several scorers, their p-values and verdicts corrected for all of them together."""
-    adjusted = adjust_p_values([one.p_value for one in drifts], correction)
-    return tuple(_judged(one, p_value) for one, p_value in zip(drifts, adjusted, strict=True))
+    """The drifts of several scorers, with p-values and verdicts corrected for multiple testing."""
+    adjusted = adjust_p_values([drift.p_value for drift in drifts], correction)
+    return tuple(_with_verdict(drift, p_value) for drift, p_value in zip(drifts, adjusted, strict=True))
 
 
-def _judged(drift: Drift, p_value: float) -> Drift:
+def _with_verdict(drift: Drift, p_value: float) -> Drift:
     """The drift with the verdict that follows from an adjusted p-value."""
     interval, verdict = drift.comparison.difference, "inconclusive"
     if p_value <= 1 - interval.confidence:

@@ -1,14 +1,14 @@
-"""Gates: does a run meet its criteria? Each criterion ends "pass", "fail" or "inconclusive".
+"""Gates: check a run against criteria. The verdict on each is "pass", "fail" or "inconclusive".
 
-A criterion passes when a one-sided test rejects "not met", fails when one rejects "met", and is inconclusive otherwise.
-Two error rates are controlled by Holm's method, each over all criteria and whatever their dependence: the chance that
-any criterion that is not met passes, and the chance that any criterion that is met fails, are each at most alpha.
+A criterion passes if a one-sided test rejects "not met", fails if one rejects "met", and is inconclusive otherwise.
+Holm's method controls two family-wise error rates over all criteria, whatever their dependence: the probability that
+any unmet criterion passes, and the probability that any met criterion fails. Each is at most alpha.
 
-All tests are those of `bounded_mean`, which hold for few, skewed and nearly equal values. A missing value (None)
-counts as the worst one in the test for a pass and as the best one in the test for a fail, so that the verdict holds
-whatever the missing values are (Manski 1990). Where the values decided how many there are, as in a run that its gate
-stopped, tests are those of `betting`, which hold at every number of values. docs/statistics.md has the simulated error
-rates.
+The tests are those of `bounded_mean`, which are valid for small, skewed and nearly constant samples. A missing value
+(None) counts as the worst value in the test for a pass, and as the best value in the test for a fail, so the verdict
+holds whatever the missing values are (Manski 1990). If the number of values depends on the values, as in a run that its
+gate stopped early, the tests are those of `betting`, which are valid at any stopping time. docs/statistics.md has the
+simulated error rates.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate", "require"]
 POWER = 0.8
 SIMULATED: Mapping[int, float] = {8: 0.035, 30: 0.049, 100: 0.048, 300: 0.049}
-"""The largest share of wrong passes at an error rate of 0.05 among all populations of `bench/coverage.py` (gates), the
-truth at the threshold, by number of samples; for pass rates, which have the largest, computed."""
+"""By number of samples, the largest rate of wrong passes at alpha = 0.05 over all populations of `bench/coverage.py`
+(gates) whose true mean is at the threshold. The worst cases are pass rates, for which it is computed exactly."""
 Mean: TypeAlias = BoundedMean | BettingMean | CorrectedMean
 
 
@@ -52,18 +52,18 @@ Mean: TypeAlias = BoundedMean | BettingMean | CorrectedMean
 class _OfScores:
     name: str
     values: Sequence[float | None]
-    """None: missing."""
+    """None: a missing value."""
     threshold: float
     scale: float = 1.0
     groups: Sequence[Hashable] | None = None
     weights: Sequence[float] | None = None
     stopped: bool = False
-    """Whether the values come in the order in which they were drawn, and how many there are depends on them."""
+    """Whether the run was stopped depending on its values, which must be in the order in which they were drawn."""
     human: Sequence[float | None] | None = None
-    """Human scores of the same samples, None where there is none: the test is of the mean that people would give, as
-    in `ppi_mean`."""
+    """Human scores of the same samples, None if not labeled. The test is then about the mean human score, as in
+    `ppi_mean`."""
     strata: Sequence[Hashable] | None = None
-    """Within which samples were labeled at random."""
+    """The strata within which samples were chosen for labeling at random."""
 
 
 class AtLeast(_OfScores):
@@ -71,7 +71,7 @@ class AtLeast(_OfScores):
 
 
 class AtMost(_OfScores):
-    """The mean of values in [0, scale] is at most the threshold: for scores where lower is better."""
+    """The mean of values in [0, scale] is at most the threshold; for scores where lower is better."""
 
 
 class PassRate(_OfScores):
@@ -82,7 +82,7 @@ class PassRate(_OfScores):
 class MaxRegression:
     """Non-inferiority: the mean is worse than the baseline's by at most the margin, which is 0 or more.
 
-    `values` and `baseline` are scores in [0, scale] of the same samples in the same order; None: missing.
+    `values` and `baseline` are scores in [0, scale] of the same samples in the same order; None is a missing score.
     """
 
     name: str
@@ -95,11 +95,12 @@ class MaxRegression:
     weights: Sequence[float] | None = None
     stopped: bool = False
     human: tuple[Sequence[float | None], Sequence[float | None]] | None = None
-    """Human scores in the baseline and in the values, None where there is none: the test is of the difference that
-    people would see, as in `ppi_difference`."""
+    """Human scores of the baseline and of the values, None if not labeled. The test is then about the mean difference
+    of human scores, as in `ppi_difference`."""
     strata: Sequence[Hashable] | None = None
+    """The strata within which samples were chosen for labeling at random."""
     same: Sequence[bool] | None = None
-    """With human scores: whether the outputs are the same."""
+    """With human scores: whether both outputs are the same, by sample."""
 
 
 Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | PassRate
@@ -107,16 +108,16 @@ Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | PassRate
 
 @dataclass(frozen=True)
 class Miss:
-    """A sample that does not have the best score."""
+    """A sample without the best score."""
 
     sample: str
     """Its id."""
     trial: int | None
-    """Which of several trials it is; None where there is one."""
+    """The number of the trial; None if there is only one."""
     value: float | None
     """Its score; None without one."""
     reason: str
-    """The reason of the score, the error, or why the judge gave no answer."""
+    """The reason for the score, the error, or why the judge gave no answer."""
 
 
 @dataclass(frozen=True)
@@ -127,45 +128,45 @@ class Decision:
     kind: Kind
     verdict: Verdict
     estimate: float | None
-    """The mean, the pass rate, for max_regression the mean difference from the baseline, for require the share of
-    samples with the best score; None without values."""
+    """The mean or pass rate; for max_regression, the mean difference from the baseline; for require, the share of
+    samples with the best score. None without values."""
     threshold: float
-    """What the estimate is compared with; for max_regression -margin, and margin where lower is better."""
+    """What the estimate is compared with; for max_regression, -margin (margin if lower is better)."""
     low: float | None
-    """The one-sided lower limit at the alpha that Holm leaves for this criterion. If the estimate must be at least the
-    threshold, the criterion passes if low >= threshold; otherwise it fails if low > threshold. Without a test, the
-    lowest estimate that the missing values leave possible; None for require."""
+    """The one-sided lower confidence limit at the error rate that Holm's method allots to this criterion. If the
+    estimate must be at least the threshold, the criterion passes if low >= threshold; otherwise it fails if
+    low > threshold. Without a test, the lowest possible estimate given the missing values; None for require."""
     high: float | None
-    """The one-sided upper limit at the alpha that Holm leaves for this criterion. If the estimate must be at least the
-    threshold, the criterion fails if high < threshold; otherwise it passes if high <= threshold. Without a test, the
-    highest estimate that the missing values leave possible; None for require."""
+    """The one-sided upper confidence limit at the error rate that Holm's method allots to this criterion. If the
+    estimate must be at least the threshold, the criterion fails if high < threshold; otherwise it passes if
+    high <= threshold. Without a test, the highest possible estimate given the missing values; None for require."""
     p_pass: float | None
     """The Holm-adjusted p-value of "not met"; None without a test."""
     p_fail: float | None
     """The Holm-adjusted p-value of "met"; None without a test."""
     n: int
-    """The number of samples or pairs with a value; for require, also of those whose score failed, or that the judge
-    gave no answer for."""
+    """The number of samples or pairs with a value. For require, it includes samples whose score failed or for which the
+    judge gave no answer."""
     more_samples: int | None
-    """How many more samples would decide the criterion with a chance of 0.8, if the estimate were true; None if it is
-    decided, if no practical number would, or where samples are weighted."""
+    """The number of further samples that would decide the criterion with a power of 0.8, if the estimate is the true
+    value. None if it is decided, if no practical number would decide it, or if samples are weighted."""
     caution: str
     """Why to trust the decision less, or ""."""
     lower_is_better: bool = False
     """Whether the estimate must be at most the threshold; otherwise it must be at least the threshold."""
     missing: int = 0
-    """The number of samples or pairs without a value that count as worst for a pass and best for a fail."""
+    """The number of samples or pairs without a value. They count as worst for a pass and as best for a fail."""
     labeled: int | None = None
-    """How many human labels the estimate is corrected by; None where it is not."""
+    """The number of human labels that correct the estimate; None if it isn't corrected."""
     more_labels: int | None = None
-    """How many more labels would decide the criterion with a chance of 0.8, if the estimate were true; None if it is
-    decided or not corrected, or if labels of all samples would not."""
+    """The number of further labels that would decide the criterion with a power of 0.8, if the estimate is the true
+    value. None if it is decided or not corrected, or if labels for all samples wouldn't decide it."""
     effective: float | None = None
-    """Of weighted samples with a value, Kish's effective number; None for equal weights."""
+    """Kish's effective sample size of weighted samples with a value; None for equal weights."""
     groups: int | None = None
-    """The number of clusters that samples with a value belong to; None for independent samples."""
+    """The number of clusters among samples with a value; None for independent samples."""
     misses: tuple[Miss, ...] = ()
-    """For require, the first samples that do not have the best score."""
+    """For require, the first samples without the best score."""
 
 
 def decide(
@@ -173,33 +174,36 @@ def decide(
 ) -> tuple[Decision, ...]:
     """Decide every criterion, in order.
 
-    A criterion without values is inconclusive. A threshold at the end of the range that no value can miss passes.
+    A criterion without values is inconclusive. A threshold at an end of the range that no value can miss passes.
 
     Args:
-        criteria: What must hold.
-        alpha: The error rate in (0, 0.5): of any wrong pass, and of any wrong fail. None: without a test. The estimate
-            itself is compared with the threshold: a criterion passes if it is met, and fails if it is not, whatever the
-            missing values are.
-        next_alpha: The error rate at which a later test of more samples is made, for `more_samples`; None is alpha.
+        criteria: The criteria to check.
+        alpha: The family-wise error rate of wrong passes, and that of wrong fails, in (0, 0.5). None: no test. The
+            estimate itself is then compared with the threshold: a criterion passes (fails) if it is met (not met)
+            whatever the missing values are.
+        next_alpha: The error rate of the next test, with more samples; used for `more_samples`. None: alpha.
+
+    Returns:
+        One decision per criterion.
 
     Raises:
-        ConfigError: A threshold is outside its range, a margin below 0, or alpha outside (0, 0.5).
-        DataError: Values are not finite numbers in [0, scale], or values and baseline differ in length.
+        ConfigError: A threshold or margin is outside its range, or alpha is outside (0, 0.5).
+        DataError: Values are not finite numbers in [0, scale], or sequences of one criterion differ in length.
     """
     tests = [_test(criterion) for criterion in criteria]
     if alpha is None:
-        return tuple(_compared(test, one.scale) for test, one in zip(tests, criteria, strict=True))
+        return tuple(_compared(test, criterion.scale) for test, criterion in zip(tests, criteria, strict=True))
     check_alpha("alpha", alpha)
     if next_alpha is not None:
         check_alpha("next_alpha", next_alpha)
-    passing, failing = ([test.p_values()[at] for test in tests] for at in (0, 1))
+    passing, failing = ([test.p_values()[i] for test in tests] for i in (0, 1))
     adjusted = list(zip(holm(passing), holm(failing), strict=True))
     alphas = list(zip(_alphas(passing, alpha), _alphas(failing, alpha), strict=True))
     verdicts: list[Verdict] = [
         "pass" if p[0] <= alpha else "fail" if p[1] <= alpha else "inconclusive" for p in adjusted
     ]
     later = 1.0 if next_alpha is None else next_alpha / alpha
-    return tuple(_tested(*one, later) for one in zip(tests, verdicts, adjusted, alphas, strict=True))
+    return tuple(_tested(*results, later) for results in zip(tests, verdicts, adjusted, alphas, strict=True))
 
 
 def check_alpha(name: str, alpha: float) -> None:
@@ -210,15 +214,15 @@ def check_alpha(name: str, alpha: float) -> None:
 
 
 def alpha_at_look(alpha: float, look: int) -> float:
-    """The error rate that the look of this number may have so that all looks together have at most `alpha`.
+    """The error rate to spend on a look, counted from 1, so that all looks together spend at most `alpha`.
 
-    look 1: 0.8 · alpha,   look k: 0.2 · alpha / 2^(k-1)
+    look 1: 0.8 · alpha,   look k > 1: 0.2 · alpha / 2^(k - 1)
     """
     return 0.8 * alpha if look == 1 else 0.2 * alpha / 2 ** (look - 1)
 
 
 def simulated_error(n: int) -> float:
-    """The largest simulated share of wrong passes of one check at an error rate of 0.05 with about n samples."""
+    """The largest simulated rate of wrong passes of one check at alpha = 0.05, with about n samples."""
     sizes = sorted(SIMULATED)
     around = {max((size for size in sizes if size <= n), default=sizes[0])}
     around.add(min((size for size in sizes if size >= n), default=sizes[-1]))
@@ -226,21 +230,21 @@ def simulated_error(n: int) -> float:
 
 
 def overall(decisions: Sequence[Decision]) -> Verdict:
-    """The gate as a whole: "fail" if any fails, else "inconclusive" if any is, else "pass" (also without criteria)."""
+    """The verdict of the whole gate: "fail" if any criterion fails, else "inconclusive" if any is, else "pass"."""
     verdicts = {decision.verdict for decision in decisions}
     return "fail" if "fail" in verdicts else "inconclusive" if "inconclusive" in verdicts else "pass"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What values say about their true mean, whatever the missing ones are."""
+    """Inference about the true mean of values, valid whatever the missing ones are."""
 
     scored: Mean
-    """Of the values that are there."""
+    """The values that are not missing."""
     lowest: Mean
-    """Of all, missing ones at their lowest."""
+    """All values, with the lowest possible value for missing ones."""
     highest: Mean
-    """Of all, missing ones at their highest."""
+    """All values, with the highest possible value for missing ones."""
     n: int
     missing: int
     labeled: int | None = None
@@ -248,17 +252,17 @@ class Evidence:
     groups: int | None = None
 
     def p_value(self, threshold: float, side: Side) -> float:
-        """The p-value of "the true mean is not beyond the threshold": small when the mean is on that side of it."""
+        """The p-value of "the true mean isn't above (side 1) or below (side -1) the threshold"."""
         return (self.lowest if side == 1 else self.highest).p_value(threshold, side)
 
     def limit(self, alpha: float, side: Side) -> float:
-        """What the true mean is above (1) or below (-1) with confidence 1 - alpha."""
+        """The one-sided lower (side 1) or upper (side -1) confidence limit at error rate alpha."""
         return (self.lowest if side == 1 else self.highest).limit(alpha, side)
 
 
 @dataclass(frozen=True)
 class _Test:
-    """A criterion ready to be tested. upward: met means above the threshold. certain: no value can miss it."""
+    """A validated criterion. upward: it is met above the threshold. certain: no value can miss it."""
 
     name: str
     kind: Kind
@@ -273,7 +277,7 @@ class _Test:
         if self.evidence is None:
             return 1.0, 1.0
         side: Side = 1 if self.upward else -1
-        p_pass, p_fail = (self.evidence.p_value(self.threshold, one) for one in (side, -side))
+        p_pass, p_fail = (self.evidence.p_value(self.threshold, s) for s in (side, -side))
         return 0.0 if self.certain else p_pass, p_fail
 
 
@@ -284,14 +288,14 @@ def _test(criterion: Criterion) -> _Test:
     if criterion.stopped and (groups is not None or criterion.weights is not None):
         raise ConfigError(f"{name}: values of a stopped run can't have groups or weights")
     if isinstance(criterion, MaxRegression):
-        check_number(f"{name}: the largest regression", criterion.margin)
+        check_number(f"{name}: the maximum regression", criterion.margin)
         before_human, after_human = criterion.human or (None, None)
         same_length(
             values=criterion.values, baseline=criterion.baseline, same=criterion.same, human=after_human,
             human_baseline=before_human,
         )  # fmt: skip
         if not 0 <= criterion.margin <= scale:
-            raise ConfigError(f"{name}: the largest regression must be in [0, {scale:g}], not {criterion.margin}")
+            raise ConfigError(f"{name}: the maximum regression must be in [0, {scale:g}], not {criterion.margin}")
         before = _ends(f"{name}: baseline", criterion.baseline, scale)
         after = _ends(f"{name}: values", criterion.values, scale)
         lowest, highest = differences(before[1], after[0]), differences(before[0], after[1])
@@ -319,41 +323,42 @@ def _pairs(criterion: MaxRegression) -> list[tuple[float | None, float | None]]:
     return list(zip(criterion.baseline, criterion.values, strict=True))
 
 
-def _corrected(test: _Test, criterion: Criterion, there: Sequence[bool]) -> _Test:
-    """The test of a mean corrected by human labels.
+def _corrected(test: _Test, criterion: Criterion, is_scored: Sequence[bool]) -> _Test:
+    """The test of a mean corrected with human labels.
 
-    Samples without a score are a stratum of their own. Their human score is put at an end of the range, and as many of
-    them count as labeled as a random choice would have: all are alike.
+    Samples without a score form their own stratum. All of them get a human score at an end of the range, so it makes no
+    difference which of them count as labeled; as many do as a random choice would label.
     """
     if criterion.stopped or criterion.weights is not None:
         what = "a run that its own gate stopped" if criterion.stopped else "weighted samples"
         raise ConfigError(f"{criterion.name}: human labels can't correct the scores of {what}")
     same = criterion.same if isinstance(criterion, MaxRegression) else None
-    marks = [criterion.human] if not isinstance(criterion, MaxRegression) else criterion.human or ()
+    runs = [criterion.human] if not isinstance(criterion, MaxRegression) else criterion.human or ()
     labeled = sum(
         scored
         and not (same is not None and same[place])
-        and all(of is not None and of[place] is not None for of in marks)
-        for place, scored in enumerate(there)
+        and all(human is not None and human[place] is not None for human in runs)
+        for place, scored in enumerate(is_scored)
     )
-    n, without = sum(there), [place for place, scored in enumerate(there) if not scored]
+    n, missing = sum(is_scored), [place for place, scored in enumerate(is_scored) if not scored]
     if labeled < MIN_LABELS:
         return replace(test, caution=f"only {count(labeled, 'label')}, too few to correct the mean")
-    alike = set(without[: max(MIN_LABELS_OF_STRATUM, round(len(without) * labeled / n))])
+    treated_as_labeled = set(missing[: max(MIN_LABELS_OF_STRATUM, round(len(missing) * labeled / n))])
 
     def mean_of(low: bool, places: Sequence[int]) -> CorrectedMean | None:
         def filled(
             values: Sequence[float | None], human: Sequence[float | None] | None, end: float
         ) -> tuple[list[float], list[float | None]]:
-            """The values and labels, missing ones at the end."""
+            """The values and labels, with this end of the range for missing ones."""
             scores, labels = [values[place] for place in places], [None if human is None else human[p] for p in places]
-            for at, place in enumerate(places):
-                if not there[place]:
-                    scores[at], labels[at] = end, end if place in alike else None
+            for i, place in enumerate(places):
+                if not is_scored[place]:
+                    scores[i], labels[i] = end, end if place in treated_as_labeled else None
             return [end if score is None else score for score in scores], labels
 
         strata = [
-            (0 if criterion.strata is None else criterion.strata[place]) if there[place] else None for place in places
+            (0 if criterion.strata is None else criterion.strata[place]) if is_scored[place] else None
+            for place in places
         ]
         groups = criterion.groups and [criterion.groups[place] for place in places]
         ends = (0.0, criterion.scale) if low else (criterion.scale, 0.0)
@@ -365,34 +370,33 @@ def _corrected(test: _Test, criterion: Criterion, there: Sequence[bool]) -> _Tes
         return corrected_difference(
             (before[0], after[0]),
             (before[1], after[1]),
-            same=None if same is None else [same[place] and there[place] for place in places],
+            same=None if same is None else [same[place] and is_scored[place] for place in places],
             scale=criterion.scale,
             strata=strata,
             groups=groups,
         )
 
-    scores = [place for place, is_there in enumerate(there) if is_there]
-    scored = mean_of(True, scores)
-    every = range(len(there))
-    lowest, highest = (mean_of(True, every), mean_of(False, every)) if without else (scored, scored)
+    present = [place for place, scored in enumerate(is_scored) if scored]
+    scored = mean_of(True, present)
+    every = range(len(is_scored))
+    lowest, highest = (mean_of(True, every), mean_of(False, every)) if missing else (scored, scored)
     if scored is None or lowest is None or highest is None:
         return replace(test, caution="labels in too few groups to correct the mean")
-    return replace(
-        test, evidence=Evidence(scored, lowest, highest, n, len(without), labeled, groups=_clusters(criterion, scores))
-    )
+    groups = _clusters(criterion, present)
+    return replace(test, evidence=Evidence(scored, lowest, highest, n, len(missing), labeled, groups=groups))
 
 
 def _ends(name: str, values: Sequence[float | None], scale: float) -> tuple[Floats, Floats]:
-    """The values with missing ones at the lowest, and at the highest."""
+    """The values with missing ones replaced by 0, and by `scale`."""
     lowest = column(name, [0.0 if value is None else value for value in values], 0.0, scale)
     missing = np.fromiter((value is None for value in values), dtype=np.bool_, count=len(values))
     return lowest, np.where(missing, scale, lowest)
 
 
 def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterion: Criterion) -> Evidence | None:
-    """The evidence of values; missing are those whose lowest and highest differ. None if all are."""
-    there = np.flatnonzero(lowest == highest).tolist()
-    if not there:
+    """The evidence of values. A value is missing if its lowest and highest differ. None if all are missing."""
+    present = np.flatnonzero(lowest == highest).tolist()
+    if not present:
         return None
 
     def mean_of(values: Floats, places: Sequence[int]) -> BoundedMean | BettingMean:
@@ -402,21 +406,21 @@ def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterio
         weights = criterion.weights and [criterion.weights[place] for place in places]
         return WeightedMean.of(values[places].tolist(), low, high, groups=groups, weights=weights)
 
-    everything, scored = mean_of(lowest, range(lowest.size)), mean_of(lowest, there)
-    complete = len(there) == lowest.size
-    best = everything if complete else mean_of(highest, range(highest.size))
-    effective = effective_number(criterion.weights and [criterion.weights[place] for place in there])
-    missing, clusters = lowest.size - len(there), _clusters(criterion, there)
-    return Evidence(scored, everything, best, len(there), missing, effective=effective, groups=clusters)
+    worst, scored = mean_of(lowest, range(lowest.size)), mean_of(lowest, present)
+    missing = lowest.size - len(present)
+    best = mean_of(highest, range(highest.size)) if missing else worst
+    effective = effective_number(criterion.weights and [criterion.weights[place] for place in present])
+    clusters = _clusters(criterion, present)
+    return Evidence(scored, worst, best, len(present), missing, effective=effective, groups=clusters)
 
 
 def _clusters(criterion: Criterion, places: Sequence[int]) -> int | None:
-    """How many clusters values belong to; None for independent ones."""
+    """The number of clusters among the values at these positions; None for independent samples."""
     return None if criterion.groups is None else len({criterion.groups[place] for place in places})
 
 
 def _alphas(p_values: Sequence[float], alpha: float) -> list[float]:
-    """The alpha at which Holm tests each: alpha / m for the smallest p, and so on to the first that isn't rejected."""
+    """Holm's error rate of each test: alpha / m for the smallest p, and so on up to the first that isn't rejected."""
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
     m, rejected, alphas = len(order), 0, [0.0] * len(order)
     for rank, place in enumerate(order):
@@ -426,7 +430,7 @@ def _alphas(p_values: Sequence[float], alpha: float) -> list[float]:
 
 
 def _compared(test: _Test, scale: float) -> Decision:
-    """Whether the estimate itself meets the threshold, whatever the missing values are."""
+    """The decision without a test: whether the estimate meets the threshold, whatever the missing values are."""
     if test.evidence is None:
         return _decision(test, "inconclusive")
     ends = test.evidence.lowest.mean, test.evidence.highest.mean
@@ -480,7 +484,7 @@ def _decision(
 
 
 def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -> int | None:
-    """For the side of the threshold that the mean is on, if as many of them go missing as now."""
+    """The further samples needed to show on which side of the threshold the mean is, at the current missing rate."""
     side: Side = 1 if evidence.scored.mean > test.threshold else -1
     known = evidence.lowest if side == 1 else evidence.highest
     if not isinstance(known, BoundedMean) or isinstance(known, WeightedMean):
@@ -491,7 +495,7 @@ def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) 
 
 
 def _more_labels(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -> int | None:
-    """The labels with which the limit is expected beyond the threshold, with room for the chance of POWER."""
+    """The further labels needed for the limit to be beyond the threshold with a probability of about POWER."""
     scored, labeled = evidence.scored, evidence.labeled
     if labeled is None or evidence.missing or not isinstance(scored, CorrectedMean):
         return None
@@ -504,10 +508,10 @@ def _more_labels(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -
         limit = scored.limit(alpha, side, times=labels / labeled)
         return factor * abs(scored.mean - limit) <= gap
 
-    few, many = labeled, evidence.n
-    if not decides(many):
+    low, high = labeled, evidence.n
+    if not decides(high):
         return None
-    while few < many:
-        middle = (few + many) // 2
-        few, many = (few, middle) if decides(middle) else (middle + 1, many)
-    return max(1, many - labeled)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decides(middle) else (middle + 1, high)
+    return max(1, high - labeled)

@@ -1,12 +1,12 @@
 """Confidence intervals for means and proportions, in pure Python.
 
-Scores lie in a known range and are often crowded at one end of it, where Student's interval is too short and reaches
-beyond the range. With a finite range, `mean_interval` is that of `bounded_mean`, which covers for few and skewed values
-and has a width even where all values are equal. Without a finite range it is Student's, mean ± t · s / √n; for
-clustered samples the variance is the cluster-robust CR2 with its degrees of freedom (Bell and McCaffrey 2002, Survey
-Methodology 28(2)). docs/statistics.md has the simulated coverage.
+Scores are bounded and often skewed toward one end of their range. A t interval then under-covers, and can extend beyond
+the range. With a finite range, `mean_interval` uses `bounded_mean`, which keeps its coverage for small and skewed
+samples and has a positive width even if all values are equal. Without a finite range, it is a t interval,
+mean ± t · s / √n. With clustered samples, the variance is then the cluster-robust CR2 with its degrees of freedom (Bell
+and McCaffrey 2002, Survey Methodology 28(2)). docs/statistics.md has the simulated coverage.
 
-Every run computes these, so nothing here imports numpy or scipy: scipy.special alone takes 0.15 s to import.
+Every run imports this module, so it doesn't import numpy or scipy: scipy.special alone takes 0.15 s to import.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from evalstone.stats.weighted_mean import WeightedMean, effective_number, weight
 
 GAFFKE = "Gaffke"
 MOVER = "Zou-Donner"
-"""Of differences: the distances of the limits from two independent estimates, squared and added (MOVER)."""
+"""The method of intervals for sums and differences of estimates: squared distances to the limits are added (MOVER)."""
 SMALL_SAMPLE = 30
 FEW_CLUSTERS = 20
 MIN_SAMPLES = 5
-"""Slices with fewer samples or clusters are not tested."""
+"""Slices with fewer samples (clusters) than this aren't tested."""
 ROUNDING = 1e-20
 RELATIVE_ROUNDING = 1e-12
 MAX_SPAN = 1e150
@@ -36,14 +36,14 @@ MAX_SPAN = 1e150
 
 @dataclass(frozen=True)
 class Interval:
-    """A point estimate with its confidence interval, in the unit of the values."""
+    """A point estimate and its confidence interval, in the unit of the values."""
 
     mean: float
     """The estimate: a mean, a proportion or another statistic."""
     low: float | None
-    """The lower limit; None where there is no interval."""
+    """The lower limit; None if there is no interval."""
     high: float | None
-    """The upper limit; None where `low` is."""
+    """The upper limit; None if `low` is None."""
     n: int
     """The number of values."""
     confidence: float = 0.95
@@ -51,12 +51,11 @@ class Interval:
     groups: int | None = None
     """The number of clusters; None for independent values."""
     method: str = ""
-    """How the limits were computed ("Gaffke", "Student", "BCa" and so on); "" where there are none."""
+    """How the limits were computed, such as "Gaffke" or "Student"; "" without limits."""
     caution: str = ""
     """Why to trust the interval less, or ""."""
     effective: float | None = None
-    """Of weighted values, Kish's effective number (Σ w)² / Σ w²: how many equally weighted ones would say as much; None
-    for equal weights."""
+    """Kish's effective sample size of weighted values, (Σ w)² / Σ w²; None for equal weights."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def mean_interval(
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
 ) -> Interval | None:
-    """The mean of values with its two-sided confidence interval (see the module).
+    """The mean of values with its two-sided confidence interval (see the module docstring).
 
     Args:
         values: Numbers in [low, high].
@@ -84,21 +83,21 @@ def mean_interval(
         high: The upper end of the range; inf for none.
         confidence: The confidence level, in (0, 1).
         groups: One cluster label per value; values of one cluster may depend on each other. None: all independent.
-        weights: One weight above 0 per value, for the mean of the population that they weight to (`weighted_mean`);
-            needs a finite range. None: all equal.
+        weights: One sampling weight above 0 per value, for an estimate of the population mean (`weighted_mean`). Needs
+            a finite range. None: all equal.
 
     Returns:
-        The interval, inside [low, high]; None for no values. Without a finite range there are no limits for a single
-        value or cluster, or where all values are equal.
+        The interval, within [low, high]; None for no values. Without a finite range, there are no limits for a single
+        value or cluster, or if all values are equal.
 
     Raises:
-        DataError: A value is not a finite number in [low, high], a weight not above 0, values are too far apart to be
-            squared, or `groups` or `weights` have another length.
+        DataError: A value is not a finite number in [low, high], a weight is not above 0, values are so far apart that
+            their squares overflow, or `groups` or `weights` differ in length from `values`.
         ConfigError: confidence is outside (0, 1), low is not below high, or weights come without a finite range.
     """
     check_confidence(confidence)
     if not low < high:
-        raise ConfigError(f"the range must go up: low is {low}, high is {high}")
+        raise ConfigError(f"low must be below high: low is {low}, high is {high}")
     bounded = math.isfinite(high - low)
     n = len(values)
     for name, column in (("groups", groups), ("weights", weights)):
@@ -117,17 +116,17 @@ def mean_interval(
     clusters = None if groups is None else len(set(groups))
     if bounded:
         evidence = WeightedMean.of(values, low, high, groups=groups, weights=weights)
-        bottom, top = evidence.interval(confidence)
+        lower, upper = evidence.interval(confidence)
         caution = single(n) if evidence.units == 1 else ""
         effective = effective_number(weights)
-        return Interval(evidence.mean, bottom, top, n, confidence, clusters, GAFFKE, caution, effective)
+        return Interval(evidence.mean, lower, upper, n, confidence, clusters, GAFFKE, caution, effective)
     if largest - smallest > MAX_SPAN:
         raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
     return _student(values, Interval(mean, None, None, n, confidence, clusters), groups)
 
 
 def _student(values: Sequence[float], estimate: Interval, groups: Sequence[Hashable] | None) -> Interval:
-    """The estimate with Student's limits, where there are any."""
+    """The estimate with the limits of a t interval, if there are any."""
     units = estimate.n if estimate.groups is None else estimate.groups
     if units == 1:
         return replace(estimate, caution=single(estimate.n))
@@ -151,9 +150,11 @@ def _plain_spread(values: Sequence[float], mean: float) -> Spread:
 
 
 def cluster_spread(values: Sequence[float], mean: float, groups: Sequence[Hashable]) -> Spread:
-    """CR2 for a mean: Σ e²(g) / (1 - n(g)/n) / n², e(g) the sum of a cluster's residuals; at least two clusters.
+    """The CR2 variance of a mean over at least two clusters, and its degrees of freedom.
 
-    Degrees of freedom by Satterthwaite under independence; clusters of equal size have one less than there are.
+        Σ over clusters of e(g)² / (1 - n(g) / n) / n²,   e(g) the sum of the residuals of cluster g
+
+    Degrees of freedom are Satterthwaite's under independence; for clusters of equal size, the number of clusters - 1.
     """
     sums: dict[Hashable, float] = {}
     for value, group in zip(values, groups, strict=True):
@@ -168,10 +169,10 @@ def cluster_spread(values: Sequence[float], mean: float, groups: Sequence[Hashab
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """The mean, never outside of the values by rounding. Raises DataError for a value that is not a finite number."""
+    """The mean, clamped to the range of the values. Raises DataError if a value is not a finite number."""
     try:
         total = math.fsum(values)
-    except (OverflowError, ValueError, TypeError):  # inf and -inf among them, a sum beyond all floats, None
+    except (OverflowError, ValueError, TypeError):  # the sum overflows, inf and -inf, None
         total = math.nan
     if math.isfinite(total):
         return min(max(total / len(values), min(values)), max(values))
@@ -182,13 +183,13 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def check_number(name: str, value: object) -> None:
-    """Raise ConfigError for a setting that is not a number; a truth value is none."""
+    """Raise ConfigError unless a setting is a real number; bools are not accepted."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ConfigError(f"{name} must be a number, not {value!r}")
 
 
 def check_weights(weights: Sequence[float] | None) -> None:
-    """Raise DataError for a weight that is not a finite number above 0, naming its place."""
+    """Raise DataError with its position if a weight is not a finite number above 0."""
     for place, weight in enumerate(weights or ()):
         if not (math.isfinite(weight) and weight > 0):
             raise DataError(f"weights must be finite numbers above 0: weight {place} is {weight!r:.60}")
@@ -202,13 +203,14 @@ def check_confidence(confidence: float) -> None:
 
 
 def mover(*reaches: float, correlation: float = 0.0) -> float:
-    """How far the limit of a sum of estimates is from it, by how far the limit of each is (MOVER).
+    """The distance from a sum of estimates to its confidence limit, given those of each estimate (MOVER).
 
         √(x² + y² + 2 · correlation · x · y)
 
     Args:
-        reaches: Distances of 0 or more, of two estimates, or of more that are independent.
-        correlation: Of the two estimates.
+        reaches: The distance from each estimate to its limit, 0 or more: of two estimates, or any number of independent
+            ones.
+        correlation: The correlation between two estimates; 0 for independent ones.
 
     Source: Zou and Donner 2008, Statistics in Medicine 27(10).
     """
@@ -216,7 +218,7 @@ def mover(*reaches: float, correlation: float = 0.0) -> float:
 
 
 def small(units: int, clustered: bool) -> str:
-    """The caution for a small number of independent samples or clusters; "" from 30 samples or 20 clusters on."""
+    """The caution for fewer than 30 independent samples or 20 clusters, or ""."""
     if clustered and units < FEW_CLUSTERS:
         return f"only {units} clusters: the interval is approximate"
     if not clustered and units < SMALL_SAMPLE:
@@ -225,12 +227,12 @@ def small(units: int, clustered: bool) -> str:
 
 
 def single(n: int) -> str:
-    """The caution where there is one value or one cluster, and so no interval."""
+    """The caution for a single value or a single cluster."""
     return "a single sample" if n == 1 else "a single cluster"
 
 
 def proportion_interval(successes: int, n: int, confidence: float = 0.95) -> Interval | None:
-    """A proportion of n independent samples with the limits of `mean_interval`.
+    """A proportion of n independent samples, with its confidence interval by `mean_interval`.
 
     Args:
         successes: The number of successes.
@@ -241,7 +243,7 @@ def proportion_interval(successes: int, n: int, confidence: float = 0.95) -> Int
         successes / n, as `Interval.mean`, with limits in [0, 1]; None if n is 0.
 
     Raises:
-        DataError: Not 0 <= successes <= n.
+        DataError: successes is not in [0, n].
         ConfigError: confidence is outside (0, 1).
     """
     if not 0 <= successes <= n:
@@ -257,30 +259,31 @@ def missing_bounds(
     *,
     weights: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> tuple[float, float] | None:
-    """What skipped and failed samples could change: the mean if all missing values were worst, and best.
+    """Worst-case bounds of the mean: all missing values at the low end of the range, and all at the high end.
 
         (Σ x + k · low) / (n + k),   (Σ x + k · high) / (n + k),   k missing, n scored
 
-    This is no confidence interval: it holds for the samples at hand, whatever the missing values are.
+    This is not a confidence interval: it is about the samples at hand, and holds whatever the missing values are.
     Source: Manski 1990, "Nonparametric bounds on treatment effects", American Economic Review 80(2).
 
     Args:
         values: The scored values, in [low, high].
-        missing: How many values were not measured.
+        missing: The number of missing values (skipped and failed samples).
         low: The lower end of the range.
         high: The upper end of the range.
-        weights: One weight above 0 per value, and per missing one, which count so often; None for equal weights.
+        weights: The weights of the values and those of the missing values, each above 0. None: all equal.
 
     Returns:
-        The bounds; None if there is neither a value nor a missing one.
+        The bounds (lower, upper); None if there are neither values nor missing ones.
 
     Raises:
-        DataError: A negative count, an empty range, a value outside of it, or a weight not above 0.
+        DataError: missing is negative, low is not below high, a value is outside the range, a weight is not above 0, or
+            the numbers of weights differ from those of the values.
     """
     if not missing >= 0:
         raise DataError(f"missing must be 0 or more, not {missing}")
     if not low < high:
-        raise DataError(f"the range must go up: low is {low}, high is {high}")
+        raise DataError(f"low must be below high: low is {low}, high is {high}")
     if not values:
         return (low, high) if missing else None
     mean = mean_of(values)
@@ -288,10 +291,10 @@ def missing_bounds(
         raise DataError(f"values from {min(values)} to {max(values)} are not all in [{low}, {high}]")
     share = missing / (len(values) + missing)
     if weights is not None:
-        every = [*weights[0], *weights[1]]
-        check_weights(every)
+        all_weights = [*weights[0], *weights[1]]
+        check_weights(all_weights)
         if (len(weights[0]), len(weights[1])) != (len(values), missing):
             raise DataError(f"weights must have one entry per value: {len(values)} values and {missing} missing ones")
         mean = weighted_average(weights[0], values)
-        share = weighted_average(every, [0.0] * len(values) + [1.0] * missing)
+        share = weighted_average(all_weights, [0.0] * len(values) + [1.0] * missing)
     return (mean + share * (low - mean), mean + share * (high - mean)) if missing else (mean, mean)

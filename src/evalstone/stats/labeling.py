@@ -1,9 +1,9 @@
-"""Which samples to label: strata of the judge's scores, and labels by Neyman's allocation.
+"""Selecting samples to label: stratified random sampling by the judge's score, with Neyman allocation.
 
-Each stratum gets labels in proportion to its size times the spread of the judge's error to be expected there, and which
-of its samples is random. Labeling where the judge errs most then doesn't bias the corrected mean (`ppi_mean`). Earlier
-labels don't steer the choice: a stratum whose first labels happen to be all passes would get no more, and keep its
-lucky mean. Source: Neyman 1934, JRSS 97(4).
+Each stratum gets labels in proportion to its size times the expected standard deviation of the judge's error in it.
+Within a stratum, samples are chosen at random, so labeling more where the judge is less certain doesn't bias the
+corrected mean (`ppi_mean`). Earlier labels don't influence the allocation: otherwise, a stratum whose first labels are
+all passes by chance would get no more labels, and its mean would stay too high. Source: Neyman 1934, JRSS 97(4).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STRATA = 5
 
 
 def score_strata(scores: Sequence[float]) -> tuple[int, ...]:
-    """The stratum of every sample, by ascending score, from 0 to 4: about equal in size, equal scores in one.
+    """The stratum of every sample, from 0 (lowest scores) up to 4. Strata are about equal in size; ties share one.
 
     Raises:
         DataError: A score is not a finite number.
@@ -40,18 +40,18 @@ def select_for_labeling(
 ) -> tuple[int, ...]:
     """The positions of n more samples to label, in random order; fewer if fewer are left.
 
-    Strata are those of `score_strata`; each gets two labels first. A judge's error is expected to be
-    √(score · (scale - score)), but at least a tenth of the scale.
+    Strata are those of `score_strata`. Each first gets two labels. The expected standard deviation of the judge's error
+    on a sample is √(score · (scale - score)), but at least scale / 10.
 
     Args:
-        scores: The judge's, in [0, scale].
+        scores: The judge's scores, in [0, scale].
         labeled: The positions of the samples labeled in earlier rounds.
-        n: How many to select.
+        n: The number of samples to select.
         scale: The upper end of the range.
-        seed: The same arguments give the same selection.
+        seed: The seed; the same arguments give the same selection.
 
     Raises:
-        DataError: A score is outside [0, scale], or a position doesn't exist.
+        DataError: A score is outside [0, scale], or `labeled` has a position that doesn't exist.
         ConfigError: n is below 0.
     """
     if n < 0:
@@ -75,9 +75,10 @@ def select_for_labeling(
 
 
 def _allocate(sizes: Positions, have: Positions, spreads: Sequence[float], n: int) -> list[int]:
-    """How many more each stratum gets: one by one where the next label lowers the variance of the mean most.
+    """The further labels of each stratum: greedily, the next label goes where it reduces the variance of the mean most.
 
-    The variance is Σ (size · spread)² / labels, so the gain of the next label is (size · spread)² / (k (k + 1)).
+    The variance is proportional to Σ (size · spread)² / labels, so label k + 1 of a stratum reduces it by
+    (size · spread)² / (k (k + 1)).
     """
     more = [0] * len(spreads)
 

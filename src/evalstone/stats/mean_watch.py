@@ -1,33 +1,35 @@
-"""Watching a mean: has it fallen below what a baseline had, asked after every value and for as long as one likes?
+"""Sequential change detection: has a mean dropped below a baseline's? The test is valid after every value, forever.
 
-    P(ever an alarm, however long the watch) <= alpha    if the mean never falls below the baseline's less a tolerance
+    P(any alarm, however long the watch) <= alpha    if the mean never falls below (baseline mean - tolerance)
 
-The baseline is a sample of its own, so its true mean B is unknown. Its lower confidence limit L at an error rate of
-BASELINE_SHARE · alpha takes its place: the watch tests against m = L - tolerance.
+The baseline is itself a sample, so its true mean B is unknown. Its lower confidence limit L at error rate
+BASELINE_SHARE · alpha takes the place of B: the watch tests against m = L - tolerance.
 
-For each possible start j of a change and each bet λ, a bettor starts at value j with the capital g(j) and multiplies
-it by 1 + λ · (m - x) with each value x (values and m as shares of the range, 0 < λ <= MAX_BET / (1 - m), so that no
-capital falls below 0). The alarm is raised when the capital of all of them together, M(t), reaches 1 / alpha', alpha'
-being the other part of alpha:
+For each possible start j of a change and each bet λ, a bettor starts at value j with the capital g(j) and multiplies it
+by 1 + λ · (m - x) for each value x. Values and m are shares of the range, and 0 < λ <= MAX_BET / (1 - m), so capital
+never becomes negative. The alarm is raised when the total capital M(t) reaches 1 / alpha', where
+alpha' = (1 - BASELINE_SHARE) · alpha:
 
     R(t, λ) = (R(t-1, λ) + g(t)) · (1 + λ · (m - x(t))),   R(0, λ) = 0
     M(t)    = mean over λ of R(t, λ)
     g(t)    = G(t) - G(t + 1),   G(t) = 1 / log2(t + 1)
 
-Proof. Let the mean of x(t), given all values before it, be at least m at every t. Then the mean of R(t, λ) given the
-past is at most R(t-1, λ) + g(t), so N(t) = M(t) + G(t + 1), the capital with that of the bettors still to start, has a
-mean of at most M(t-1) + g(t) + G(t + 1) = N(t-1). N is a nonnegative supermartingale that starts at G(1) = 1, and
-P(N ever reaches 1 / alpha') <= alpha' (Ville's inequality); M <= N. If L <= B, "the mean is never below B - tolerance"
-implies "never below m". So the chance of a false alarm is at most P(L > B) + alpha' <= alpha. (That the limit errs at
-its rate for every distribution is simulated but not proven, see `bounded_mean`.)
+Proof. Suppose that the conditional mean of x(t) given all earlier values is at least m at every t. Then the conditional
+mean of R(t, λ) is at most R(t-1, λ) + g(t). N(t) = M(t) + G(t + 1) adds the capital of the bettors yet to start; its
+conditional mean is at most M(t-1) + g(t) + G(t + 1) = N(t-1). So N is a nonnegative supermartingale that starts at
+G(1) = 1, and P(N ever reaches 1 / alpha') <= alpha' (Ville's inequality). M <= N. If L <= B, "the mean is never below
+B - tolerance" implies "the mean is never below m". The probability of a false alarm is therefore at most
+P(L > B) + alpha' <= alpha. (The error rate of L is confirmed by simulation, but not proven for every distribution; see
+`bounded_mean`.)
 
-A change at value T is found as if the watch had begun there, with a higher bar: log(1 / (alpha' · g(T))), which grows
-with log T only. This is an e-detector (Shin, Ramdas and Rinaldo) whose starts share one alpha. Theirs bounds the mean
-time to a false alarm from below, by 1 / alpha values, in place of the chance of ever having one.
+A change at value T is detected as if the watch had begun there with a higher threshold, log(1 / (alpha' · g(T))), which
+grows only with log T. This is an e-detector (Shin, Ramdas and Rinaldo) whose starts share one alpha. The original
+controls the average run length, at least 1 / alpha values until a false alarm, instead of the probability of any false
+alarm.
 
-What must hold: values of different units (traces, conversations) don't depend on each other. Scores of one unit may in
-any way: the unit is one value, the mean of its scores. Values come in an order that has nothing to do with them, that
-of their units' first submission and not that of their scoring.
+Assumptions: different units (traces, conversations) are independent. Scores within a unit may be dependent in any way;
+their mean is the unit's single value. The order of the values is unrelated to their size: units are ordered by their
+first submission, not by when they were scored.
 
 Sources: Shin, Ramdas, Rinaldo 2023, "E-detectors: a nonparametric framework for sequential change detection", New
 England Journal of Statistics in Data Science 2(2); Waudby-Smith and Ramdas 2024 (see `betting`); Ville 1939.
@@ -48,39 +50,39 @@ from evalstone.stats.bounded_mean import BoundedMean
 
 WatchVerdict: TypeAlias = Literal["drifted", "no drift so far", "too few"]
 BASELINE_SHARE = 0.8
-"""The part of alpha for the baseline's limit: it widens with the square root of log(1 / alpha), and
-the delay of an alarm grows by little."""
+"""The share of alpha for the baseline's confidence limit. A small remainder is enough for the watch: it delays an alarm
+only a little."""
 MAX_BET = 0.75
-"""The share of its capital that a bettor can lose with one value, at most."""
+"""The largest share of its capital that a bettor can lose on one value."""
 BETS: Floats = MAX_BET * 0.5 ** np.arange(8.0)
-"""As shares of what could ruin the bettor. Bets within a factor of 1.4 of the best one grow nearly as fast."""
+"""As shares of the bet that could ruin the bettor. Bets within a factor of 1.4 of the best one grow nearly as fast."""
 
 
 @dataclass(frozen=True)
 class MeanWatch:
-    """A mean that is watched for a fall, after some values."""
+    """The state of a watch for a drop of the mean, after some values."""
 
     verdict: WatchVerdict
-    """"drifted" from the first alarm on; "too few" while even the worst values could not have raised one; otherwise
-    "no drift so far"."""
+    """"drifted" from the first alarm on; "too few" while there are so few values that even the worst ones couldn't have
+    raised an alarm; otherwise "no drift so far"."""
     baseline: float
     """The mean of the baseline."""
     bound: float
-    """The baseline's lower confidence limit less the tolerance. A mean above it is never found: the baseline is too
-    small to say so."""
+    """The baseline's lower confidence limit minus the tolerance. A drop of the mean to a value above it can't be
+    detected; that takes a larger baseline."""
     mean: float | None
     """The mean of all values; None without any."""
     values: int
-    """How many units were watched."""
+    """The number of units watched."""
     alarm: int | None
-    """The place of the value that raised the first alarm, from 0."""
+    """The position, from 0, of the value that raised the first alarm; None without an alarm."""
     changed: int | None
-    """Where the change began, as far as the evidence at the alarm says: the place of the first value since which the
-    bettor with the most capital has gained most. An estimate without an error rate."""
+    """The estimated start of the change, as a position from 0: where a bettor with the most successful bet would have
+    had to start to gain most by the alarm. A point estimate without an error rate. None without an alarm."""
     mean_since: float | None
-    """The mean from there on, up to the last value."""
+    """The mean from `changed` to the last value; None without an alarm."""
     evidence: float
-    """The largest capital so far; 1 / (alpha · (1 - BASELINE_SHARE)) raises the alarm."""
+    """The largest total capital so far; 1 / (alpha · (1 - BASELINE_SHARE)) raises the alarm."""
 
 
 def watch_mean(
@@ -91,23 +93,24 @@ def watch_mean(
     tolerance: float | None = None,
     alpha: float = 0.05,
 ) -> MeanWatch | None:
-    """Whether the mean of values has ever fallen below the baseline's mean by more than a tolerance (see the module).
+    """Test whether the mean of values ever dropped below the baseline's mean by more than a tolerance.
 
-    Watching longer never costs anything: the result for the values so far and some more says the same of those so far.
+    The test can be repeated after every value without inflating the error rate; see the module docstring. More values
+    never change the result for earlier ones.
 
     Args:
         baseline: One value per independent unit of the baseline, in [0, scale]; higher is better.
-        values: One value per unit of what is watched, in the order of their submission.
+        values: One value per watched unit, in order of submission.
         scale: The upper end of the range.
-        tolerance: A fall by at most this is none; None is 0.02 · scale.
-        alpha: The chance of a false alarm over the whole watch, in (0, 0.5).
+        tolerance: A drop by at most this much is acceptable, in [0, scale). None: 0.02 · scale.
+        alpha: The probability of any false alarm over the whole watch, in (0, 0.5).
 
     Returns:
-        The watch so far; None for an empty baseline.
+        The state of the watch; None for an empty baseline.
 
     Raises:
         DataError: A value is outside [0, scale].
-        ConfigError: alpha or the tolerance is out of range.
+        ConfigError: alpha or tolerance is outside its range.
     """
     tolerance = 0.02 * scale if tolerance is None else tolerance
     if not 0 < alpha < 0.5:
@@ -143,21 +146,21 @@ def watch_mean(
 
 
 def capitals(values: Floats, bound: float) -> tuple[Floats, Floats]:
-    """The logarithm of M after each value, and the bet with the most capital then. Values and bound in (0, 1)."""
+    """log M after each value, and the bet with the most capital at that time. Values in [0, 1], bound in (0, 1)."""
     starts = np.arange(1, values.size + 1)
-    # g(t), without the difference of two numbers that are nearly equal
+    # log g(t), in a form without catastrophic cancellation
     first, second = np.log2(starts + 1.0), np.log2(starts + 2.0)
-    given = np.log(np.log1p(1 / (starts + 1.0)) / math.log(2) / (first * second))
+    log_start = np.log(np.log1p(1 / (starts + 1.0)) / math.log(2) / (first * second))
     logs: Floats = np.empty((BETS.size, values.size))
     for row, bet in zip(logs, BETS / (1 - bound), strict=True):
         growth = np.cumsum(np.log1p(bet * (bound - values)))
-        np.logaddexp.accumulate(given - np.concatenate(([0.0], growth[:-1])), out=row)
+        np.logaddexp.accumulate(log_start - np.concatenate(([0.0], growth[:-1])), out=row)
         row += growth
-    together: Floats = np.logaddexp.reduce(logs, axis=0) - math.log(BETS.size)
-    return together, BETS[np.argmax(logs, axis=0)] / (1 - bound)
+    log_mean: Floats = np.logaddexp.reduce(logs, axis=0) - math.log(BETS.size)
+    return log_mean, BETS[np.argmax(logs, axis=0)] / (1 - bound)
 
 
 def _start(values: Floats, bet: float, bound: float) -> int:
-    """The start from which a bettor with this bet has gained most by the last value."""
+    """The start from which a bettor with this bet would have gained most by the last value."""
     growth = np.concatenate(([0.0], np.cumsum(np.log1p(bet * (bound - values)))[:-1]))
     return int(growth.size - 1 - np.argmin(growth[::-1]))

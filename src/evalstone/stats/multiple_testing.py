@@ -1,6 +1,6 @@
-"""p-values of several tests, adjusted for multiple testing.
+"""p-values adjusted for multiple testing.
 
-Compare an adjusted p-value with alpha as if it were the only one. All functions keep the order of their input.
+Compare an adjusted p-value with alpha as you would compare a single p-value. Results are in the order of the input.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 from evalstone.errors import ConfigError, DataError, unknown
 
 Correction: TypeAlias = Literal["holm", "fdr_bh", "none"]
-"""How p-values are adjusted: Holm's method, Benjamini and Hochberg's, or not at all."""
+"""The adjustment of p-values: Holm, Benjamini-Hochberg, or none."""
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
 
@@ -21,12 +21,12 @@ def adjust_p_values(p_values: Sequence[float], correction: Correction = "holm") 
 
     Args:
         p_values: Numbers in [0, 1].
-        correction: "holm" controls the chance of any false positive, "fdr_bh" the expected share of false positives
-            among the findings, "none" leaves the values as they are.
+        correction: "holm" controls the family-wise error rate, "fdr_bh" the false discovery rate, and "none" leaves the
+            values unchanged.
 
     Raises:
         DataError: A value is outside [0, 1].
-        ConfigError: correction is none of these.
+        ConfigError: correction is unknown.
     """
     if correction == "holm":
         return holm(p_values)
@@ -39,7 +39,7 @@ def adjust_p_values(p_values: Sequence[float], correction: Correction = "holm") 
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's adjusted p-values: control the chance of any false positive, whatever the dependence of the tests.
+    """Holm's adjusted p-values. They control the family-wise error rate under any dependence between tests.
 
         p̃(i) = min(1, max over j <= i of (m - j + 1) · p(j)),   p(1) <= … <= p(m)
 
@@ -55,11 +55,11 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Benjamini and Hochberg's adjusted p-values: control the false discovery rate.
+    """Benjamini and Hochberg's adjusted p-values. They control the false discovery rate.
 
         p̃(i) = min(1, min over j >= i of m / j · p(j)),   p(1) <= … <= p(m)
 
-    Valid for independent and for positively dependent tests. scipy.stats.false_discovery_control gives the same values
+    Valid for independent and positively dependent tests. scipy.stats.false_discovery_control gives the same values
     but takes 0.4 s to import. Source: Benjamini and Hochberg 1995, JRSS B 57(1).
 
     Raises:
@@ -72,6 +72,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def _ascending(p_values: Sequence[float]) -> list[int]:
+    """The positions of the p-values, sorted by p-value. Raises DataError for a value outside [0, 1]."""
     for place, p in enumerate(p_values):
         if not 0 <= p <= 1:
             raise DataError(f"a p-value must be in [0, 1]: number {place} is {p}")

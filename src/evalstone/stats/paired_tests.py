@@ -1,8 +1,8 @@
-"""Tests of no difference between paired values, and what each of them tests.
+"""Tests of paired values, and their null hypotheses.
 
 mean test   the mean difference is 0, whatever the distribution of the differences (`bounded_mean`)
-McNemar     passes gained and lost are equally likely, which for pass/fail values is a mean difference of 0
-Wilcoxon    differences are symmetric around 0; rejects for a skewed distribution whose mean is 0
+McNemar     gained and lost passes are equally likely; for pass/fail values, the mean difference is 0
+Wilcoxon    differences are symmetric around 0; it rejects for a skewed distribution with a mean of 0
 Friedman    the runs are interchangeable
 """
 
@@ -23,47 +23,47 @@ MAX_EXACT_WILCOXON = 100
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A test of no difference."""
+    """The result of a test of no difference."""
 
     name: str
     """The name of the test, for reports."""
     p_value: float
-    """Two-sided."""
+    """The two-sided p-value."""
     statistic: float | None = None
     exact: bool = False
+    """Whether the p-value is computed from the exact null distribution."""
 
 
 @dataclass(frozen=True)
 class McNemar:
-    """McNemar's test of pass/fail pairs."""
+    """The result of McNemar's test of pass/fail pairs."""
 
     gained: int
     """Pairs that failed in a and pass in b."""
     lost: int
     """Pairs that passed in a and fail in b."""
     p_value: float
-    """Mid-p, two-sided."""
+    """The two-sided mid-p value."""
 
 
 def mean_test(differences: BoundedMean) -> PairedTest:
-    """The test that the mean difference is 0, with the p-value that agrees with `difference_interval`."""
+    """The test that the mean difference is 0. Its p-value agrees with `difference_interval`."""
     return PairedTest("test of the mean difference", differences.two_sided_p(0.0), differences.mean)
 
 
 def wilcoxon(differences: Floats) -> PairedTest:
     """Wilcoxon's signed-rank test that differences are symmetric around 0: statistic = min(W+, W-).
 
-    Zeros are dropped, ties share their mean rank.
-
-    Exact for up to 100 nonzero differences, with ties too (over all sign patterns, given the ranks), which
-    scipy.stats.wilcoxon isn't. Above, the normal approximation with variance Σ r² / 4. p is 1 if all differences are 0.
+    Zeros are dropped, and ties get their mean rank. p is 1 if all differences are 0. Up to 100 nonzero differences, the
+    p-value is exact even with ties, unlike that of scipy.stats.wilcoxon: it is over all sign patterns, given the ranks.
+    Beyond that, it is the normal approximation with variance Σ r² / 4.
     Source: Wilcoxon 1945, Biometrics 1(6).
     """
     nonzero = differences[differences != 0]
     if not nonzero.size:
         return PairedTest("Wilcoxon signed-rank test", 1.0, 0.0, exact=True)
     sizes: Floats = np.abs(nonzero)
-    ranks = mid_ranks(np.round(sizes / float(sizes.max()), 12))  # 0.4 - 0.1 and 0.3 - 0 are ties
+    ranks = mid_ranks(np.round(sizes / float(sizes.max()), 12))  # ties despite rounding error: 0.4 - 0.1 and 0.3 - 0
     positive, total = float(ranks[nonzero > 0].sum()), float(ranks.sum())
     smaller = min(positive, total - positive)
     if nonzero.size <= MAX_EXACT_WILCOXON:
@@ -86,18 +86,20 @@ def _rank_sum_cdf(doubled: Positions, limit: int) -> float:
 
 
 def mid_ranks(values: Floats) -> Floats:
-    """Ranks from 1; ties share their mean rank."""
+    """Ranks from 1; ties get their mean rank."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[places]
 
 
 def mcnemar(gained: int, lost: int) -> McNemar:
-    """McNemar's mid-p test: p = min(1, 2 · (P(X < k) + P(X = k) / 2)), X binomial of gained + lost and 1/2.
+    """McNemar's mid-p test of pass/fail pairs.
 
-    k is the smaller of gained and lost. The exact test counts all of P(X = k), and so rejects a true "no difference" in
-    far less than 5 %. This one finds more, and rejects it in at most 5.1 % where up to 80 % of pairs change, and 7.7 %
-    (16 pairs) where all do, for up to 300 pairs. Sources: McNemar 1947, Psychometrika 12(2);
+        p = min(1, 2 · (P(X < k) + P(X = k) / 2)),   X ~ Binomial(gained + lost, 1/2),   k = min(gained, lost)
+
+    The exact test counts all of P(X = k), which makes it conservative: its error rate is far below 5%. The mid-p test
+    is more powerful. For up to 300 pairs, its error rate at a nominal 5% is at most 5.1% if up to 80% of the pairs
+    change, and up to 7.7% (16 pairs) if all of them do. Sources: McNemar 1947, Psychometrika 12(2);
     Fagerland, Lydersen and Laake 2013, BMC Medical Research Methodology 13:91.
 
     Raises:
@@ -110,19 +112,19 @@ def mcnemar(gained: int, lost: int) -> McNemar:
 
 
 def friedman(table: Floats) -> PairedTest:
-    """Friedman's test that all runs are alike: χ², corrected for ties, with one degree of freedom less than runs.
+    """Friedman's test that all runs are interchangeable: χ² with (runs - 1) degrees of freedom, corrected for ties.
 
     p is 1 if every sample has the same value in all runs. Source: Friedman 1937, JASA 32; ties as in Conover 1999,
     Practical Nonparametric Statistics.
 
     Args:
-        table: A row per sample, a column per run; three columns or more.
+        table: One row per sample and one column per run; at least three columns.
     """
     largest = float(np.abs(table).max())
     rounded: Floats = np.round(table / largest, 12) if largest > 0 else table
     if not np.ptp(rounded, axis=1).any():
         return PairedTest("Friedman test", 1.0, 0.0)
-    from scipy.stats import friedmanchisquare  # noqa: PLC0415 - 0.5 s of import, for three runs or more
+    from scipy.stats import friedmanchisquare  # noqa: PLC0415 - 0.5 s of import, needed for three or more runs only
 
     result = friedmanchisquare(*rounded.T)
     return PairedTest("Friedman test", float(result.pvalue), float(result.statistic))

@@ -1,17 +1,18 @@
-"""How many samples show a difference, and what difference a number of samples can show, by the test that is used.
+"""Power analysis: required sample sizes and minimum detectable differences, for the tests that evalstone uses.
 
-Pass/fail pairs: the exact power of the mid-p McNemar test, over all numbers of changed pairs D and all ways they split:
+Pass/fail pairs: the exact power of the mid-p McNemar test, over all numbers of changed pairs D and all their splits:
 
-    power = Σ P(D) · P(lost <= k(D)),   D binomial(n, gained + lost),   lost binomial(D, lost / (gained + lost)),
-    k(D) the largest k whose p-value is at most 1 - confidence
+    power = Σ over D of P(D) · P(L <= k(D)),   D ~ Binomial(n, gained + lost),   L ~ Binomial(D, lost / (gained + lost))
+    k(D) = the largest k with a p-value of at most 1 - confidence
 
-Scores: n units (samples, or clusters) of a population have a mean that is above c with the wanted power,
-c = mean - z(power) · deviation / √n. The most likely n units of mean c are the population, tilted exponentially to the
-mean c. n is enough if the test (`BoundedMean`) of such units rejects.
+Scores: with probability `power`, the mean of n units (samples or clusters) is above c, where
+c = mean - z(power) · deviation / √n. The most likely sample of n units with mean c is the population, exponentially
+tilted to mean c. n is large enough if the test (`BoundedMean`) of this typical sample rejects.
 
-A pilot run gives the population: for pass/fail pairs the share that changes, gained + lost, with gained - lost being
-the difference to show; for scores the differences of the pilot, moved so that their mean is the difference to show.
-bench/coverage_plan.py simulates the power at the planned n, and how often the range of samples needed holds the truth.
+The population comes from a pilot run. For pass/fail pairs, it is the share of pairs that change, gained + lost, with
+gained - lost set to the difference to detect. For scores, it is the pilot's differences, shifted so that their mean is
+the difference to detect. bench/coverage_plan.py simulates the power at the planned n, and the coverage of the range of
+required sample sizes.
 
 Source of the tilting: Gibbs conditioning, Dembo and Zeitouni 1998, Large Deviations Techniques and Applications, 7.3.
 """
@@ -33,60 +34,61 @@ from evalstone.stats.intervals import check_confidence
 
 MAX_SAMPLES = 1_000_000_000
 PRACTICAL = 1_000_000
-"""More further samples than this are no answer to "how many more?"."""
+"""If more further samples than this are needed, `more_units` returns None."""
 NORMAL_FROM = 1_000_000
-"""With more changed pairs McNemar's test is the normal one but for 0.001."""
+"""With more changed pairs than this, the power is that of the normal approximation, within 0.001."""
 SMALL_PILOT = 20
 RANGE = 0.8
 POINTS = 32
-"""A population of more distinct values is put into so many classes, narrow at both ends: equal steps of the normal
-quantile of their rank, up to REACH."""
+"""A population of more distinct values is grouped into this many classes, which are narrow at both ends: equal steps of
+the normal quantile of the rank, up to ± REACH."""
 REACH = 4.0
 PRECISION = 0.002
 NORMAL = NormalDist()
 Points: TypeAlias = tuple[tuple[float, float, float], ...]
-"""Value, weight and share of each kind of unit."""
+"""(value, weight, share of units) of each kind of unit."""
 
 
 @dataclass(frozen=True)
 class SampleSizePlan:
-    """The samples needed to show a difference, from a pilot run of n samples."""
+    """The sample size required to detect a difference, estimated from a pilot run of n samples."""
 
     n: int
+    """The number of pilot samples."""
     mean: float
-    """Of the pilot's differences; of its scores for one pilot run."""
+    """The mean of the pilot's differences, or of its scores if there is one pilot run."""
     deviation: float
     """The standard deviation of the differences."""
     difference: float
-    """The difference to show."""
+    """The difference to detect."""
     needed: int
-    """The samples needed."""
+    """The required number of samples."""
     needed_low: int
-    """The same for the lower end of the 80% interval of the differences' mean square, because a pilot is uncertain."""
+    """The required number at the lower end of the 80% confidence interval of the differences' mean square."""
     needed_high: int
-    """The same for the upper end."""
+    """The required number at the upper end."""
     detectable: float | None
-    """The minimum detectable difference: the smallest one that the pilot itself would have shown with this power; None
-    where the scale allows none."""
+    """The minimum detectable difference: the smallest one that the pilot itself would have detected with this power;
+    None if not even the largest possible one."""
     power: float
     confidence: float
     test: str
-    """The test that is planned for."""
+    """The test that the plan is for."""
     groups: int | None
-    """The clusters needed, each with as many samples as in the pilot on average; None for independent samples."""
+    """The required number of clusters of the pilot's mean cluster size; None for independent samples."""
     caution: str
     """Why to trust the plan less, or ""."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Independent pass/fail pairs, worth 0 or `scale`, of which this share changes; the mid-p McNemar test."""
+    """Independent pass/fail pairs with scores of 0 or `scale`, of which `share` change. Test: mid-p McNemar."""
 
     share: float
     scale: float = 1.0
 
     def enough(self, n: int, difference: float, power: float, alpha: float) -> bool:
-        """Whether n pairs show the difference with this power; if it takes more changes than `share`, all are gains."""
+        """Whether n pairs have this power. If the difference needs more changes than `share`, all changes are gains."""
         net = difference / self.scale
         share = max(self.share, net)
         return mcnemar_power(n, (share + net) / 2, (share - net) / 2, alpha) >= power
@@ -94,13 +96,13 @@ class Changes:
 
 @dataclass(frozen=True)
 class Shifts:
-    """Differences in [-scale, scale] as their distances from their mean; the two-sided test of `BoundedMean`."""
+    """Differences in [-scale, scale], as deviations from their mean. Test: the two-sided one of `BoundedMean`."""
 
     points: Points
     scale: float = 1.0
 
     def enough(self, n: int, difference: float, power: float, alpha: float) -> bool:
-        """Whether n units show a mean difference with this power, up and down."""
+        """Whether n units have this power for a mean difference in either direction."""
         mirrored = tuple((-x, w, share) for x, w, share in self.points)
         return all(self._shows(points, n, difference, power, alpha) for points in (self.points, mirrored))
 
@@ -116,13 +118,13 @@ Population: TypeAlias = Changes | Shifts
 
 
 def samples_needed(population: Population, difference: float, *, power: float = 0.8, confidence: float = 0.95) -> int:
-    """The fewest units, 2 or more, that show a true difference with at least this power.
+    """The smallest number of units, 2 or more, with at least this power to detect a true difference.
 
     Args:
-        population: What the differences between the two runs are like.
+        population: The distribution of the differences between the two runs.
         difference: The true difference, in (0, scale].
-        power: In (1 - confidence, 1).
-        confidence: Of the test, in (0, 1).
+        power: The probability of detecting it, in (1 - confidence, 1).
+        confidence: The confidence level of the test, in (0, 1).
 
     Raises:
         ConfigError: An argument is outside its range, or more than 10⁹ samples would be needed.
@@ -130,18 +132,18 @@ def samples_needed(population: Population, difference: float, *, power: float = 
     _check(power, confidence)
     if not 0 < difference <= population.scale:
         raise ConfigError(f"difference must be above 0 and at most {population.scale:g}, not {difference}")
-    found = _first(lambda n: population.enough(n, difference, power, 1 - confidence), 2, MAX_SAMPLES)
-    if found is None:
+    needed = _first(lambda n: population.enough(n, difference, power, 1 - confidence), 2, MAX_SAMPLES)
+    if needed is None:
         raise ConfigError(f"a difference of {difference:g} would need more than {MAX_SAMPLES:,} samples")
-    return found
+    return needed
 
 
 def detectable_difference(
     population: Population, n: int, *, power: float = 0.8, confidence: float = 0.95
 ) -> float | None:
-    """The minimum detectable difference: the smallest true one that n units show with this power.
+    """The minimum detectable difference: the smallest true difference that n units detect with this power.
 
-    None where the scale allows none. Arguments and errors are those of `samples_needed`.
+    None if n units can't detect even the largest possible difference. Arguments and errors as for `samples_needed`.
     """
     _check(power, confidence)
     low, high = 0.0, population.scale
@@ -154,22 +156,25 @@ def detectable_difference(
 
 
 def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> float:
-    """The chance that the mid-p McNemar test of n pairs shows that more are gained than lost, in [0, 1].
+    """The power of the mid-p McNemar test of n pairs: its probability of rejecting with more gained than lost.
 
     Args:
         n: The number of pairs.
         gained: The share of pairs that change to pass.
-        lost: The share that change to fail.
+        lost: The share of pairs that change to fail.
         alpha: The two-sided error rate.
 
+    Returns:
+        The power, in [0, 1].
+
     Raises:
-        ConfigError: The shares are below 0 or above 1 together.
+        ConfigError: A share is below 0, or their sum is above 1.
     """
     from scipy.special import betainc, gammaln, xlog1py, xlogy  # noqa: PLC0415 - 0.15 s of import
 
     share = gained + lost
     if not (gained >= 0 and lost >= 0 and share <= 1 + 1e-12):
-        raise ConfigError(f"shares must be 0 or more and 1 at most together: gained {gained}, lost {lost}")
+        raise ConfigError(f"shares must be 0 or more, with a sum of at most 1: gained {gained}, lost {lost}")
     if share == 0:
         return 0.0
     share = min(share, 1.0)
@@ -188,35 +193,35 @@ def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> fl
     )
 
     def at_most(k: Floats, rate: float) -> Floats:
-        inside = betainc(changed - np.maximum(k, 0), np.maximum(k, 0) + 1, 1 - rate)
-        return np.where(k < 0, 0.0, inside)
+        """P(Binomial(changed, rate) <= k), by number of changed pairs."""
+        probability = betainc(changed - np.maximum(k, 0), np.maximum(k, 0) + 1, 1 - rate)
+        return np.where(k < 0, 0.0, probability)
 
     edge = np.full(changed.size, -1.0)
     near = np.floor((changed + NORMAL.inv_cdf(alpha / 2) * np.sqrt(changed)) / 2)
     below = at_most(near - 3, 0.5)
     for k in (near - 2, near - 1, near, near + 1, near + 2):
-        there = at_most(k, 0.5)
-        edge = np.where((k >= 0) & (2 * k < changed) & (below + there <= alpha), k, edge)
-        below = there
-    shown = at_most(edge, lost / share)
-    return float(chance @ shown)
+        at_k = at_most(k, 0.5)
+        edge = np.where((k >= 0) & (2 * k < changed) & (below + at_k <= alpha), k, edge)
+        below = at_k
+    return float(chance @ at_most(edge, lost / share))
 
 
 def more_units(evidence: BoundedMean, threshold: float, side: Side, alpha: float, *, power: float = 0.8) -> int | None:
-    """How many more units would show, with this power, that the mean is above (1) or below (-1) the threshold.
+    """The number of further units needed to show that the mean is above (1) or below (-1) a threshold.
 
-    The units so far are kept; the new ones are drawn from the same values in the same shares, as if the estimate were
-    the truth. The test is the one-sided one of `BoundedMean` at share 1.
+    The current units are kept, and the new ones follow their empirical distribution, as if the estimate were the true
+    value. The test is the one-sided, exact one of `BoundedMean`.
 
     Args:
-        evidence: The units so far.
-        threshold: What the mean is compared with.
-        side: 1 or -1.
-        alpha: The one-sided error rate of the test to come, in (0, 0.5).
-        power: In (0, 1).
+        evidence: The current units.
+        threshold: The threshold to compare the mean with.
+        side: 1 to show that the mean is above the threshold, -1 to show that it is below.
+        alpha: The one-sided error rate of the next test, in (0, 0.5).
+        power: The probability that the test rejects, in (0, 1).
 
     Returns:
-        1 or more; None if the mean isn't on that side of the threshold, or if a million would not do.
+        1 or more. None if the mean isn't on that side of the threshold, or if a million aren't enough.
     """
     if side * (evidence.mean - threshold) <= 0:
         return None
@@ -235,18 +240,19 @@ def more_units(evidence: BoundedMean, threshold: float, side: Side, alpha: float
 
 @dataclass(frozen=True)
 class Pilot:
-    """A pilot run's differences, or its scores taken for those of two independent runs."""
+    """The differences of a pilot, or the scores of one pilot run that stand for those of two independent runs."""
 
     n: int
+    """The number of samples."""
     units: int
-    """Independent samples or clusters."""
+    """The number of independent samples or clusters."""
     mean: float
     squares: Floats
-    """One per unit; their mean is the share that changes for pass/fail pairs, else the variance per unit."""
+    """One per unit. Their mean is the variance per unit; for pass/fail pairs, scale² times the share that changes."""
     largest: float
     """The largest possible square."""
     points: Points
-    """Distances from the mean."""
+    """Deviations from the mean."""
     scale: float
     deviation: float
     """The standard deviation of the differences of samples."""
@@ -264,18 +270,19 @@ class Pilot:
         pass_fail: bool = False,
         groups: Sequence[Hashable] | None = None,
     ) -> Pilot | None:
-        """The pilot; None below two samples (clusters).
+        """Build it from values; None for fewer than two samples (clusters).
 
         Args:
-            values: The paired differences of two pilot runs, in [-scale, scale]. Or one run's scores, in [0, scale]:
-                the scores of the two runs to come are then taken to be independent, with the spread of these.
-            scale: The upper end of the scores' range.
+            values: The paired differences of two pilot runs, in [-scale, scale], or the scores of one pilot run, in
+                [0, scale]. With one run, the scores of the two planned runs are assumed to be independent, each with
+                the variance of these scores.
+            scale: The upper end of the range of scores.
             paired: Whether `values` are differences.
-            pass_fail: Whether all scores are 0 or `scale`, so that McNemar's test is used unless there are groups.
-            groups: One cluster label per value; clusters are then what is counted.
+            pass_fail: Whether all scores are 0 or `scale`; McNemar's test is then used, unless there are groups.
+            groups: One cluster label per value; clusters are then the units.
 
         Raises:
-            DataError: A value is not a finite number in the range, or `groups` has another length.
+            DataError: A value is not a finite number in its range, or `groups` differs in length.
         """
         n = same_length(values=values, groups=groups)
         low, factor = (-scale, 1.0) if paired else (0.0, 2.0)  # the difference of two scores has twice their variance
@@ -288,50 +295,51 @@ class Pilot:
             return None
         points = np.array(evidence.points)
         weights = points[:, 1] * units / float(points[:, 1] @ points[:, 2])
-        away: Floats = points[:, 0] - evidence.mean
-        squares = np.repeat(factor * units / (units - 1) * (weights * away) ** 2, points[:, 2].astype(int))
+        deviations: Floats = points[:, 0] - evidence.mean
+        squares = np.repeat(factor * units / (units - 1) * (weights * deviations) ** 2, points[:, 2].astype(int))
         largest = factor * units / (units - 1) * (float(weights.max()) * (scale + abs(evidence.mean) * paired)) ** 2
         pairs = pass_fail and groups is None
         if pairs and paired:
             squares, largest = x**2, scale**2
         shares = points[:, 2] / units
         if not paired:
-            away = math.sqrt(2) * np.concatenate((away, -away))
+            deviations = math.sqrt(2) * np.concatenate((deviations, -deviations))
             weights, shares = np.tile(weights, 2), np.tile(shares / 2, 2)
         deviation = math.sqrt(factor) * float(x.std(ddof=1)) if x.max() > x.min() else 0.0
-        kinds = _classes(away, weights, shares)
+        kinds = _classes(deviations, weights, shares)
         clustered = groups is not None
         return cls(n, units, evidence.mean, squares, largest, kinds, scale, deviation, pairs, clustered)
 
     def population(self, square: float | None = None) -> Population:
-        """The differences to expect, with another mean square where one is given.
+        """The expected differences, rescaled to this mean square. None: the pilot's own.
 
-        A smaller one shrinks the differences; a larger one adds differences as large as the scale.
+        A smaller mean square shrinks the differences. A larger one adds differences as large as the scale.
         """
-        seen = float(self.squares.mean())
-        square = seen if square is None else square
+        observed = float(self.squares.mean())
+        square = observed if square is None else square
         if self.pass_fail:
             return Changes(min(1.0, square / self.scale**2), self.scale)
-        if square <= seen:
-            factor = math.sqrt(square / seen) if seen else 1.0
+        if square <= observed:
+            factor = math.sqrt(square / observed) if observed else 1.0
             return Shifts(tuple((factor * x, w, share) for x, w, share in self.points), self.scale)
-        added = min(1.0, (square - seen) / (self.scale**2 - seen)) if seen < self.scale**2 else 1.0
+        room = self.scale**2 - observed
+        added = min(1.0, (square - observed) / room) if room > 0 else 1.0
         kept = tuple((x, w, share * (1 - added)) for x, w, share in self.points)
         return Shifts((*kept, (-self.scale, 1.0, added / 2), (self.scale, 1.0, added / 2)), self.scale)
 
     def limits(self) -> tuple[float, float]:
-        """The 80% interval of the mean square."""
+        """The 80% confidence interval of the mean square."""
         return BoundedMean.of(np.clip(self.squares, 0, self.largest).tolist(), 0.0, self.largest).interval(RANGE)
 
     def detectable(self, *, power: float = 0.8, confidence: float = 0.95) -> float | None:
-        """`detectable_difference` for as many units as the pilot has."""
+        """The minimum detectable difference with as many units as the pilot has (`detectable_difference`)."""
         return detectable_difference(self.population(), self.units, power=power, confidence=confidence)
 
 
 def plan_sample_size(
     pilot: Pilot | None, difference: float, *, power: float = 0.8, confidence: float = 0.95
 ) -> SampleSizePlan | None:
-    """A plan from a pilot; None without one. Arguments and errors: `samples_needed`."""
+    """The sample size plan for a pilot; None without a pilot. Arguments and errors as for `samples_needed`."""
     if pilot is None:
         return None
     size = pilot.n / pilot.units
@@ -362,13 +370,13 @@ def plan_sample_size(
 
 
 def _classes(values: Floats, weights: Floats, shares: Floats) -> Points:
-    """At most `POINTS` kinds of units with the same mean and variance."""
+    """At most `POINTS` kinds of units, with the same mean and variance."""
     if values.size > POINTS:
         order = np.argsort(values, kind="stable")
         values, weights, shares = values[order], weights[order], shares[order]
-        middles = ((np.cumsum(shares) - shares / 2) / shares.sum()).tolist()
-        depths = np.array([NORMAL.inv_cdf(middle) for middle in middles])
-        place = np.clip((depths / REACH + 1) * POINTS / 2, 0, POINTS - 1).astype(int)
+        ranks = ((np.cumsum(shares) - shares / 2) / shares.sum()).tolist()
+        quantiles = np.array([NORMAL.inv_cdf(rank) for rank in ranks])
+        place = np.clip((quantiles / REACH + 1) * POINTS / 2, 0, POINTS - 1).astype(int)
         total: Floats = np.bincount(place, shares, POINTS).astype(np.float64)
         used = total > 0
         mass = np.bincount(place, shares * weights, POINTS)[used]
@@ -381,20 +389,19 @@ def _classes(values: Floats, weights: Floats, shares: Floats) -> Points:
 
 
 def _moved(points: Points, mean: float, scale: float) -> Points:
-    """Points moved to another mean; those that the range cuts off make the others move farther."""
-    shift, missing = mean, math.inf
-    moved = points
+    """Points shifted to a mean and clipped to the range; the shift makes up for the clipping."""
+    shift, moved = mean, points
     for _ in range(50):
         moved = tuple((min(scale, max(-scale, x + shift)), w, share) for x, w, share in points)
-        missing = mean - _moments(moved)[0]
-        if abs(missing) <= 1e-9 * scale:
+        error = mean - _moments(moved)[0]
+        if abs(error) <= 1e-9 * scale:
             break
-        shift += missing
+        shift += error
     return moved
 
 
 def _moments(points: Points) -> tuple[float, float]:
-    """The weighted mean, and the deviation of a unit: √(units · variance of the mean)."""
+    """The weighted mean, and the standard deviation per unit: √(units · variance of the mean)."""
     total = math.fsum(share for _, _, share in points)
     mass = math.fsum(w * share for _, w, share in points)
     mean = math.fsum(w * share * x for x, w, share in points) / mass
@@ -403,7 +410,7 @@ def _moments(points: Points) -> tuple[float, float]:
 
 
 def _typical_sample(points: Points, mean: float, units: float, low: float, high: float) -> BoundedMean | None:
-    """The most likely sample of so many units with this mean; None if no sample has it."""
+    """The most likely sample of this many units with this mean; None if no sample has this mean."""
     values = [x for x, _, share in points if share > 0]
     smallest, largest = min(values), max(values)
     total = math.fsum(share for _, _, share in points)
@@ -415,9 +422,9 @@ def _typical_sample(points: Points, mean: float, units: float, low: float, high:
         pulls: Floats = np.array([w * (x - mean) for x, w, _ in points])
         base: Floats = np.array([share for *_, share in points])
         tilt = _tilt(pulls, base)
-        made = base * np.exp(tilt * pulls - float((tilt * pulls).max()))
-        made *= units / float(made.sum())
-        counts = [(x, w, count) for (x, w, _), count in zip(points, made.tolist(), strict=True) if count > 0]
+        tilted = base * np.exp(tilt * pulls - float((tilt * pulls).max()))
+        tilted *= units / float(tilted.sum())
+        counts = [(x, w, count) for (x, w, _), count in zip(points, tilted.tolist(), strict=True) if count > 0]
     sums: dict[tuple[float, float], float] = {}
     for x, w, count in counts:
         sums[x, w] = sums.get((x, w), 0.0) + count
@@ -429,7 +436,7 @@ def _typical_sample(points: Points, mean: float, units: float, low: float, high:
 
 
 def _tilt(pulls: Floats, base: Floats) -> float:
-    """The t at which Σ base · e^(t · pull) · pull is 0: the minimum of a convex function, by Newton's steps."""
+    """The t at which Σ base · e^(t · pull) · pull is 0: the minimum of a convex function, by Newton's method."""
     left, right, t = -math.inf, math.inf, 0.0
     scale = float(np.abs(pulls).max())
     for _ in range(200):
@@ -451,7 +458,7 @@ def _tilt(pulls: Floats, base: Floats) -> float:
 
 
 def _with_whole_ends(counts: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
-    """Units, by value, of which the first ones that more than half of all samples lack are taken together."""
+    """Units by value, the first ones merged so that half of all samples contain one: log(2) expected units."""
     total = mass = pull = 0.0
     for place, (x, w, count) in enumerate(counts):
         total, mass, pull = total + count, mass + w * count, pull + w * count * x
@@ -461,7 +468,7 @@ def _with_whole_ends(counts: Sequence[tuple[float, float, float]]) -> list[tuple
 
 
 def _first(enough: Callable[[int], bool], start: int, most: int) -> int | None:
-    """The smallest number from start to most that is enough, within 0.2%; None if there is none."""
+    """The smallest number in [start, most] that is enough, within 0.2%; None if there is none."""
     low, high = start - 1, start
     while not enough(high):
         if high >= most:

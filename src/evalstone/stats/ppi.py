@@ -1,19 +1,20 @@
 """Prediction-powered inference (PPI++): a mean corrected for the judge's errors with some human labels.
 
-The mean of the judge's errors on the labeled samples, added to that of its scores of the others:
+The judge's mean score of the unlabeled samples is corrected by its mean error on the labeled samples:
 
-    θ = mean(human - λ · judged, labeled) + mean(λ · judged, not labeled)
+    θ = mean over labeled samples of (human - λ · judged) + mean over unlabeled samples of (λ · judged)
 
-λ = 0 ignores the judge, λ = 1 trusts it but for its mean error. It minimizes the variance: λ is the slope of human on
-judged, divided by 1 + labeled / not labeled, in [0, 1]. Each sample's λ is fitted to the other labels only, with one
-more that says nothing, so that it isn't fitted to the label it is used on and is near 0 for few labels.
+λ = 0 ignores the judge. λ = 1 trusts it up to its mean error. λ minimizes the variance of θ: it is the regression slope
+of human on judged, divided by 1 + labeled / unlabeled, and restricted to [0, 1]. It is cross-fitted: the λ of a sample
+depends on the labels of other samples only, so it isn't overfitted. One uninformative pseudo-label shrinks λ toward 0
+if there are few labels.
 
-Both means are of values in a known range; each has the limits of `BoundedMean`, so that rare errors that no label shows
-are allowed for. The distances of both from their limits are squared and added (Zou and Donner's MOVER), with twice
-their product times their correlation where clusters hold labeled samples and others and hang together in both.
+Both means are of bounded values and have the limits of `BoundedMean`, which allow for rare errors that no label shows.
+The limits of θ combine them by MOVER (Zou and Donner): squared distances are added. If clusters have both labeled and
+unlabeled samples, the correlation of the two means is included.
 
-Strata are weighted by their share of all samples: a labeled sample of stratum h counts N(h) / n(h) times. Labeled
-samples must be a random choice, or a random choice within each stratum, as `select_for_labeling` makes it.
+Strata are weighted by their share of all samples: a labeled sample of stratum h has the weight N(h) / n(h). Labeled
+samples must be chosen at random, or at random within each stratum, as by `select_for_labeling`.
 Sources: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382; Angelopoulos, Duchi and Zrnic 2023,
 arXiv:2311.01453; cross-fitting: Zrnic and Candès 2024, PNAS 121(15); strata: Fisch and others 2024, arXiv:2406.04291;
 limits: Zou and Donner 2008, Statistics in Medicine 27(10).
@@ -29,10 +30,11 @@ from typing import Literal
 
 import numpy as np
 
+from evalstone._core.display import count
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
 from evalstone.stats.comparison import difference_interval
-from evalstone.stats.intervals import Interval, check_confidence, mean_interval, mover
+from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, mean_interval, mover
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
 
@@ -41,21 +43,22 @@ FEW_LABELS = 30
 MIN_LABELS_OF_STRATUM = 2
 SIDES: tuple[Side, Side] = (1, -1)
 GRID = 21
-"""From so many λ in [0, 1] one is chosen."""
+"""The number of candidate λ, evenly spaced in [0, 1]."""
 TYPICAL_Z = 1.96
 NEAREST, FARTHEST = 0.01, 16.0
-"""Standard deviations; a larger p-value is 0.5, a smaller one 0."""
+"""The range in which p-values are computed, as normal quantiles. Larger p-values are reported as 0.5, smaller ones as
+0."""
 LEVELS = 48
-"""More distinct values are put into so many bins, each at its own mean."""
+"""If there are more distinct values than this, they are grouped into this many bins, each represented by its mean."""
 TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class _Sum:
-    """A sum of independent means, each of values in a known range.
+    """A sum of means of bounded values.
 
-    parts: the mean of human - λ · judged over the labeled samples, and that of λ · judged over the others.
-    correlation: of the two, 0 or more.
+    parts: the mean of human - λ · judged over labeled samples, and unless λ is 0, that of λ · judged over the others.
+    correlation: the correlation of the two means, 0 or more.
     """
 
     parts: tuple[BoundedMean, ...]
@@ -66,17 +69,17 @@ class _Sum:
         return math.fsum(part.mean for part in self.parts)
 
     def reach(self, alpha: float, side: Side, share: float, times: float = 1.0) -> float:
-        """How far the limit is from the mean; about how far it would be with so many times as many labels."""
-        far = [abs(part.mean - part.limit(alpha, side, share=share)) for part in self.parts]
-        far[0] /= math.sqrt(times)
-        return mover(*far, correlation=self.correlation if len(far) > 1 else 0.0)
+        """The distance from the mean to its limit; approximately that with `times` as many labels."""
+        reaches = [abs(part.mean - part.limit(alpha, side, share=share)) for part in self.parts]
+        reaches[0] /= math.sqrt(times)
+        return mover(*reaches, correlation=self.correlation if len(reaches) > 1 else 0.0)
 
 
 @dataclass(frozen=True)
 class CorrectedMean:
-    """What labels and a judge's scores say about a mean in [low, high] (see the module).
+    """Inference about a mean in [low, high] from a judge's scores and human labels (see the module docstring).
 
-    It answers the questions that `BoundedMean` answers.
+    It has the same methods as `BoundedMean`.
     """
 
     low: float
@@ -84,42 +87,43 @@ class CorrectedMean:
     mean: float
     """The corrected mean, in [low, high]."""
     units: float
-    """How many independent labeled samples or clusters there are."""
+    """The number of independent labeled samples or clusters."""
     weight: float
-    """λ of the mean, in [0, 1]: how much the judge's scores count."""
+    """The mean λ, in [0, 1]: the weight of the judge's scores."""
     _sides: Mapping[Side, _Sum]
-    """What lower limits (1) and upper limits (-1) rest on."""
+    """The sums with the λ chosen for lower limits (1) and for upper limits (-1)."""
 
     def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
-        """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1); 1 beyond the mean."""
+        """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1); 1 if the estimate agrees."""
         if side * (m - (self.low if side == 1 else self.high)) <= 0:
             return float(side * (self.mean - m) <= 0)
-        found = self._sides[side]
-        gap = side * (found.mean - m)
+        total = self._sides[side]
+        gap = side * (total.mean - m)
         if gap <= 0:
             return 1.0
 
-        def short(z: float) -> float:
-            return found.reach(normal_tail(z), side, share) - gap
+        def beyond(z: float) -> float:
+            """How far beyond m the limit at a one-sided z is."""
+            return total.reach(normal_tail(z), side, share) - gap
 
-        below = short(NEAREST)
+        below = beyond(NEAREST)
         if below >= 0:
             return 0.5
         far = 2.0
-        while (above := short(far)) < 0:
+        while (above := beyond(far)) < 0:
             if far == FARTHEST:
                 return 0.0
             far = min(2 * far, FARTHEST)
         guess = NEAREST + (far - NEAREST) * below / (below - above)
-        return normal_tail(root(short, NEAREST, far, guess, at_start=below, close=1e-4 * gap))
+        return normal_tail(root(beyond, NEAREST, far, guess, at_start=below, close=1e-4 * gap))
 
     def limit(self, alpha: float, side: Side, *, share: float = EXACT, times: float = 1.0) -> float:
-        """What the true mean is above (side 1) or below (side -1), at a one-sided error rate of alpha in (0, 0.5).
+        """The one-sided lower (side 1) or upper (side -1) confidence limit at error rate alpha, in (0, 0.5).
 
-        times: about where it would be with so many times as many labels.
+        times: approximate the limit with this many times as many labels.
         """
-        found = self._sides[side]
-        limit = found.mean - side * found.reach(alpha, side, share, times)
+        total = self._sides[side]
+        limit = total.mean - side * total.reach(alpha, side, share, times)
         return min(max(limit, self.low), self.mean) if side == 1 else max(min(limit, self.high), self.mean)
 
     def two_sided_p(self, m: float, *, share: float = SHARE) -> float:
@@ -127,12 +131,12 @@ class CorrectedMean:
         return min(1.0, 2 * min(self.p_value(m, 1, share=share), self.p_value(m, -1, share=share)))
 
     def interval(self, confidence: float, *, share: float = SHARE) -> tuple[float, float]:
-        """The limits of all m whose two-sided p-value is at least 1 - confidence."""
+        """The confidence interval (low, high): all m with a two-sided p-value of at least 1 - confidence."""
         alpha = (1 - confidence) / 2
         return self.limit(alpha, 1, share=share), self.limit(alpha, -1, share=share)
 
     def half_width(self, confidence: float, *, times: float = 1.0) -> float:
-        """Half of the interval's width; about what it would be with so many times as many labels."""
+        """Half the width of the interval; approximately that with `times` as many labels."""
         alpha = (1 - confidence) / 2
         low, high = (self.limit(alpha, side, share=SHARE, times=times) for side in SIDES)
         return (high - low) / 2
@@ -140,28 +144,28 @@ class CorrectedMean:
 
 @dataclass(frozen=True)
 class PPIEstimate:
-    """A mean, or a difference of means, corrected by human labels, in the unit of the scores."""
+    """A mean, or a difference of means, corrected with human labels, in the unit of the scores."""
 
     estimate: Interval | None
-    """The corrected mean; None below three labels."""
+    """The corrected mean; None with fewer than three labels (clusters)."""
     raw: Interval | None
-    """That of all the judge's scores; its interval ignores the judge's errors."""
+    """The mean of the judge's scores of all samples. Its interval ignores the judge's errors."""
     human: Interval | None
-    """That of the labels alone, strata weighted; None where `estimate` is."""
+    """The mean of the labels alone, weighted by stratum; None if `estimate` is None."""
     weight: float | None
-    """λ, in [0, 1]: how much the judge's scores count."""
+    """λ, in [0, 1]: the weight of the judge's scores; None if `estimate` is None."""
     bias: Interval | None
-    """The judge's mean error, judged - human, by the labeled samples, strata weighted; None without labels."""
+    """The judge's mean error, judged - human, on labeled samples, weighted by stratum; None without labels."""
     labeled: int
-    """How many samples are labeled."""
+    """The number of labeled samples."""
     n: int
     """The number of samples."""
     p_value: float | None
-    """Two-sided, of "the difference is 0"; None for a mean, and without an estimate."""
+    """The two-sided p-value of "the difference is 0"; None for a mean, or without an estimate."""
     doubled: float | None
-    """About half the width of `estimate` with twice as many labels; None if there aren't so many samples."""
+    """The approximate half-width of the interval with twice as many labels; None if there are too few samples."""
     caution: str
-    """Why there is no estimate, or why to trust it less, or ""."""
+    """Why there is no estimate, or why to trust it less; or ""."""
 
 
 def ppi_mean(
@@ -174,17 +178,17 @@ def ppi_mean(
     groups: Sequence[Hashable] | None = None,
     least: int = MIN_LABELS,
 ) -> PPIEstimate | None:
-    """The mean score as people would give it.
+    """The mean human score of all samples, estimated from the judge's scores and some labels (PPI++).
 
     Args:
         judged: The judge's score of every sample, in [0, scale].
-        human: The human score of the same samples, in [0, scale]; None where not labeled.
+        human: The human scores of the same samples, in [0, scale]; None if not labeled.
         scale: The upper end of the range.
         confidence: The confidence level, in (0, 1).
-        strata: One label per sample, if samples were chosen for labeling at random within each stratum; strata with
-            fewer than two labels are merged.
+        strata: One stratum per sample, if samples were chosen for labeling at random within strata. Strata with fewer
+            than two labels are merged.
         groups: One cluster label per sample.
-        least: With fewer labels there is no estimate.
+        least: The minimum number of labels for an estimate.
 
     Returns:
         The estimate; None for no samples.
@@ -211,22 +215,21 @@ def ppi_difference(
     strata: Sequence[Hashable] | None = None,
     groups: Sequence[Hashable] | None = None,
 ) -> PPIEstimate | None:
-    """The mean difference of two runs over the same samples, second minus first, as people would score them.
+    """The mean difference of human scores between two runs over the same samples, second minus first (PPI++).
 
-    A sample counts as labeled where both its outputs are. Where they are the same, people give both one score: the
-    difference is 0 without labels.
+    A sample is labeled if both its outputs are. If both outputs are the same, the difference is 0 and needs no labels.
 
     Args:
         judged: The judge's scores in both runs, in [0, scale].
-        human: The human scores in both runs, in [0, scale]; None where not labeled.
-        same: Whether both runs have the same output, by sample.
+        human: The human scores in both runs, in [0, scale]; None if not labeled.
+        same: Whether both runs have the same output, by sample. None: all outputs differ.
         scale: The upper end of the range.
         confidence: The confidence level, in (0, 1).
         strata: As for `ppi_mean`.
         groups: One cluster label per sample.
 
     Returns:
-        The estimate, with a p-value; None for no samples. Its labels and samples are those with different outputs.
+        The estimate, with a p-value; None for no samples. `labeled` and `n` count samples with different outputs only.
 
     Raises:
         DataError: Lengths differ, or a value is not a finite number in [0, scale].
@@ -248,7 +251,10 @@ def corrected_mean(
     strata: Sequence[Hashable] | None = None,
     groups: Sequence[Hashable] | None = None,
 ) -> CorrectedMean | None:
-    """What `ppi_mean` rests on, for one-sided tests and limits; None below three labels. Arguments, errors: there."""
+    """The inference behind `ppi_mean`, for one-sided tests and limits. Arguments and errors as for `ppi_mean`.
+
+    None with fewer than three labels (clusters).
+    """
     labels = _Labeled.of(judged, human, scale=scale, strata=strata, groups=groups)
     return labels.corrected if labels is not None and labels.enough else None
 
@@ -262,20 +268,23 @@ def corrected_difference(
     strata: Sequence[Hashable] | None = None,
     groups: Sequence[Hashable] | None = None,
 ) -> CorrectedMean | None:
-    """What `ppi_difference` rests on, for one-sided tests and limits; None below three labels."""
+    """The inference behind `ppi_difference`, for one-sided tests and limits. Arguments and errors as there.
+
+    None with fewer than three labels (clusters).
+    """
     labels = _Labeled.of_differences(judged, human, same, scale=scale, strata=strata, groups=groups)
     return labels.corrected if labels is not None and labels.enough else None
 
 
 class _Labeled:
-    """Scores in [low, high] of all samples and labels of some; a label of NaN is none."""
+    """The scores in [low, high] of all samples, and labels of some; NaN is a missing label."""
 
     def __init__(
         self, scores: Floats, labels: Floats, low: float, high: float, strata: Positions, groups: Positions | None
     ) -> None:
         self.scores, self.labels, self.low, self.high = scores, labels, low, high
         self.known = ~np.isnan(labels)
-        self.shown = int(self.known.sum()), scores.size
+        self.shown = int(self.known.sum()), scores.size  # labeled samples and all samples, as reported
         self.strata, self.merged = _merged(strata, self.known)
         self.clusters = np.arange(scores.size) if groups is None else groups
         self.is_clustered = groups is not None
@@ -320,12 +329,12 @@ class _Labeled:
         parts = np.where(equal, -1, _codes(strata, n))
         scores[equal], labels[equal] = 0.0, np.nan
         changed, labeled = int(np.sum(~equal)), int(np.sum(~np.isnan(labels)))
-        # As many of them as a random choice would have labeled: all are alike.
-        alike = max(MIN_LABELS_OF_STRATUM, round(float(equal.sum()) * labeled / max(1, changed)))
-        labels[np.flatnonzero(equal)[:alike]] = 0.0
-        found = cls(scores, labels, -scale, scale, codes(parts.tolist()), None if groups is None else codes(groups))
-        found.shown = labeled, changed
-        return found
+        # Label as many equal outputs as a random choice would. Their differences are all 0, so it doesn't matter which.
+        as_labeled = max(MIN_LABELS_OF_STRATUM, round(float(equal.sum()) * labeled / max(1, changed)))
+        labels[np.flatnonzero(equal)[:as_labeled]] = 0.0
+        result = cls(scores, labels, -scale, scale, codes(parts.tolist()), None if groups is None else codes(groups))
+        result.shown = labeled, changed
+        return result
 
     @property
     def enough(self) -> bool:
@@ -334,7 +343,7 @@ class _Labeled:
 
     @cached_property
     def shares(self) -> tuple[Floats, Floats]:
-        """How many samples each labeled sample and each other one stands for, by strata; 0 for the rest."""
+        """The stratum weights of labeled samples and of unlabeled samples; each is 0 for samples of the other kind."""
         sizes, have = np.bincount(self.strata), np.bincount(self.strata, weights=self.known)
         with np.errstate(divide="ignore", invalid="ignore"):
             of_labeled, of_others = (sizes / have)[self.strata], (sizes / (sizes - have))[self.strata]
@@ -342,19 +351,19 @@ class _Labeled:
 
     @cached_property
     def corrected(self) -> CorrectedMean:
-        """The corrected mean and what is known of it."""
+        """Inference about the corrected mean."""
         best, weight = self._sum(0)
         sides: dict[Side, _Sum] = {1: self._sum(1)[0], -1: self._sum(-1)[0]}
         mean = min(max(best.mean, self.low), self.high)
         return CorrectedMean(self.low, self.high, mean, best.parts[0].units, weight, sides)
 
     def _sum(self, side: Literal[1, 0, -1]) -> tuple[_Sum, float]:
-        """The corrected mean as a sum, and the mean λ."""
+        """The corrected mean as a sum, and the mean λ. side: the limit to fit λ to; 0 for the estimate."""
         known, others = self.known, ~self.known
         counts, other_counts = self.shares
         weights = np.zeros(self.scores.size)
         weights[known] = self._weights(counts[known], side)
-        # Where all samples of a stratum are labeled there is nothing for the judge to add.
+        # In a stratum whose samples are all labeled, the judge has nothing to add.
         have = np.bincount(self.strata, weights=known)
         weights[(have == np.bincount(self.strata))[self.strata]] = 0.0
         mean_weights = (np.bincount(self.strata, weights=weights) / np.maximum(have, 1))[self.strata]
@@ -385,39 +394,42 @@ class _Labeled:
         return _Sum(tuple(parts), max(0.0, correlation)), float(np.mean(mean_weights))
 
     def _end(self, side: Side, weights: Floats) -> Floats:
-        """The lowest (1) or highest value that human - λ · judged can have, for the judge's scores at hand."""
+        """The lowest (side 1) or highest (side -1) possible value of human - λ · judged, given the judge's scores."""
         if side == 1:
             return self.low - weights * self.scores.max()
         return self.high - weights * self.scores.min()
 
     def _weights(self, counts: Floats, side: Literal[1, 0, -1]) -> Floats:
-        """λ of each labeled sample, fitted to the labels of other samples (clusters) and one more that says nothing.
+        """λ of each labeled sample, fitted to the labels of other samples (clusters) and an uninformative pseudo-label.
 
-        Of a grid, the λ of least variance; for a side, that of the limit expected to be nearest.
+        On a grid, the λ with the smallest variance (side 0), or with the tightest expected limit (side 1 or -1).
         """
         f, h, units = self.scores[self.known], self.labels[self.known], codes(self.clusters[self.known].tolist())
         others = self.scores.size - f.size
         if not others:
             return np.zeros(f.size)
-        n = int(units.max())  # independent others
+        n = int(units.max())  # other labeled samples (clusters)
         square = counts**2
+        # Leave-one-out moments: totals minus each unit's own contribution.
         columns = (square, square * f, square * h, square * f * f, square * f * h, square * h * h)
-        one, x, y, xx, xy, yy = (float(c.sum()) - group_sums(c, units)[:, None] for c in columns)
-        one = np.maximum(one, TINY)
-        x, y = x / one, y / one
+        total, x, y, xx, xy, yy = (float(c.sum()) - group_sums(c, units)[:, None] for c in columns)
+        total = np.maximum(total, TINY)
+        x, y = x / total, y / total
         weights = np.linspace(0.0, 1.0, GRID)[None, :]
         spread = float(self.scores.var())
-        none = float(square.sum()) / (n + 1) * spread / one
-        errors = yy / one - y * y - 2 * weights * (xy / one - x * y) + weights**2 * (xx / one - x * x + none)
+        pseudo = (
+            float(square.sum()) / (n + 1) * spread / total
+        )  # the pseudo-label: it adds to the variance of judged only
+        errors = yy / total - y * y - 2 * weights * (xy / total - x * y) + weights**2 * (xx / total - x * x + pseudo)
         variance = errors / n + weights**2 * spread * f.size / others / n
         if side:
-            # Of a value that no label shows.
+            # The allowance for an error that no label shows.
             far = np.abs(y - weights * x - self._end(side, weights))
             variance = TYPICAL_Z**2 * variance + (far * (1 - normal_tail(TYPICAL_Z) ** (1 / n))) ** 2
         return weights[0, np.argmin(variance, axis=1)][units]
 
     def estimate(self, raw: Interval | None, confidence: float, least: int = MIN_LABELS) -> PPIEstimate:
-        """The estimate beside the judge's and the labels' alone."""
+        """The estimate, with those of the judge alone and the labels alone."""
         labeled, n = self.shown
         known = self.known
         bias = mean_interval(
@@ -429,30 +441,30 @@ class _Labeled:
             weights=self.shares[0][known].tolist() if self.enough else None,
         )
         if not self.enough or labeled < least:
-            caution = f"only {labeled} labels: too few for an estimate; label {FEW_LABELS} or more"
+            caution = f"only {count(labeled, 'label')}: too few for an estimate; label at least {FEW_LABELS} samples"
             return PPIEstimate(None, raw, None, None, bias, labeled, n, None, None, caution)
         counts = self.shares[0][known]
         alone = _mean(
             self.labels[known], self.low, self.high, counts, self.clusters[known] if self.is_clustered else None
         )
-        found = self.corrected
+        corrected = self.corrected
         estimate, by_labels = (
             Interval(
-                one.mean,
-                *one.interval(confidence),
+                mean.mean,
+                *mean.interval(confidence),
                 size,
                 confidence,
-                int(np.unique(of).size) if self.is_clustered else None,
+                int(np.unique(clusters).size) if self.is_clustered else None,
                 method=method,
             )
-            for one, size, of, method in (
-                (found, n, self.clusters, "PPI++"), (alone, labeled, self.clusters[known], "Gaffke")
+            for mean, size, clusters, method in (
+                (corrected, n, self.clusters, "PPI++"), (alone, labeled, self.clusters[known], GAFFKE)
             )
         )  # fmt: skip
-        p_value = found.two_sided_p(0.0) if self.low < 0 else None
+        p_value = corrected.two_sided_p(0.0) if self.low < 0 else None
         caution = f"strata with fewer than two labels were merged: {self.merged}" if self.merged else ""
-        doubled = found.half_width(confidence, times=2) if 2 * labeled <= n else None
-        return PPIEstimate(estimate, raw, by_labels, found.weight, bias, labeled, n, p_value, doubled, caution)
+        doubled = corrected.half_width(confidence, times=2) if 2 * labeled <= n else None
+        return PPIEstimate(estimate, raw, by_labels, corrected.weight, bias, labeled, n, p_value, doubled, caution)
 
 
 def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:
@@ -460,7 +472,7 @@ def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:
 
 
 def _labels(name: str, human: Sequence[float | None], scale: float) -> Floats:
-    """The labels, NaN for none."""
+    """The labels, with NaN for missing ones."""
     labels = column(name, [0.0 if label is None else label for label in human], 0.0, scale)
     labels[[label is None for label in human]] = np.nan
     return labels
@@ -473,7 +485,7 @@ def _mean(values: Floats, low: float, high: float, weights: Floats, groups: Posi
 
 
 def _binned(values: Floats, weights: Floats) -> Floats:
-    """Values, each moved to the mean of its bin of equal width; the smallest and the largest stay where they are."""
+    """Values, replaced by the mean of their bin if there are many; the smallest and the largest values are kept."""
     low, high = float(values.min()), float(values.max())
     if np.unique(values).size <= LEVELS:
         return values
@@ -484,12 +496,15 @@ def _binned(values: Floats, weights: Floats) -> Floats:
 
 
 def _correlation(x: Floats, y: Floats) -> float:
-    both = math.sqrt(float(x @ x) * float(y @ y))
-    return float(x @ y) / both if both > 0 else 0.0
+    norms = math.sqrt(float(x @ x) * float(y @ y))
+    return float(x @ y) / norms if norms > 0 else 0.0
 
 
 def _merged(strata: Positions, is_labeled: Mask) -> tuple[Positions, int]:
-    """Strata with fewer than two labels put together, and with the smallest other one if they still have too few."""
+    """Strata after merging those with fewer than two labels, and their number.
+
+    If together they still have too few labels, they are merged with the stratum that has the fewest labels of the rest.
+    """
     labels = np.bincount(strata, weights=is_labeled)
     small = np.flatnonzero(labels < MIN_LABELS_OF_STRATUM)
     if not small.size:

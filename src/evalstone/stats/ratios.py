@@ -1,8 +1,9 @@
-"""Limits of ratios of two means, such as disagreement / disagreement expected by chance.
+"""Confidence limits for ratios of two means, such as observed disagreement / expected disagreement.
 
-A ratio of means is r where the mean of (numerator - r · denominator) is 0. The limits are all r that the two-sided test
-of that mean (`bounded_mean`) doesn't reject. The test counts with units that are possible but were not seen, so the
-limits have a width even where all units agree. Source: Fieller 1954, Journal of the Royal Statistical Society B 16(2).
+A ratio of means is r if the mean of (numerator - r · denominator) is 0. The interval contains all r for which the
+two-sided test of that mean (`bounded_mean`) doesn't reject. The test allows for possible units that were not observed,
+so the interval has a positive width even if all units agree.
+Source: Fieller 1954, Journal of the Royal Statistical Society B 16(2).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from evalstone.stats.bounded_mean import NORMAL, SHARE, BoundedMean, Side
 from evalstone.stats.roots import root
 
 Parts: TypeAlias = tuple[float, float]
-"""What one unit adds to the numerator and to the denominator."""
+"""A unit's contributions to the numerator and to the denominator."""
 STEPS = 20
 CLOSE = 1e-3
-"""In normal quantiles: p is within 0.3 % of its goal."""
+"""The tolerance of the search, in normal quantiles: p is within 0.3% of alpha."""
 FIELLER = "Fieller"
 
 
@@ -31,19 +32,20 @@ def ratio_limits(
     confidence: float = 0.95,
     weights: Sequence[float] | None = None,
 ) -> tuple[float, float]:
-    """The limits of mean(numerators) / mean(denominators), in [low, high]; the mean of the denominators is above 0.
+    """The confidence limits of mean(numerators) / mean(denominators), within [low, high].
 
     Args:
-        units: The parts of each independent unit, two or more.
-        possible: The parts of units that may exist, seen or not; the extreme ones are enough.
+        units: The contributions of each independent unit, two or more; the mean of their denominators is above 0.
+        possible: The contributions of units that may exist, observed or not; the extreme ones are enough.
         low: The lowest possible ratio.
-        high: The highest ratio to look for.
+        high: The highest ratio to consider.
         confidence: The confidence level, in (0, 1).
         weights: One weight above 0 per unit; None for equal weights.
     """
-    each = [1.0] * len(units) if weights is None else weights
-    top, bottom = (math.fsum(w * parts[side] for w, parts in zip(each, units, strict=True)) for side in (0, 1))
-    estimate = min(max(top / bottom, low), high)
+    numerator, denominator = (
+        math.fsum(w * parts[i] for w, parts in zip(weights or [1.0] * len(units), units, strict=True)) for i in (0, 1)
+    )
+    estimate = min(max(numerator / denominator, low), high)
     ends = {*units, *possible}
     alpha = (1 - confidence) / 2
 
@@ -59,10 +61,10 @@ def ratio_limits(
 
 
 def _limit(p_value: Callable[[float], float], start: float, end: float, alpha: float) -> float:
-    """Where the p-value, which goes down from start to end, is alpha; end where it stays above that."""
+    """The ratio at which a p-value that decreases from start to end is alpha; `end` if it stays above alpha."""
 
     def height(r: float) -> float:
-        """The normal quantile of p is nearly a straight line."""
+        """The normal quantile of p, which is nearly linear in r, less that of alpha."""
         return NORMAL.inv_cdf(min(max(p_value(r), 1e-12), 1 - 1e-12)) - NORMAL.inv_cdf(alpha)
 
     above, below = height(start), height(end)
@@ -72,7 +74,7 @@ def _limit(p_value: Callable[[float], float], start: float, end: float, alpha: f
 
 
 def farthest(holds: Callable[[float], bool], start: float, end: float) -> float:
-    """How far from start toward end a condition holds that holds at start, by bisection."""
+    """The point farthest from start toward end at which a condition holds that holds at start, by bisection."""
     if holds(end):
         return end
     near, far = start, end

@@ -1,4 +1,4 @@
-"""Where functions that are nearly straight lines cross 0."""
+"""Root finding for nearly linear functions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 def root(
     f: Callable[[float], float], start: float, end: float, guess: float, *, at_start: float, close: float
 ) -> float:
-    """Where a function that changes its sign once between start and end is 0; at_start: its value there, not 0.
+    """The root of a function with exactly one change of sign between start and end.
 
-    By secants from start and the guess on, or bisection where these lead out of the part that holds the root. The last
-    secant starts where |f| is below `close`.
+    The secant method from start and guess, with bisection whenever a step leaves the bracket. After the first point
+    with |f| below `close`, it takes one more secant step. at_start is f(start), which must not be 0.
     """
     last, at_last = start, at_start
     upward = at_last < 0
@@ -24,9 +24,9 @@ def root(
             near = x
         else:
             far = x
-        change, moved = at_x - at_last, x - last
+        change, step = at_x - at_last, x - last
         last, at_last = x, at_x
-        x = x - at_x * moved / change if change else (near + far) / 2
+        x = x - at_x * step / change if change else (near + far) / 2
         if abs(at_last) < close or abs(far - near) < 1e-13 * abs(end - start):
             break
     return x if min(near, far) <= x <= max(near, far) else last

@@ -1,7 +1,7 @@
-"""Gates that may be checked after every sample, with error rates that hold whenever one stops.
+"""Sequential gates: criteria that can be checked after every sample, with error rates valid under optional stopping.
 
-Each target has two bettors, one against "the mean is at most the threshold", one against "at least"; see `betting`.
-Samples must come in an order unrelated to their scores: shuffle them.
+Each target has two bettors: one against "the mean is at most the threshold" and one against "the mean is at least the
+threshold"; see `betting`. Samples must arrive in an order unrelated to their scores; shuffle them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SequentialKind: TypeAlias = Literal["at_least", "at_most", "max_regression"]
 
 @dataclass(frozen=True)
 class Target:
-    """A criterion whose values come one by one, each in [low, high].
+    """A criterion whose values arrive one by one, each in [low, high].
 
-    For "at_least" and "at_most", values are scores. For "max_regression", values are improvements over the baseline on
-    the same sample (b - a, or a - b where lower is better), low is -scale and the threshold -margin. For clustered
+    For "at_least" and "at_most", values are scores. For "max_regression", a value is the improvement over the baseline
+    on the same sample (b - a, or a - b if lower is better), low is -scale and the threshold is -margin. With clustered
     samples, a value must be the mean of a cluster.
     """
 
@@ -37,14 +37,16 @@ class Target:
 
 
 class SequentialGate:
-    """Decides targets while samples come in.
+    """Decides targets while samples arrive.
 
     Args:
         targets: One or more, with unique names.
-        alpha: The error rate in (0, 0.5), of any wrong pass and of any wrong fail; shared equally among the targets.
+        alpha: The family-wise error rate of wrong passes, and that of wrong fails, in (0, 0.5). It is split equally
+            among the targets (Bonferroni).
 
     Raises:
-        ConfigError: No target, two of one name, a threshold outside its range, or alpha outside (0, 0.5).
+        ConfigError: There are no targets, names are not unique, a threshold is outside its range, or alpha is outside
+            (0, 0.5).
     """
 
     def __init__(self, targets: Sequence[Target], *, alpha: float = 0.05) -> None:
@@ -52,22 +54,24 @@ class SequentialGate:
             raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
         names = [target.name for target in targets]
         if not names or len(set(names)) < len(names):
-            raise ConfigError(f"one target or more is needed, with unique names: {names}")
+            raise ConfigError(f"need at least one target, with unique names, got {names}")
         self._states = {target.name: _TargetState(target, alpha / len(names)) for target in targets}
 
     def add(self, values: Mapping[str, float | None]) -> None:
-        """Add one sample's values by target name; None is a missing one, which counts as the worst value in the test
-        for a pass and as the best in the test for a fail. Targets that are not named stay as they are.
+        """Add one sample's values by target name.
+
+        A missing value (None) counts as the worst value in the test for a pass, and as the best value in the test for a
+        fail. Targets without an entry are unchanged.
 
         Raises:
             ConfigError: A name is not a target.
-            DataError: A value is outside its range; the sample then counts for no target.
+            DataError: A value is outside its range. The sample is then not added to any target.
         """
         for name in values:
             if name not in self._states:
                 raise ConfigError(unknown("target", name, self._states))
         for name, value in values.items():
-            self._states[name].check(value)  # all before any, so that a rejected sample counts nowhere
+            self._states[name].check(value)  # validate all first: a rejected sample must not be added to any target
         for name, value in values.items():
             self._states[name].add(value)
 
@@ -78,16 +82,16 @@ class SequentialGate:
         return "fail" in verdicts or "inconclusive" not in verdicts
 
     def decisions(self) -> tuple[Decision, ...]:
-        """The state of each target. Once decided it stays so.
+        """The current decision on each target. A verdict of pass or fail is final.
 
-        p_pass and p_fail are anytime-valid (1 / largest capital) and multiplied by the number of targets; low and high
-        are the confidence sequence at confidence 1 - 2 · alpha / targets; more_samples is None.
+        p_pass and p_fail are anytime-valid (1 / largest capital), multiplied by the number of targets. low and high are
+        the confidence sequence at confidence 1 - 2 · alpha / targets. more_samples is None.
         """
         return tuple(state.decision(len(self._states)) for state in self._states.values())
 
 
 class _TargetState:
-    """One target, its bettors and its verdict."""
+    """A target with its bettors and its verdict."""
 
     def __init__(self, target: Target, alpha: float) -> None:
         check_range(target.name, target.low, target.high)
@@ -96,8 +100,8 @@ class _TargetState:
         if not 0 < share < 1:
             inside = f"inside ({target.low:g}, {target.high:g})"
             raise ConfigError(
-                f"{target.name}: the threshold must be {inside}, not {target.threshold:g}: during a run, the ends of "
-                "the range can't be tested. Test the finished run instead (evalstone gate)"
+                f"{target.name}: the threshold must be {inside}, not {target.threshold:g}: the ends of the range can't "
+                "be tested during a run. Check the finished run instead (evalstone gate)"
             )
         self.verdict: Verdict = "inconclusive"
         self._target, self._alpha, self._span = target, alpha, span

@@ -1,11 +1,11 @@
-"""Means by slice of the data, and the slices that are worse than the rest, corrected for looking at many.
+"""Means by slice of the data, and the slices that are worse than the rest, corrected for multiple testing.
 
-The test of a slice exchanges scores: it asks how often a slice of this size, chosen regardless of the scores, would
-have a mean this low. Of samples in clusters, deviations from the mean of the cluster are exchanged within it, and means
-of clusters among clusters. The interval of the difference to the other samples doesn't assume that both are alike.
+A slice is tested by permutation: how often would a slice of this size, chosen at random, have a mean this low? With
+clustered samples, deviations from the cluster mean are permuted within clusters, and cluster means between clusters.
+The confidence interval of the difference from the other samples doesn't assume equal distributions.
 
-Weighted samples can't be exchanged: heavy ones would take their weight to where light ones were. The p-value is then
-the error rate at which 0 is a limit of the difference.
+Weighted samples can't be permuted, because permuting their scores separates scores from weights that may be related to
+them. Their p-value is the error rate at which 0 is a limit of the difference.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.intervals import MIN_SAMPLES, MOVER, Interval, check_weights, mean_interval, mover
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.unpaired import difference_p_value
-from evalstone.stats.weighted_mean import WeightedMean, weighted_average
+from evalstone.stats.weighted_mean import WeightedMean, unequal, weighted_average
 
 FEW = 20
-"""Others that are so many times as many as the slice add nearly nothing to the error of the difference."""
+"""If the others are this many times as many as the slice, they add almost nothing to the error of the difference."""
 BINS = 64
-"""Values of the others are put into so many bins, each at its own mean."""
+"""The number of bins for the values of the others, each represented by its mean."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The samples that share a key: their mean with its interval, and their positions."""
+    """The samples with a key: their mean with its interval, and their positions."""
 
     key: Hashable
     interval: Interval
@@ -51,16 +51,16 @@ class SliceFinding:
     rest: float
     """The mean of all other samples."""
     difference: Interval
-    """Slice - rest; its limits follow from those of both means (Zou and Donner 2008). Where clusters have samples on
-    both sides, it is wider than it must be."""
+    """slice - rest; its limits are recovered from those of both means (Zou and Donner 2008). It is conservative if
+    clusters have samples inside and outside the slice."""
     shrunken: float
     """The slice's mean, shrunken toward the mean of all samples (empirical Bayes over the slices of the field): a
-    better estimate of what a repetition would show."""
+    better prediction of the slice's mean in a repetition."""
     p_value: float
-    """One-sided, of "the slice's scores are like the others"; for weighted samples, of "its mean isn't worse". See the
-    module."""
+    """The one-sided p-value of "the slice's scores are exchangeable with the others"; for weighted samples, of "the
+    slice's mean isn't worse". See the module docstring."""
     adjusted_p: float
-    """The p-value corrected for all slices that are tested together."""
+    """The p-value, corrected for all slices tested together."""
 
 
 def slice_by(
@@ -72,18 +72,18 @@ def slice_by(
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
 ) -> tuple[Slice, ...]:
-    """One slice per key, in order of first appearance; a key of None is a slice of its own.
+    """One slice per key, in order of first appearance. None is a key like any other.
 
     Args:
         values: Scores in [0, scale].
         keys: One key per value.
         scale: The upper end of the range.
-        confidence: Of the intervals, in (0, 1).
+        confidence: The confidence level of the intervals, in (0, 1).
         groups: One cluster label per value.
-        weights: One weight above 0 per value, for weighted means. None: all equal.
+        weights: One sampling weight above 0 per value, for weighted means. None: all equal.
 
     Raises:
-        DataError: Lengths differ, values are not finite numbers in [0, scale], or a weight not above 0.
+        DataError: Lengths differ, values are not finite numbers in [0, scale], or a weight is not above 0.
         ConfigError: confidence is outside (0, 1).
     """
     same_length(values=values, keys=keys, groups=groups, weights=weights)
@@ -96,14 +96,16 @@ def slice_by(
     for key, places in members.items():
         part = [values[place] for place in places]
         if groups is not None or weights is not None:
-            inside = groups and [groups[place] for place in places]
-            heavy = weights and [weights[place] for place in places]
-            interval = mean_interval(part, low=0.0, high=scale, confidence=confidence, groups=inside, weights=heavy)
+            of_group = groups and [groups[place] for place in places]
+            of_weight = weights and [weights[place] for place in places]
+            interval = mean_interval(
+                part, low=0.0, high=scale, confidence=confidence, groups=of_group, weights=of_weight
+            )
         else:
-            same = tuple(sorted(part))
-            if same not in known:
-                known[same] = mean_interval(part, low=0.0, high=scale, confidence=confidence)
-            interval = known[same]
+            cache_key = tuple(sorted(part))
+            if cache_key not in known:
+                known[cache_key] = mean_interval(part, low=0.0, high=scale, confidence=confidence)
+            interval = known[cache_key]
         if interval is not None:
             slices.append(Slice(key, interval, tuple(places)))
     return tuple(slices)
@@ -119,10 +121,11 @@ def worst_slices(
     weights: Sequence[float] | None = None,
     correction: Correction = "holm",
 ) -> tuple[SliceFinding, ...]:
-    """Every slice with at least 5 samples (clusters) inside and outside, the smallest p-value first.
+    """All slices with at least 5 samples (clusters) inside and outside, the smallest p-value first.
 
-    The p-value is that of a permutation test, from the moments of the sum of the slice's scores under it. Whatever in a
-    slice varies more between clusters than exchanges within them explain counts with the variance that it has.
+    The p-value is that of a permutation test, computed from the first three moments of the sum of the slice's scores
+    under permutation. If the slice's deviations vary more between clusters than permutations within clusters explain,
+    their empirical variance is used.
 
     Args:
         values: Scores in [0, scale].
@@ -130,44 +133,46 @@ def worst_slices(
         scale: The upper end of the range.
         lower_is_better: Whether a higher mean is worse.
         groups: One cluster label per value.
-        weights: One weight above 0 per value, as for `slice_by`.
-        correction: How p-values are adjusted over all slices of all fields.
+        weights: One sampling weight above 0 per value, as for `slice_by`.
+        correction: The correction of p-values for multiple testing, over all slices of all fields.
 
     Raises:
-        DataError: Lengths differ, values are not finite numbers in [0, scale], or a weight not above 0.
-        ConfigError: The correction is unknown.
+        DataError: Lengths differ, values are not finite numbers in [0, scale], or a weight is not above 0.
+        ConfigError: correction is unknown.
     """
     same_length(values=values, groups=groups, weights=weights)
     check_weights(weights)
     x = column("values", values, 0.0, scale)
     clusters = None if groups is None else codes(groups)
-    if weights is None or min(weights) == max(weights):
-        every = _All(x, scale, clusters)
+    weights = unequal(weights)
+    if weights is None:
+        population = _Unweighted(x, scale, clusters)
     else:
-        every = _Weighted(x, scale, clusters, np.asarray(weights, dtype=np.float64) / max(weights))
+        population = _Weighted(x, scale, clusters, np.asarray(weights, dtype=np.float64) / max(weights))
     findings: list[SliceFinding] = []
     for field, parts in slices.items():
         of_field: list[SliceFinding] = []
         for part in parts:
             places, own = np.array(part.indexes), part.interval
-            inside, outside = every.units(places)
+            inside, outside = population.units(places)
             if min(inside, outside) < MIN_SAMPLES:
                 continue
-            others = every.others(places, own)
-            p = every.p_value(places, 1 if lower_is_better else -1)
-            of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, _gap(own, others), own.mean, p, p))
-        findings.extend(_shrunken(of_field, every))
+            others = population.others(places, own)
+            p = population.p_value(places, 1 if lower_is_better else -1)
+            difference = _difference(own, others)
+            of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, difference, own.mean, p, p))
+        findings.extend(_shrunken(of_field, population))
     adjusted = adjust_p_values([finding.p_value for finding in findings], correction)
     with_adjusted = (replace(f, adjusted_p=p) for f, p in zip(findings, adjusted, strict=True))
     return tuple(sorted(with_adjusted, key=lambda f: (f.p_value, -f.n)))
 
 
-class _All:
-    """All samples, summed once, so that the work on a small slice is in proportion to the slice."""
+class _Unweighted:
+    """All samples, with precomputed sums, so that the work per slice is proportional to its size."""
 
     def __init__(self, x: Floats, scale: float, groups: Positions | None) -> None:
         self.x, self.scale = x, scale
-        # Independent samples are a single cluster within which all are exchanged.
+        # Independent samples are treated as a single cluster: all of them are permuted.
         self.clustered = groups is not None
         self.groups: Positions = np.zeros(x.size, dtype=np.intp) if groups is None else groups
         self.grand = min(max(float(x.mean()), float(x.min())), float(x.max())) if x.size else 0.0
@@ -181,7 +186,7 @@ class _All:
         self.known: dict[float, tuple[float, float]] = {}
 
     def _rounded(self, x: Floats) -> Floats:
-        """Differences, 0 where they are nothing but rounding."""
+        """The differences, with those that are rounding error only set to 0."""
         return np.where(np.abs(x) <= 1e-12 * self.scale, 0.0, x)
 
     def variance(self) -> float:
@@ -189,17 +194,18 @@ class _All:
         return float(self.x.var(ddof=1))
 
     def units(self, places: Positions) -> tuple[int, int]:
-        """How many independent samples or clusters are in a slice, and how many are outside of it."""
+        """The number of independent samples or clusters in a slice, and outside it."""
         if not self.clustered:
             return places.size, self.x.size - places.size
         touched, counts = np.unique(self.groups[places], return_counts=True)
         return touched.size, self.sizes.size - int(np.sum(self.sizes[touched] == counts))
 
     def others(self, places: Positions, own: Interval) -> Interval:
-        """The mean of the others with its limits, where the slice has limits.
+        """The mean of the samples outside a slice, with limits if the slice has limits.
 
-        Where the others are many times the slice, the limits are as far from the mean as those of all samples, times
-        n / n of the others: the variance of the mean of the others is at most that of all times the square of this.
+        If the others are many times as many as the slice, their limits are those of all samples, with the distances
+        scaled by N / n (N samples in all, n others): the standard error of the others' mean is at most N / n times that
+        of the overall mean.
         """
         n, confidence = self.x.size - places.size, own.confidence
         mean = min(max(self.grand - float(self.d[places].sum()) / n, 0.0), self.scale)
@@ -219,29 +225,29 @@ class _All:
         return Interval(mean, max(0.0, mean - below), min(self.scale, mean + above), n, confidence)
 
     def p_value(self, places: Positions, side: int) -> float:
-        """The one-sided p-value of "the slice's scores are like the others". side: 1 if high scores are worse."""
+        """The one-sided p-value of "the slice is exchangeable with the others". side: 1 if high scores are worse."""
         touched, position = np.unique(self.groups[places], return_inverse=True)
         n, k = self.sizes[touched], np.bincount(position).astype(np.float64)
-        one, two = np.maximum(n - 1, 1), np.maximum(n - 2, 1)
-        second = k * (n - k) / one * self.squares[touched]
-        third = float(np.sum(k * (n - k) * (n - 2 * k) / (one * two) * self.cubes[touched]))
-        variance, freedom, every = float(np.sum(second)), math.inf, self.sizes.size
+        less_1, less_2 = np.maximum(n - 1, 1), np.maximum(n - 2, 1)
+        second = k * (n - k) / less_1 * self.squares[touched]
+        third = float(np.sum(k * (n - k) * (n - 2 * k) / (less_1 * less_2) * self.cubes[touched]))
+        variance, freedom, clusters = float(np.sum(second)), math.inf, self.sizes.size
         if self.clustered:
             parts = int(np.sum(second > 0))
             robust = float(np.sum(group_sums(self.within[places], position) ** 2))
             if parts > 1 and robust > variance:
                 variance, freedom = robust, parts - 1
-            # Each cluster has a share of it in the slice; which cluster has which share is exchanged.
+            # A share of each cluster is in the slice; these shares are permuted among the clusters.
             share = k / n
-            mean, left = float(np.sum(share)) / every, every - touched.size
-            square, cube = (float(np.sum((share - mean) ** power)) + left * (-mean) ** power for power in (2, 3))
-            variance += self.between[0] * square / (every - 1)
-            third += self.between[1] * cube * every / ((every - 1) * (every - 2))
+            mean, untouched = float(np.sum(share)) / clusters, clusters - touched.size
+            square, cube = (float(np.sum((share - mean) ** power)) + untouched * (-mean) ** power for power in (2, 3))
+            variance += self.between[0] * square / (clusters - 1)
+            third += self.between[1] * cube * clusters / ((clusters - 1) * (clusters - 2))
         return _tail(-side * float(self.d[places].sum()), variance, -side * third, freedom)
 
 
-class _Weighted(_All):
-    """The same for samples whose weights differ."""
+class _Weighted(_Unweighted):
+    """The same for samples with unequal weights."""
 
     def __init__(self, x: Floats, scale: float, groups: Positions | None, weights: Floats) -> None:
         super().__init__(x, scale, groups)
@@ -252,13 +258,13 @@ class _Weighted(_All):
         return weighted_average(self.weights.tolist(), ((self.x - self.grand) ** 2).tolist())
 
     def evidence(self, chosen: Mask) -> BoundedMean:
-        """What the chosen samples say about their weighted mean."""
+        """Inference about the weighted mean of these samples."""
         groups = self.groups[chosen].tolist() if self.clustered else None
         values, weights = self.x[chosen].tolist(), self.weights[chosen].tolist()
         return WeightedMean.of(values, 0.0, self.scale, groups=groups, weights=weights)
 
     def both(self, places: Positions) -> tuple[BoundedMean, BoundedMean]:
-        """The evidence of a slice, and of the others."""
+        """Inference about the weighted means of a slice and of the others."""
         inside: Mask = np.zeros(self.x.size, dtype=np.bool_)
         inside[places] = True
         return self.evidence(inside), self.evidence(~inside)
@@ -269,16 +275,16 @@ class _Weighted(_All):
         return Interval(rest.mean, low, high, self.x.size - places.size, own.confidence)
 
     def p_value(self, places: Positions, side: int) -> float:
-        """The one-sided error rate at which 0 is a limit of the difference; 1 where the slice's mean isn't worse."""
+        """The one-sided error rate at which 0 is a limit of the difference; 1 if the slice's mean isn't worse."""
         own, rest = self.both(places)
         return difference_p_value(own, rest) / 2 if side * (own.mean - rest.mean) > 0 else 1.0
 
 
 def _tail(total: float, variance: float, third: float, freedom: float) -> float:
-    """P(sum <= total), by Pearson's type III distribution with these moments about 0.
+    """P(sum <= total), by the Pearson type III distribution with mean 0 and these second and third moments.
 
-    At least the normal probability, or Student's: the support of the type III distribution ends, where its tail is
-    short. Source: Mielke and Berry 2007, Permutation Methods, chapter 2.
+    The result is at least the normal or Student's t probability, because the type III distribution has bounded support
+    on the side of its short tail. Source: Mielke and Berry 2007, Permutation Methods, chapter 2.
     """
     from scipy.special import gammainc, gammaincc, ndtr, stdtr  # noqa: PLC0415 - 0.15 s of import
 
@@ -295,7 +301,7 @@ def _tail(total: float, variance: float, third: float, freedom: float) -> float:
 
 
 def _evidence(x: Floats, scale: float, groups: Positions | None) -> BoundedMean:
-    """What values say about their mean, in bins."""
+    """Inference about the mean of values, binned."""
     if groups is None:
         return BoundedMean.of(_coarse(x, scale), 0.0, scale)
     sizes = np.bincount(groups)
@@ -303,7 +309,7 @@ def _evidence(x: Floats, scale: float, groups: Positions | None) -> BoundedMean:
 
 
 def _coarse(x: Floats, scale: float) -> list[float]:
-    """Values as the mean of their bin where there are many; those at an end of the range stay there."""
+    """Values, replaced by the mean of their bin if there are many; values at an end of the range are kept."""
     inside = np.clip(x, 0.0, scale)
     if np.unique(inside).size > BINS:
         smallest, largest = float(inside.min()), float(inside.max())
@@ -315,21 +321,24 @@ def _coarse(x: Floats, scale: float) -> list[float]:
     return values
 
 
-def _gap(own: Interval, rest: Interval) -> Interval:
-    """The difference of two independent means, its limits recovered from theirs."""
-    gap = Interval(own.mean - rest.mean, None, None, own.n, own.confidence, own.groups)
+def _difference(own: Interval, rest: Interval) -> Interval:
+    """The difference of two independent means, with limits recovered from theirs (MOVER)."""
+    difference = Interval(own.mean - rest.mean, None, None, own.n, own.confidence, own.groups)
     if own.low is None or own.high is None or rest.low is None or rest.high is None:
-        return gap
-    low = gap.mean - mover(own.mean - own.low, rest.high - rest.mean)
-    high = gap.mean + mover(own.high - own.mean, rest.mean - rest.low)
-    return replace(gap, low=low, high=high, method=MOVER, caution=own.caution)
+        return difference
+    low = difference.mean - mover(own.mean - own.low, rest.high - rest.mean)
+    high = difference.mean + mover(own.high - own.mean, rest.mean - rest.low)
+    return replace(difference, low=low, high=high, method=MOVER, caution=own.caution)
 
 
-def _shrunken(findings: Sequence[SliceFinding], every: _All) -> list[SliceFinding]:
-    """Means shrunken to the mean of all: weight between / (between + own), between by DerSimonian and Laird."""
+def _shrunken(findings: Sequence[SliceFinding], population: _Unweighted) -> list[SliceFinding]:
+    """Findings with means shrunken toward the grand mean, by the factor between / (between + own).
+
+    between: the variance between slices, by DerSimonian and Laird. own: the variance of a slice's mean.
+    """
     if not findings:
         return []
-    spread, grand = every.variance(), every.grand
+    spread, grand = population.variance(), population.grand
     if spread == 0:
         return [replace(f, shrunken=grand) for f in findings]
     own = np.array([spread / (f.interval.effective or f.n) for f in findings])

@@ -1,4 +1,4 @@
-"""Special functions in pure Python, since importing scipy.special takes 0.15 s."""
+"""Special functions in pure Python, because scipy.special takes 0.15 s to import."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from statistics import NormalDist
 
 
 def t_quantile(probability: float, freedom: float) -> float:
-    """The quantile of Student's t distribution, by Newton's steps from the normal quantile.
+    """A quantile of Student's t distribution, by Newton's method from the normal quantile.
 
-    The tail is convex right of 0 and the normal quantile lies left of the root, so that every step approaches it from
-    below. Relative error below 1e-8 for probabilities beyond 0.1 and 0.9.
+    The tail is convex to the right of 0 and the normal quantile is below the root, so the iterates increase toward it.
+    Relative error below 1e-8 for probabilities below 0.1 and above 0.9.
 
     Args:
         probability: In (0, 1).
-        freedom: Degrees of freedom, 1 or more, not necessarily whole.
+        freedom: The degrees of freedom, 1 or more, not necessarily an integer.
 
     Raises:
         ValueError: probability is outside (0, 1), or freedom is below 1.
@@ -24,7 +24,7 @@ def t_quantile(probability: float, freedom: float) -> float:
     if probability < 0.5:
         return -t_quantile(1 - probability, freedom)
     t, step = NormalDist().inv_cdf(probability), math.inf
-    if freedom > 1e6:  # where rounding of lgamma counts more than the next term of this series
+    if freedom > 1e6:  # here, the rounding error of lgamma exceeds the next term of this series
         return t + (t**3 + t) / (4 * freedom)
     log_peak = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
     while step > 1e-9 * t:
@@ -36,12 +36,12 @@ def t_quantile(probability: float, freedom: float) -> float:
 
 
 def normal_tail(z: float) -> float:
-    """P(Z > z), Z standard normal; without the rounding of 1 - Φ(z) for large z."""
+    """P(Z > z) for a standard normal Z, accurate for large z, unlike 1 - Φ(z)."""
     return math.erfc(z / math.sqrt(2)) / 2
 
 
 def binomial_cdf(k: int, n: int, p: float) -> float:
-    """P(X <= k), X the number of successes in n trials of probability p."""
+    """P(X <= k) for X ~ Binomial(n, p)."""
     if k < 0 or k >= n:
         return 0.0 if k < 0 else 1.0
     return beta_cdf(1 - p, n - k, k + 1)
@@ -51,7 +51,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
     """The regularized incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22, Lentz's method)."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly
+    if x > (a + 1) / (a + b + 2):  # otherwise the fraction converges slowly
         return 1 - beta_cdf(1 - x, b, a)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     upper, lower = 1.0, 1 / (1 - (a + b) * x / (a + 1))

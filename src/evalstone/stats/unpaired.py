@@ -1,12 +1,12 @@
 """Comparison of two runs over different samples: the difference of two independent means.
 
-The limits of the difference follow from those of both means (Zou and Donner's method, or MOVER), which are those of
-`bounded_mean`. With l and u the limits of the means at one error rate,
+The limits of the difference are recovered from the limits of the two means (MOVER, Zou and Donner), which are those of
+`bounded_mean`. With l and u the limits of each mean at the same error rate,
 
     low  = mean(b) - mean(a) - √((mean(b) - l(b))² + (u(a) - mean(a))²)
     high = mean(b) - mean(a) + √((u(b) - mean(b))² + (mean(a) - l(a))²)
 
-The p-value is the error rate at which 0 is one of the limits, so that it never contradicts the interval.
+The p-value is the error rate at which 0 is one of the limits, so it never contradicts the interval.
 Source: Zou and Donner 2008, Statistics in Medicine 27(10).
 """
 
@@ -25,12 +25,12 @@ from evalstone.stats.weighted_mean import WeightedMean, effective_number
 
 SMALLEST_DEVIATE = 1e-6
 LARGEST_DEVIATE = 8.0
-"""p-values below 1e-15 are that."""
+"""As normal quantiles, the range in which p-values are computed: smaller p-values are reported as about 1e-15."""
 
 
 @dataclass(frozen=True)
 class UnpairedComparison:
-    """Values a and b of different samples, in the unit of the scores."""
+    """Scores a and b of different samples, in the unit of the scores."""
 
     n: int
     """The number of values of a."""
@@ -39,18 +39,18 @@ class UnpairedComparison:
     mean_a: float
     mean_b: float
     difference: Interval
-    """mean_b - mean_a with its interval (see the module)."""
+    """mean_b - mean_a with its interval (see the module docstring)."""
     test: PairedTest
-    """That both means are equal; agrees with `difference`."""
+    """The test that the means are equal. It agrees with `difference`."""
     lower_is_better: bool
     groups: int | None
-    """The number of clusters of both together; None for independent samples."""
+    """The number of clusters in both runs together; None for independent samples."""
     caution: str
-    """What a reader must know before trusting the comparison, or ""."""
+    """Why to trust the comparison less, or ""."""
 
     @property
     def p_value(self) -> float:
-        """The p-value of `test`; adjust it (`multiple_testing`) where several comparisons are made."""
+        """The p-value of `test`. Adjust it (`multiple_testing`) if you make several comparisons."""
         return self.test.p_value
 
 
@@ -70,17 +70,17 @@ def compare_unpaired(
         a: The baseline's scores, in [0, scale].
         b: The candidate's scores of other samples.
         scale: The upper end of the range.
-        confidence: Of the interval, in (0, 1).
-        groups: For a and for b, one cluster label per sample, or None: all independent.
-        weights: For a and for b, one weight above 0 per sample, for the mean of the population that they weight to, or
-            None: all equal.
+        confidence: The confidence level of the interval, in (0, 1).
+        groups: For a and for b, one cluster label per sample. None: all independent.
+        weights: For a and for b, one sampling weight above 0 per sample, for estimates of population means. None: all
+            equal.
         lower_is_better: Whether a lower score is better.
 
     Returns:
         The comparison; None if a or b is empty.
 
     Raises:
-        DataError: Lengths differ, a value is not a finite number in [0, scale], or a weight not above 0.
+        DataError: Lengths differ, a value is not a finite number in [0, scale], or a weight is not above 0.
         ConfigError: confidence is outside (0, 1).
     """
     check_confidence(confidence)
@@ -108,7 +108,7 @@ def compare_unpaired(
 
 
 def _reach(smaller: BoundedMean, larger: BoundedMean, alpha: float) -> float:
-    """How far below the difference of two means, larger - smaller, the true one can be at a one-sided error rate."""
+    """The distance from larger - smaller, the difference of means, to its lower limit at one-sided error rate alpha."""
     above = smaller.limit(alpha, -1, share=SHARE) - smaller.mean
     return mover(larger.mean - larger.limit(alpha, 1, share=SHARE), above)
 
@@ -118,15 +118,14 @@ def difference_p_value(a: BoundedMean, b: BoundedMean) -> float:
     smaller, larger = (a, b) if a.mean <= b.mean else (b, a)
     d = larger.mean - smaller.mean
 
-    def short(deviate: float) -> float:
+    def lower_limit(deviate: float) -> float:
         return d - _reach(smaller, larger, normal_tail(deviate))
 
-    most, least = short(SMALLEST_DEVIATE), short(LARGEST_DEVIATE)
-    if most <= 0:
+    start, end = lower_limit(SMALLEST_DEVIATE), lower_limit(LARGEST_DEVIATE)
+    if start <= 0:
         return 1.0
-    if least >= 0:
+    if end >= 0:
         return 2 * normal_tail(LARGEST_DEVIATE)
-    guess = SMALLEST_DEVIATE + most * (LARGEST_DEVIATE - SMALLEST_DEVIATE) / (most - least)
-    return min(
-        1.0, 2 * normal_tail(root(short, SMALLEST_DEVIATE, LARGEST_DEVIATE, guess, at_start=most, close=1e-6 * d))
-    )
+    guess = SMALLEST_DEVIATE + start * (LARGEST_DEVIATE - SMALLEST_DEVIATE) / (start - end)
+    deviate = root(lower_limit, SMALLEST_DEVIATE, LARGEST_DEVIATE, guess, at_start=start, close=1e-6 * d)
+    return min(1.0, 2 * normal_tail(deviate))

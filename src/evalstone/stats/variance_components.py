@@ -1,16 +1,16 @@
-"""Where the variance of repeated scores comes from: the samples, the judges, and the judge's noise.
+"""Variance components of repeated scores: samples, judges, their interaction, and the judge's noise.
 
     score = mean + sample + judge + sample by judge + noise
 
-The components are the variances of these random effects, by Henderson's first method, which equates sums of squares
-with their expectations and allows missing scores; for balanced tables these are the estimates of the analysis of
-variance.
-The noise is what differs when the same judge scores the same sample again. Without repeats, the noise includes what
-sample and judge have together. Where a system answers each sample in several trials, and the judge scores each answer
-several times, score = mean + sample + trial + noise.
+The components are the variances of these random effects. Henderson's method 1 estimates them by equating sums of
+squares with their expectations. It allows missing scores; for balanced tables, it gives the ANOVA estimates. Noise is
+the variation when the same judge scores the same sample again. Without repeats, it includes the interaction of sample
+and judge. If a system answers each sample in several trials and the judge scores each answer several times, the model
+is score = mean + sample + trial + noise.
 
-The limits are those of `bounded_mean`, of each sample's pseudo-value: n · estimate - (n - 1) · estimate without the
-sample. They hold for samples like these and for these judges; two or three judges say little about others.
+Confidence limits are those of `bounded_mean` for the mean of jackknife pseudo-values: n · estimate - (n - 1) ·
+(estimate without the sample). They generalize to similar samples, but not to other judges: two or three judges say
+little about others.
 Sources: Henderson 1953, Biometrics 9(2); Searle, Casella and McCulloch 1992, "Variance Components"; Tukey 1958.
 """
 
@@ -24,61 +24,68 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats._arrays import codes, column
+from evalstone.stats._arrays import Floats, codes, column
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.stats.ratios import FIELLER, ratio_limits
 
 Component: TypeAlias = Literal["samples", "judges", "samples by judges", "trials", "noise"]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variances of scores, in the square of their unit."""
+    """The variance components of scores, in the squared unit of the scores."""
 
     variances: Mapping[Component, Interval]
-    """By source; an estimate below 0 is 0."""
+    """The variance by component. Negative estimates are reported as 0."""
     samples: int
-    """How many samples have a score."""
+    """The number of samples with a score."""
     judges: int
+    """The number of judges."""
     scores: int
+    """The number of scores."""
     caution: str
     """Why to trust the components less, or ""."""
     _pseudo: Mapping[Component, tuple[float, ...]] = field(repr=False)
-    """What each sample adds to each."""
+    """The jackknife pseudo-values by component, one per sample."""
     _most: Mapping[Component, float] = field(repr=False)
-    """The most that one sample can add to each."""
+    """The largest possible contribution of one sample to each component."""
     _confidence: float = field(repr=False)
 
     @cached_property
     def shares(self) -> Mapping[Component, Interval]:
-        """The share of each in the variance of a single score, in [0, 1]; empty where nothing varies."""
-        total = math.fsum(one.mean for one in self.variances.values())
+        """The share of each component in the variance of a single score, in [0, 1]; empty if all scores are equal."""
+        total = math.fsum(variance.mean for variance in self.variances.values())
         if total <= 1e-12 * max(self._most.values()):
             return {}
         whole = [math.fsum(values) for values in zip(*self._pseudo.values(), strict=True)]
         shares: dict[Component, Interval] = {}
-        for name, one in self.variances.items():
+        for name, variance in self.variances.items():
             units = list(zip(self._pseudo[name], whole, strict=True))
             possible = [(most if other == name else 0.0, most) for other, most in self._most.items()]
-            share, low, high = one.mean / total, 0.0, 1.0
+            share, low, high = variance.mean / total, 0.0, 1.0
             if math.fsum(whole) > 0:
                 low, high = ratio_limits(units, possible, low=0.0, high=1.0, confidence=self._confidence)
             limits = min(low, share), max(high, share)
-            shares[name] = Interval(share, *limits, one.n, self._confidence, None, FIELLER)
+            shares[name] = Interval(share, *limits, variance.n, self._confidence, None, FIELLER)
         return shares
 
     def standard_error(self, samples: int, repeats: int = 1, judges: int = 1, trials: int = 1) -> Interval:
-        """The standard error of the mean of so many samples, each answered in so many trials, and each answer scored so
-        often by each of so many judges.
+        """The standard error of a mean score, to plan whether more samples, trials, judges or repeats are worth it.
 
-            √((samples² + samples by judges² / j + trials² / t + noise² / (t · j · r)) / n)
+            √((V(samples) + V(samples by judges) / j + V(trials) / t + V(noise) / (t · j · r)) / n)
 
-        It says whether more samples, trials or repeats make a mean more precise. What judges have in common over all
-        samples is not in it: it shifts the mean.
+        V is the variance of a component. The judges' main effect is not included: it shifts the mean of all samples.
+
+        Args:
+            samples: The number of samples, n.
+            repeats: How often each judge scores each answer, r.
+            judges: The number of judges, j.
+            trials: The number of answers per sample, t.
+
+        Returns:
+            The standard error, in the unit of the scores, with its confidence interval.
 
         Raises:
             ConfigError: A number is below 1.
@@ -107,37 +114,42 @@ def variance_components(
     """The variance components of repeated scores.
 
     Args:
-        values: A row per sample and a column per repeat, in [0, scale]; None is a missing score. Samples without a
-            score are left out.
-        judges: The judge of each column; None for one judge.
+        values: One row per sample and one column per repeat, in [0, scale]. None is a missing score; samples without a
+            score are dropped.
+        judges: The judge of each column; None for a single judge.
         scale: The upper end of the range of scores.
-        confidence: Of the intervals, in (0, 1).
+        confidence: The confidence level of the intervals, in (0, 1).
+
+    Returns:
+        The components: samples and noise; with several judges, also judges; with repeats by the same judge, also
+        samples by judges.
 
     Raises:
-        DataError: A value is not a number in [0, scale], rows differ in length, there are fewer than three samples,
-            fewer than two with two scores, or a judge scored fewer than two.
+        DataError: A value is not a number in [0, scale], rows differ in length, fewer than three samples have a score,
+            fewer than two have two scores, a judge scored fewer than two samples, or too few samples are scored twice
+            to separate the components.
         ConfigError: confidence is outside (0, 1).
     """
     check_confidence(confidence)
     table = _Table.of(values, judges, scale)
-    found, without = table.solved()
+    estimates, without = table.solved()
     n = len(table.sizes)
-    pseudo: dict[Component, Floats] = {name: n * found[name] - (n - 1) * without[name] for name in found}
-    # Pseudo-values differ from the estimate by its bias, which is none in balanced tables.
+    pseudo: dict[Component, Floats] = {name: n * estimates[name] - (n - 1) * without[name] for name in estimates}
+    # The mean of the pseudo-values is the bias-corrected estimate. Center them on the estimate, unbiased if balanced.
     rows: dict[Component, list[float]] = {
-        name: (one - one.mean() + found[name]).tolist() for name, one in pseudo.items()
+        name: (column - column.mean() + estimates[name]).tolist() for name, column in pseudo.items()
     }
     square, mean = scale**2, table.mean
-    # No sample is farther from the mean than the end of the range, and the noise of a sample is at most that of half
-    # of its scores at one end and half at the other.
+    # No sample is farther from the mean than an end of the range, and the noise of a sample is largest with half of its
+    # scores at one end and half at the other.
     farthest, repeats = max(mean, scale - mean) ** 2, float(table.counts[table.counts > 1].min(initial=2.0))
     most: dict[Component, float] = {
-        name: square * repeats / (4 * (repeats - 1)) if name == "noise" else farthest for name in found
+        name: square * repeats / (4 * (repeats - 1)) if name == "noise" else farthest for name in estimates
     }
     variances: dict[Component, Interval] = {
-        name: _limits(max(0.0, found[name]), rows[name], most[name], confidence) for name in found
+        name: _limits(max(0.0, estimates[name]), rows[name], most[name], confidence) for name in estimates
     }
-    negative = [name for name in found if found[name] < -1e-12 * square]
+    negative = [name for name in estimates if estimates[name] < -1e-12 * square]
     caution = f"the variance of {' and '.join(negative)} was estimated below 0" if negative else ""
     return VarianceComponents(
         variances=variances,
@@ -145,7 +157,7 @@ def variance_components(
         judges=table.counts.shape[1],
         scores=int(table.counts.sum()),
         caution=caution,
-        _pseudo={name: tuple(one) for name, one in rows.items()},
+        _pseudo={name: tuple(row) for name, row in rows.items()},
         _most=most,
         _confidence=confidence,
     )
@@ -158,27 +170,28 @@ def trial_components(
     scale: float = 1.0,
     confidence: float = 0.95,
 ) -> VarianceComponents:
-    """The variance components of trials whose answers are scored several times.
+    """The variance components of a system's trials whose answers are scored several times.
 
-        noise   = Σ (score - mean of its answer)² / Σ (scores of the answer - 1)
-        trials  = variance of the answers' means within samples, less the noise that is in it:
-                  noise · mean of 1 / scores of the answer
-        samples = as `variance_components` of the answers' means, less the noise that these leave in it
+        noise   = Σ (score - mean of its answer)² / Σ over answers of (number of scores - 1)
+        trials  = variance of the answers' means within samples - noise · mean of (1 / number of scores)
+        samples = as by `variance_components` of the answers' means, less the noise that remains in it
 
-    Where all answers have as many scores of their own, none is left for `samples`. `trials` is what remains of the
-    variance between trials when that of the judge is taken out: where the judge varies more than the trials, it is
-    estimated below 0, which is reported as 0 with a caution.
+    If all answers have the same number of scores and share none, no noise remains in `samples`. If the judge varies
+    more than the trials, `trials` may be estimated below 0; it is then reported as 0 with a caution.
 
     Args:
-        values: By sample and trial, the scores of one answer, in [0, scale]. Trials without a score are left out.
-        answers: By sample and trial, what tells answers apart. Equal ones share their scores, so that the noise does
-            not make their trials differ. None: no answers share scores.
+        values: By sample and trial, the scores of one answer, in [0, scale]. Trials without a score are dropped.
+        answers: By sample and trial, an identifier of the answer. Trials with the same answer share its scores, so the
+            judge's noise adds no variance between them. None: no answers share scores.
         scale: The upper end of the range of scores.
-        confidence: Of the intervals, in (0, 1).
+        confidence: The confidence level of the intervals, in (0, 1).
+
+    Returns:
+        The components samples, trials and noise.
 
     Raises:
-        DataError: As for `variance_components` of the answers' means, or fewer than two samples have an answer with two
-            scores.
+        DataError: As for `variance_components` of the answers' means, or if fewer than two samples have an answer with
+            two scores.
         ConfigError: confidence is outside (0, 1).
     """
     if answers is None:
@@ -200,11 +213,11 @@ def trial_components(
     squares = np.array([sum(map(_square_sum, of.values())) for of in distinct])
     n, total, freedom = len(samples), float(squares.sum()), float(more.sum())
     if int((more > 0).sum()) < 2:
-        raise DataError("the variance of the judge needs two samples or more with an answer that is scored twice")
+        raise DataError("the judge's variance needs at least two samples with an answer that is scored twice")
     noise = total / freedom
     pseudo = n * noise - (n - 1) * (total - squares) / (freedom - more)
     pseudo += noise - pseudo.mean()
-    # The variance within samples has this share of the noise in it, and that of samples what is left over.
+    # The shares of the noise in the variance within samples (`share`) and in that between samples (`left`).
     scored = {mark: len(scores) for of in distinct for mark, scores in of.items()}
     sizes, times = [len(trials) for trials in table], [Counter(mark for mark, _ in trials) for trials in table]
     everywhere = Counter(mark for trials in table for mark, _ in trials)
@@ -239,23 +252,26 @@ def trial_components(
 
 
 def _square_sum(answer: Sequence[float]) -> float:
-    """The sum of the squares of differences to the mean."""
+    """The sum of squared deviations from the mean."""
     mean = math.fsum(answer) / len(answer)
     return math.fsum((value - mean) ** 2 for value in answer)
 
 
 def _limits(estimate: float, pseudo: Sequence[float], most: float, confidence: float) -> Interval:
-    """A variance of at most `most` with its limits."""
+    """A variance of at most `most`, with the limits of the mean of its pseudo-values."""
     low, high = min(0.0, *pseudo), max(most, *pseudo)
-    found = mean_interval(pseudo, low=low, high=high, confidence=confidence)
-    bottom, top = (0.0, most) if found is None or found.low is None or found.high is None else (found.low, found.high)
-    method = "" if found is None else found.method
+    interval = mean_interval(pseudo, low=low, high=high, confidence=confidence)
+    lower, upper, method = 0.0, most, ""
+    if interval is not None:
+        lower = interval.low if interval.low is not None else lower
+        upper, method = interval.high if interval.high is not None else upper, interval.method
     return Interval(
-        estimate, max(0.0, min(bottom, estimate)), max(top, estimate), len(pseudo), confidence, None, method
+        estimate, max(0.0, min(lower, estimate)), max(upper, estimate), len(pseudo), confidence, None, method
     )
 
 
 def _root_of(variance: Interval, n: int) -> Interval:
+    """√(variance / n), with its limits."""
     low, high = (math.sqrt((limit or 0.0) / n) for limit in (variance.low, variance.high))
     mean = math.sqrt(variance.mean / n)
     return Interval(mean, low, high, variance.n, variance.confidence, None, variance.method)
@@ -268,9 +284,9 @@ class _Table:
     counts: Floats
     sums: Floats
     squares: Floats
-    """The sum of the squares of a sample's scores."""
+    """The sum of squared scores of each sample."""
     mean: float
-    """Of all scores; sums and squares are those of differences to it, which lose fewer digits."""
+    """The mean of all scores. Sums and squares are of deviations from it, which lose fewer digits."""
 
     @property
     def sizes(self) -> Floats:
@@ -283,36 +299,36 @@ class _Table:
             raise DataError(
                 "every sample needs one entry per repeat, and every repeat a judge; None where it is missing"
             )
-        known = codes([0] * width if judges is None else judges)
+        judge_codes = codes([0] * width if judges is None else judges)
         rows = [[value for value in row if value is not None] for row in values]
         scores = column("values", [value for row in rows for value in row], 0.0, scale)
-        whose = np.array(
-            [known[at] for row in values for at, value in enumerate(row) if value is not None], dtype=np.intp
+        judge = np.array(
+            [judge_codes[i] for row in values for i, value in enumerate(row) if value is not None], dtype=np.intp
         )
         sample = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-        shape = (len(rows), int(known.max()) + 1 if width else 0)
+        shape = (len(rows), int(judge_codes.max()) + 1 if width else 0)
         counts, sums = np.zeros(shape), np.zeros(shape)
-        np.add.at(counts, (sample, whose), 1.0)
+        np.add.at(counts, (sample, judge), 1.0)
         mean = float(scores.mean()) if scores.size else 0.0
         centered = scores - mean
-        np.add.at(sums, (sample, whose), centered)
+        np.add.at(sums, (sample, judge), centered)
         kept = counts.sum(axis=1) > 0
         squares = np.bincount(sample, weights=centered**2, minlength=len(rows))
         table = cls(counts[kept], sums[kept], squares[kept].astype(np.float64), mean)
         repeated = int(np.sum(table.counts.sum(axis=1) > 1))
         if int(kept.sum()) < 3 or repeated < 2 or int((counts > 0).sum(axis=0).min()) < 2:
             raise DataError(
-                "variance components need three samples or more, two with two scores, and two of each judge; "
+                "variance components need at least three samples with a score, two with two scores, and two per judge; "
                 f"{int(kept.sum())} samples have a score and {repeated} have two"
             )
         return table
 
     def solved(self) -> tuple[dict[Component, float], dict[Component, Floats]]:
-        """The components, and those with each sample left out."""
+        """The estimates of all components, and the leave-one-out estimates by sample."""
         many = self.counts.shape[1] > 1
         cells = bool((self.counts > 1).sum() > 1)
         names: tuple[Component, ...] = ("samples", "noise")
-        # Rows: sums of squares as differences of the uncorrected ones (of all, samples, judges, cells, the mean).
+        # Rows: corrected sums of squares, as contrasts of the uncorrected ones (total, samples, judges, cells, mean).
         contrasts = np.array([[0, 1, 0, 0, -1], [1, -1, 0, 0, 0]], dtype=np.float64)
         if many and cells:
             names = ("samples", "judges", "samples by judges", "noise")
@@ -330,34 +346,34 @@ class _Table:
         try:
             solution = np.asarray(np.linalg.solve(left, right[:, :, None]), dtype=np.float64)[:, :, 0]
         except np.linalg.LinAlgError:
-            raise DataError(
-                "too few samples are scored twice, or by two judges, to tell the components apart"
-            ) from None
+            raise DataError("too few samples are scored twice, or by two judges, to separate the components") from None
         return (
             {name: float(solution[0, place]) for place, name in enumerate(names)},
             {name: solution[1:, place] for place, name in enumerate(names)},
         )
 
     def _expected(self) -> tuple[Floats, Floats]:
-        """The uncorrected sums of squares (of all, samples, judges, cells, the mean), and how often each component is
-        in their expectations: first for all samples, then with each left out."""
+        """The uncorrected sums of squares (total, samples, judges, cells, mean), and the coefficients of the components
+        in their expectations. The first row is for all samples, the others with one sample left out."""
         c, y, squares = self.counts, self.sums, self.squares
         cells = np.divide(y**2, c, out=np.zeros_like(y), where=c > 0).sum(axis=1)
         size = c.sum(axis=1)
         total = y.sum(axis=1)
 
         def rest(x: Floats) -> Floats:
-            """The sum over samples: of all, then without each."""
+            """The sum over all samples, then over all but each one."""
             whole = x.sum(axis=0)
             return np.concatenate([whole[None], whole - x])
 
-        n, each, by_judge = rest(size), rest(c), rest(y)
-        shared = (by_judge**2 / each).sum(axis=1)
-        in_judge = (rest(c**2) / each).sum(axis=1)
+        n, judge_counts, judge_sums = rest(size), rest(c), rest(y)
+        by_judge = (judge_sums**2 / judge_counts).sum(axis=1)
+        in_judge = (rest(c**2) / judge_counts).sum(axis=1)
         in_sample = rest((c**2).sum(axis=1) / size)
-        sums = np.stack([rest(squares), rest(total**2 / size), shared, rest(cells), rest(total) ** 2 / n], axis=1)
+        sums = np.stack([rest(squares), rest(total**2 / size), by_judge, rest(cells), rest(total) ** 2 / n], axis=1)
         judges, samples = np.full_like(n, c.shape[1]), rest(np.ones_like(size))
-        of_mean = np.stack([rest(size**2), (each**2).sum(axis=1), rest((c**2).sum(axis=1)), n], axis=1) / n[:, None]
+        of_mean = (
+            np.stack([rest(size**2), (judge_counts**2).sum(axis=1), rest((c**2).sum(axis=1)), n], axis=1) / n[:, None]
+        )
         parts = np.stack(
             [
                 np.stack([n, n, n, n], axis=1),

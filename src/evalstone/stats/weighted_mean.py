@@ -1,15 +1,15 @@
-"""What values with sampling weights say about the weighted mean behind them.
+"""Inference about a population mean from values with sampling weights.
 
-A weight says how many samples of the population one sample stands for. It may go along with the value: heavy samples
-may fail more often. So `bounded_mean`, whose weights say nothing of the values, would be too sure where no heavy
-failure was seen. The mean of the population is m where the mean of
+A sampling weight is the number of samples in the population that a sample represents. It may be related to the value:
+heavy samples may fail more often. `bounded_mean` assumes that weights are unrelated to values, so its interval would be
+too narrow if no heavy sample failed by chance. The population mean is the m for which the mean of
 
     y = w · (x - m)
 
-is 0, and y lies in [-W · (m - low), W · (high - m)], W being the largest weight of the sample. The p-value of "the true
-weighted mean is at most m" is that of "the mean of y is at most 0" by `bounded_mean`, without weights: what may exist
-unseen are samples as heavy as the heaviest. With equal weights this is the p-value of the values themselves. Of a
-cluster, y is the sum. Weights heavier than any of the sample can't be allowed for.
+is 0. y lies in [-W · (m - low), W · (high - m)], where W is the largest weight in the sample. The p-value of "the
+population mean is at most m" is that of "the mean of y is at most 0" by `bounded_mean`, without weights. This allows
+for unseen samples as heavy as the heaviest one. With equal weights, it is the p-value of the values themselves. For
+clusters, y is the sum over the cluster. No method can allow for weights larger than any in the sample.
 
 Source: Fieller 1954, Journal of the Royal Statistical Society B 16(2), for the ratio of means Σ w x / Σ w.
 """
@@ -24,12 +24,17 @@ from functools import cached_property
 from evalstone.stats.bounded_mean import NORMAL, BoundedMean, crossing
 
 
-def effective_number(weights: Sequence[float] | None) -> float | None:
-    """How many equally weighted values would say as much, where weights don't go along with values: (Σ w)² / Σ w².
+def unequal(weights: Sequence[float] | None) -> Sequence[float] | None:
+    """The weights, or None if all are equal: equal weights have no effect."""
+    return None if weights is None or min(weights) == max(weights) else weights
 
-    None for equal weights. Source: Kish 1965, Survey Sampling.
+
+def effective_number(weights: Sequence[float] | None) -> float | None:
+    """Kish's effective sample size, (Σ w)² / Σ w²: as many equally weighted values have the same precision.
+
+    It assumes that weights are unrelated to values. None for equal weights. Source: Kish 1965, Survey Sampling.
     """
-    if not weights or min(weights) == max(weights):
+    if not weights or unequal(weights) is None:
         return None
     heaviest = max(weights)
     shares = [weight / heaviest for weight in weights]
@@ -37,7 +42,7 @@ def effective_number(weights: Sequence[float] | None) -> float | None:
 
 
 def weighted_average(weights: Sequence[float] | None, numbers: Sequence[float]) -> float:
-    """Σ w x / Σ w of one number or more; None: all weights are equal."""
+    """The weighted mean Σ w x / Σ w of one number or more. None: equal weights."""
     heaviest = max(weights or (1.0,))
     shares = [1.0] * len(numbers) if weights is None else [weight / heaviest for weight in weights]
     return math.fsum(w * x for w, x in zip(shares, numbers, strict=True)) / math.fsum(shares)
@@ -45,7 +50,7 @@ def weighted_average(weights: Sequence[float] | None, numbers: Sequence[float]) 
 
 @dataclass(frozen=True)
 class WeightedMean(BoundedMean):
-    """Independent values in [low, high] with sampling weights; as `BoundedMean`, but see the module."""
+    """`BoundedMean` for values with sampling weights (see the module docstring)."""
 
     @classmethod
     def of(
@@ -57,8 +62,8 @@ class WeightedMean(BoundedMean):
         groups: Sequence[Hashable] | None = None,
         weights: Sequence[float] | None = None,
     ) -> BoundedMean:
-        """The evidence of values, at least one, all in [low, high]. Arguments: those of `BoundedMean.of`."""
-        if weights is None or min(weights) == max(weights):
+        """Build it from one or more values in [low, high]. Arguments as for `BoundedMean.of`."""
+        if unequal(weights) is None:
             return BoundedMean.of(values, low, high, groups=groups)
         return super().of(values, low, high, groups=groups, weights=weights)
 
@@ -77,7 +82,7 @@ class WeightedMean(BoundedMean):
         return self._pulls(m).p_value(0.0, 1, share=share)
 
     def _pulls(self, m: float) -> BoundedMean:
-        """The values y of the module, w · (x - m)."""
+        """Inference about the mean of y = w · (x - m)."""
         counts: dict[float, float] = {}
         for x, w, k in self.points:
             counts[w * (x - m)] = counts.get(w * (x - m), 0.0) + k

@@ -1,4 +1,4 @@
-"""The plain values of an evaluation: samples, messages, trajectories, outcomes and records. All are frozen."""
+"""The data types of an evaluation: samples, messages, trajectories, outcomes and records. All are frozen."""
 
 from evalstone.types.messages import FIELD_ROLES as FIELD_ROLES
 from evalstone.types.messages import NO_USAGE as NO_USAGE

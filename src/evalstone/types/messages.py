@@ -12,7 +12,7 @@ from evalstone.errors import ConfigError
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 FIELD_ROLES: Mapping[str, Role] = {"input": "user", "output": "assistant", "instructions": "system"}
-"""Whose messages have the text of a sample field."""
+"""The role whose messages have the text of a sample field."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens of one message or answer, retries after malformed replies included."""
+    """The tokens of a message or answer, including retries after malformed replies."""
 
     input: int = 0
     output: int = 0
@@ -65,9 +65,9 @@ class Message:
     tool_calls: Sequence[ToolCall] = ()
     reasoning: str | None = None
     attachments: Sequence[str] = ()
-    """What the message contains beside its text and is not part of it: "image", "audio", "video", "file"."""
+    """The kinds of attachments: "image", "audio", "video", "file"."""
     usage: Usage | None = None
-    """The tokens of the message, if its source says so."""
+    """The tokens of the message; None if unknown."""
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:

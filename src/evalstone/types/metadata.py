@@ -1,4 +1,4 @@
-"""What a run says of itself in `summary.json` and in the ledger."""
+"""Run metadata, as stored in `summary.json` and in the ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evalstone.types.messages import NO_USAGE, Usage
 from evalstone.types.records import SUMMARY_FORMAT
 
 RunKind: TypeAlias = Literal["evaluation", "calibration", "audit"]
-"""What a run was made for. Calibrations and audits keep runs in the ledger that are no evaluations of outputs."""
+"""The purpose of a run. Calibrations and audits also store runs in the ledger, which don't evaluate outputs."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class StoredScorer:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredCascade:
-    """What a cascade did, in `summary.json`."""
+    """A cascade's statistics in `summary.json`."""
 
     questions: int
     escalated: float
@@ -60,7 +60,7 @@ class StoredCascade:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredVote:
-    """How far a panel, or a judge asked repeatedly, agreed, in `summary.json`."""
+    """The agreement of a panel or a self-consistency judge in `summary.json`."""
 
     questions: int
     verdicts: int
@@ -71,47 +71,47 @@ class StoredVote:
 
     def __post_init__(self) -> None:
         if self.verdicts and (self.agreement is None or self.agreement_interval is None):
-            raise DataError("agreement and agreement_interval must be there with verdicts")
+            raise DataError("agreement and agreement_interval are required with verdicts")
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The random order in which a run that its gate stopped drew its samples."""
+    """The random order in which samples were drawn, in a run stopped by its gate."""
 
     seed: str
-    """What the order is derived from, together with the samples' ids."""
+    """The seed of the order, which also depends on the samples' ids."""
     tested: Mapping[str, int]
-    """By scorer's signature: how many samples come before the first, in this order, that the scorer has not seen."""
+    """By scorer signature, the number of samples before the first one, in this order, without a record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTarget:
-    """The target in `summary.json`: what answered, and what its answers took."""
+    """A target in `summary.json`, with its calls, cost and latency."""
 
     identity: str
     trials: int
     user: str = ""
-    """The identity of who talked to it in turns; "" where nobody did but the turns of the samples."""
+    """The identity of the simulated user; "" if there was none."""
     scope: str = ""
-    """What its answers have in the ledger in place of a judge."""
+    """The key of its answers in the ledger, in place of a judge."""
     inputs: tuple[str, ...] = ()
-    """The sample fields that it was given."""
+    """The sample fields that it received."""
     answers: int = 0
-    """How many of its calls gave an answer."""
+    """The number of calls with an answer."""
     failed: int = 0
-    """How many gave none."""
+    """The number of calls without an answer."""
     cached: int = 0
-    """How many of both an earlier run paid for."""
+    """The number of calls, with or without an answer, that an earlier run paid for."""
     cost: float | None = None
-    """US dollars paid in this run, as far as answers report it; None where none does."""
+    """US dollars paid in this run, as reported by the answers; None if none reports a cost."""
     user_cost: float | None = 0.0
-    """US dollars that a simulated user cost; None if the price of a call is unknown."""
+    """US dollars for a simulated user; None if the price of a call is unknown."""
     note: str = ""
-    """What to know about its cost, or ""."""
+    """A note on the cost, or ""."""
     usage: Usage = NO_USAGE
-    """Tokens paid in this run, as far as answers report them."""
+    """Tokens paid in this run, as reported by the answers."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
-    """The `mean`, `p50` and `p95` of the seconds that an answer took; empty without answers."""
+    """The `mean`, `p50` and `p95` latency of an answer in seconds; empty without answers."""
 
     def __post_init__(self) -> None:
         if self.trials < 1 or min(self.answers, self.failed, self.cached) < 0:
@@ -120,17 +120,17 @@ class StoredTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class Paid:
-    """What a run has paid for judge calls, a simulated user and, as far as it reports its cost, the target; in
-    `summary.json`. A sum is None if a price is unknown."""
+    """The cost of a run in `summary.json`: judge calls, a simulated user, and the target if it reports its cost. A sum
+    is None if a price is unknown."""
 
     total: float | None
-    """US dollars, over all calls of a run that was interrupted."""
+    """US dollars, over all invocations of an interrupted run."""
     this_call: float | None
-    """US dollars paid since the run began, or was resumed last."""
+    """US dollars paid since the run was started or last resumed."""
     records: float | None
     """US dollars of the judge calls in records."""
     until: str
-    """When it was added up (ISO 8601)."""
+    """The time of the sums (ISO 8601)."""
 
     def __post_init__(self) -> None:
         check_time(self.until, "until")
@@ -138,7 +138,7 @@ class Paid:
 
 @dataclass(frozen=True, kw_only=True)
 class RunMetadata:
-    """What `summary.json`, or a run's row in the ledger, says of a run; cost is absent until the run has ended."""
+    """The metadata of a run, in `summary.json` or its row in the ledger. The cost is absent until the run has ended."""
 
     run: str
     dataset: StoredDataset
@@ -160,7 +160,7 @@ class RunMetadata:
 
     def __post_init__(self) -> None:
         check_time(self.started, "started")
-        if any(one.scale <= 0 for one in self.scorers):
+        if any(scorer.scale <= 0 for scorer in self.scorers):
             raise DataError("the scale of a scorer must be above 0")
         if min(self.seconds, self.resumed, self.dataset.samples) < 0:
             raise DataError("seconds, resumed and the dataset's samples must be 0 or more")
@@ -172,17 +172,17 @@ class RunMetadata:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], source: str) -> RunMetadata:
-        """The metadata in the data of a file or row. source: what to call it in errors.
+        """The metadata in the data of a file or row. source: its name in error messages.
 
         Raises:
-            ConfigError: it was written in another format; the text has the versions of evalstone at both ends.
-            DataError: a field is missing, or has a value of another kind.
+            ConfigError: it was written in another format; the message names the versions of evalstone.
+            DataError: a field is missing, or has a value of the wrong type.
         """
-        if (found := data.get("format")) != SUMMARY_FORMAT:
+        if (stored_format := data.get("format")) != SUMMARY_FORMAT:
             writer = data.get("evalstone")
             by = f"evalstone {writer}" if isinstance(writer, str) else "another version of evalstone or another program"
             reads = f"this is evalstone {installed_version()}, which reads format {SUMMARY_FORMAT}"
-            raise ConfigError(f"{source} was written by {by}, in format {found!r:.40}; {reads}")
+            raise ConfigError(f"{source} was written by {by}, in format {stored_format!r:.40}; {reads}")
         try:
             return read_data(cls, data)
         except DataError as error:
@@ -191,14 +191,14 @@ class RunMetadata:
 
 @functools.cache
 def installed_version() -> str:
-    """The version of evalstone that is running."""
+    """The installed version of evalstone."""
     from importlib.metadata import version  # noqa: PLC0415 - reading the metadata takes time
 
     return version("evalstone")
 
 
 def check_time(value: object, name: str) -> None:
-    """Raise DataError for what is not a time in ISO 8601. name: of the field."""
+    """Raise DataError unless the value is a time in ISO 8601. name: the name of the field."""
     try:
         datetime.fromisoformat(cast("str", value))
     except (TypeError, ValueError):

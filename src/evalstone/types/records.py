@@ -1,4 +1,4 @@
-"""Outcomes, the judge calls behind them, and records, which hold both."""
+"""Outcomes of scoring, the judge calls behind them, and records, which combine both."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def total_cost(costs: Any) -> float | None:
 
 
 TOLERANCE = 1e-9
-"""The share of the scale by which a score may miss a threshold and still reach it."""
+"""The rounding tolerance of thresholds, as a share of the scale."""
 
 
 def reaches(value: float, threshold: float, scale: float = 1.0, *, lower_is_better: bool = False) -> bool:
@@ -154,7 +154,7 @@ def reaches(value: float, threshold: float, scale: float = 1.0, *, lower_is_bett
 
     Args:
         value: The score, label or mean.
-        threshold: In the unit of the value.
+        threshold: The threshold, in the unit of the value.
         scale: The upper end of the range of scores.
         lower_is_better: Whether the value must be at most the threshold.
     """

@@ -29,7 +29,7 @@ SAMPLE_FIELDS = (
     "turns",
 )
 LISTS = ("messages", "turns")
-"""The sample fields that are empty rather than None where they are absent."""
+"""The sample fields that are empty instead of None if absent."""
 _HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state", "turns")
 _LAST_TRIAL = 2**63 - 1
 
@@ -189,12 +189,12 @@ def check_weight(weight: object, where: str = "") -> None:
 
 
 def case_key(sample: str, trial: int | None) -> str:
-    """What a sample, or one of its trials, is called: "q1", "q1 #2"."""
+    """The key of a sample or of one of its trials: "q1", "q1 #2"."""
     return sample if trial is None else f"{sample} #{trial}"
 
 
 def trace_metadata(sample: Sample) -> Mapping[str, Any]:
-    """Where a sample comes from: `metadata["trace"]`; empty where that is no table."""
+    """The trace that a sample comes from: `metadata["trace"]`, or empty if that isn't a mapping."""
     trace: object = sample.metadata.get("trace")
     return cast("Mapping[str, Any]", trace) if isinstance(trace, Mapping) else {}
 

@@ -1,4 +1,4 @@
-"""Trajectories: the steps that an agent took, and those that were expected."""
+"""Trajectories: the steps of an agent, and the expected steps."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class TrajectoryExpectation:
     blacklisted_sequences: Sequence[Sequence[str]] | None = None
     """Names that must not follow each other directly."""
     max_retries_per_tool: float | None = None
-    """How often a failed call may be retried."""
+    """The number of times that a failed call may be retried."""
 
     def __post_init__(self) -> None:
         if self.ordering not in (None, *get_args(Ordering)):
