@@ -277,7 +277,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         ),
         (["run", "data.jsonl", "-s", "faithfulness", "--gate", "--fail-under", "faithfulness=1"], "evalstone gate"),
         (["run", "data.jsonl", "--ledger", ""], "the ledger's name is empty"),
-        (["run", "missing.toml"], "cannot read missing.toml"),
+        (["run", "missing.toml"], "can't read missing.toml"),
         (["run", "data.jsonl", "--concurrency", "0"], "--concurrency"),
         (["run", "data.jsonl", "--wait"], "--wait requires --batch"),
         (["scorers", "--from", "raga"], "did you mean ragas"),
