@@ -172,7 +172,7 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
         ('targets = []\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more values"),
         ('targets = [3]\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more values, not"),
         ('targets = ["APP:agent"]\ndata = [1]', "", "[experiment] data must be a list"),
-        ('data = "easy.jsonl"\nparameters.x = [1]', "", "parameters are those of a target; name one with target"),
+        ('data = "easy.jsonl"\nparameters.x = [1]', "", "parameters require a target; add target"),
         (
             'data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.style = ["a"]\nparameters.heat = [1]',
             "",
@@ -207,8 +207,8 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
         (
             'data = "easy.jsonl"\ntargets = ["cmd:echo 3"]\nparameters.timeout = [1, 2]',
             "",
-            "the cells timeout=1 and timeout=2 are one run: they differ only in settings that aren't part of what the "
-            "target is; give it another version in each",
+            "the cells timeout=1 and timeout=2 are the same run: they differ only in settings that aren't part of the "
+            "target's identity; give each its own version",
         ),
         (
             'data = "easy.jsonl"\ntargets = ["APP:agent", "cmd:echo"]\nparameters.style = ["a"]',

@@ -141,7 +141,7 @@ def test_a_file_names_modules_of_its_own_folder(folder: Path, dry: list[str]) ->
     assert (done.returncode, done.stderr) == (0, line)
     assert not (folder / "log").exists(), (folder / "log").read_text()
     named_here = command(folder, "run", "below/run.toml", "-q", "-s", "my_scorers:short")
-    assert named_here.stderr.endswith("cannot be imported: ModuleNotFoundError: No module named 'my_scorers'\n")
+    assert named_here.stderr.endswith("can't be imported: ModuleNotFoundError: No module named 'my_scorers'\n")
 
 
 def test_an_installed_module_comes_before_one_of_the_folder(folder: Path) -> None:

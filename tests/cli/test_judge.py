@@ -313,7 +313,7 @@ def test_a_run_says_whether_and_how_well_its_judge_is_calibrated(
         kept = evalstone(*calibrate, "cal.jsonl", "--no-cache", "--html", "page.html")
         assert kept.returncode == 0
         assert kept.stderr.startswith("Not saved, because its judge is not shown to be better than chance")
-        assert f"{file} holds a better calibration of vllm/x with the same labels (20" in kept.stderr
+        assert f"{file} has a better calibration of vllm/x with the same labels (20" in kept.stderr
         assert "Saved:" not in evalstone(*calibrate, "cal.jsonl", "--no-cache").stdout
         assert lines() == [f"fact_check: judge calibrated on cal.jsonl: {good}"]
 

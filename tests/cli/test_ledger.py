@@ -124,7 +124,7 @@ def test_a_damaged_ledger_is_verified_and_recovered(tmp_path: Path, evalstone: E
         (["export", "x.parquet", "--ledger", "l.db"], "--what answers"),
         (["export", "x.jsonl", "--what", "leases", "--ledger", "l.db"], "answers or records"),
         (["export", "x.jsonl", "--what", "records", "--run", "r9", "--ledger", "l.db"], "no run r9"),
-        (["import", "nowhere.jsonl", "--ledger", "l.db"], "nowhere.jsonl cannot be read"),
+        (["import", "nowhere.jsonl", "--ledger", "l.db"], "nowhere.jsonl can't be read"),
         (["import", "l.db", "--ledger", "l.db"], "l.db"),
         (["recover", "nowhere.db", "--into", "x.db"], "there is no file nowhere.db"),
         (["prune", "--older-than", "1000000", "--ledger", "l.db"], "days from 0 to 36,500, not 1e+06"),

@@ -61,7 +61,7 @@ def test_report_shows_the_run_with_what_is_missing(folder: Path, evalstone: Eval
     shown = evalstone("report", "a")
     assert shown.returncode == 0
     assert (
-        "all scorers: 10 of 40 samples have no score; with them the mean would lie between 0.550 and 0.800"
+        "all scorers: 10 of 40 samples have no score; with them, the mean would be between 0.550 and 0.800"
         in shown.stdout
     )
     assert "question  How much?" in shown.stdout
@@ -87,7 +87,7 @@ def test_report_corrects_a_mean_by_labels(folder: Path, evalstone: Evalstone, to
     assert "Corrected by human labels: given" in shown
     assert "30 labels and 30 scores" in shown
     assert re.search(
-        r"by the labels, the judge's score is off by \S+ on average \(95% CI \S+ to \S+\)", " ".join(shown.split())
+        r"the judge's score differs from the labels by \S+ on average \(95% CI \S+ to \S+\)", " ".join(shown.split())
     )
     assert "one of given, harm" in told("report", "a", "--labels", "l.csv")
     assert "Corrected by human labels: given" in evalstone("report", "one", "--labels", "l.csv").stdout

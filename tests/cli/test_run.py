@@ -277,7 +277,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         ),
         (["run", "data.jsonl", "-s", "faithfulness", "--gate", "--fail-under", "faithfulness=1"], "evalstone gate"),
         (["run", "data.jsonl", "--ledger", ""], "the ledger's name is empty"),
-        (["run", "missing.toml"], "cannot read missing.toml"),
+        (["run", "missing.toml"], "can't read missing.toml"),
         (["run", "data.jsonl", "--concurrency", "0"], "--concurrency"),
         (["run", "data.jsonl", "--wait"], "--wait requires --batch"),
         (["scorers", "--from", "raga"], "did you mean ragas"),
@@ -414,7 +414,7 @@ def test_a_threshold_names_a_scorer_however_its_parameters_are_written(data: Pat
     assert evalstone(*both, 'contains( expected=":-(" )=0').returncode == 0
     told = {"contains=1": "contains is ambiguous; name one of contains(expected=a=b)), contains(expected=:-()",
             "contains(expected='x')=1": "unknown scorer \"contains(expected='x')\"",
-            "contains(expected=1": "'contains(expected' cannot be read as a scorer",
+            "contains(expected=1": "'contains(expected' can't be parsed as a scorer",
             "contains(expected=1)": "takes SCORER=NUMBER"}  # fmt: skip
     for text, message in told.items():
         refused = evalstone(*both, text)

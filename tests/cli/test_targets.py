@@ -115,7 +115,7 @@ def test_a_dry_run_says_how_often_a_target_is_called_and_calls_nothing(
         return done.stdout
 
     told = dry("-s", "toxicity")
-    assert "Target calls: 12; what they cost is not known" in told
+    assert "Target calls: 12; their cost is unknown" in told
     assert "Judge calls can't be estimated: no sample has an output or a reference" in told
     assert "0 calls" not in told
     assert "Judge calls: none" in dry(*RIGHT)
@@ -306,7 +306,7 @@ def test_a_user_talks_to_a_target_in_turns(evalstone: Evalstone, app: str, tmp_p
     assert "Target calls: at most 3; " in played.stdout  # the other sample has no goal
     (tmp_path / "d.jsonl").write_text('{"id": "a", "goal": "Get it right."}\n')
     played = evalstone("run", "d.jsonl", *user[:2], "--user", "openai/gpt-5.1", *RIGHT, "--dry-run")
-    assert "openai/gpt-5.1, who plays the user, is asked before each and once at the end" in played.stdout
+    assert "openai/gpt-5.1, which plays the user, is called before each and once at the end" in played.stdout
 
 
 def test_a_file_names_a_user_beside_it(evalstone: Evalstone, app: str, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_dataset_replaces_no_traces(evalstone: Evalstone, tmp_path: Path) -> N
         kept = (tmp_path / out).read_bytes()
         done = evalstone("traces", file, "--out", out)
         assert done.returncode == 2, done.stdout
-        assert f"{out!r} has traces, which a dataset would replace; name another file with --out" in done.stderr
+        assert f"{out!r} contains traces, which a dataset would overwrite; use another file for --out" in done.stderr
         assert (tmp_path / out).read_bytes() == kept
     for _ in range(2):
         assert evalstone("traces", "t.jsonl", "--out", "d.jsonl").returncode == 0
@@ -114,8 +114,8 @@ def test_a_file_of_something_else_is_refused_with_what_it_may_hold(evalstone: Ev
     (tmp_path / "odd.jsonl").write_text('{"foo": 1}\n')
     done = evalstone("traces", "odd.jsonl")
     assert done.returncode == 2, done.stderr
-    assert "odd.jsonl holds neither traces" in done.stderr
-    assert "nor samples of evalstone" in done.stderr
+    assert "odd.jsonl contains neither traces" in done.stderr
+    assert "nor evalstone samples" in done.stderr
     assert "--map" not in done.stderr
 
 

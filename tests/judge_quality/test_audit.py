@@ -154,15 +154,15 @@ def test_a_calibration_no_better_than_chance_is_kept_and_not_used(tmp_path: Path
     ]
     made = calibrate(rows, "rouge_l", ledger=ledger)
     assert calibration_for(made.judge, made.scorer, ledger) == made
-    (warning,) = (text for text in calibration_warnings(made) if "uses" in text)
+    (warning,) = (text for text in calibration_warnings(made) if "use this calibration" in text)
     assert warning.startswith(
-        "No audit and no report uses this calibration: its judge is not shown to be better than chance"
+        "Audits and reports don't use this calibration: its judge is not shown to be better than chance"
     )
     audited = audit(rows, "rouge_l", ledger=ledger, config=AuditConfig(perturbations=("duplicated",), samples=40))
     assert (audited.scorers[0].threshold, audited.scorers[0].threshold_source) == (0.5, "unusable_calibration")
     (section,) = audit_view(audited).sections
     assert (
-        "yes from 0.5 (default; the calibration is not used, it is not shown to be better than chance"
+        "yes from 0.5 (default; the calibration is not used, since it is not shown to be better than chance"
         in section.lead[-1]
     )
 

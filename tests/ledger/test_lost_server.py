@@ -114,7 +114,7 @@ def test_a_server_that_stays_away_ends_the_run_with_one_line_and_the_run_resumes
     assert done.returncode == 3, done.stderr
     assert done.stderr.startswith("evalstone: the connection to the ledger postgresql://")
     assert "was lost and could not be restored in 0.5 seconds" in done.stderr
-    assert done.stderr.endswith("rerun the same command to resume. The results until then are in res\n")
+    assert done.stderr.endswith("rerun the same command to resume. The results so far are in res\n")
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert "open-sesame" not in done.stderr
     assert again.returncode == 0, again.stderr

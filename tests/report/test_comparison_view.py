@@ -116,7 +116,10 @@ def test_a_gate_with_labels_tells_whose_mean_it_tests() -> None:
     run = run_of(["1", "0.9"] * 20)
     labels = {"given": {record.sample: 1.0 for record in run.records[:20]}}
     notes = gate_view(gate(run, GateCriteria(minimum={"given": 0.5}), labels=labels)).sections[0].notes
-    assert "With labels, the estimate is of what people would say (prediction-powered inference)" in " ".join(notes)
+    assert (
+        "With labels, the estimate is of the score that people would give (prediction-powered inference)"
+        in " ".join(notes)
+    )
 
 
 class Passed(Given):

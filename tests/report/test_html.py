@@ -194,7 +194,7 @@ def test_samples_come_in_chunks_that_are_read_when_they_are_shown() -> None:
 def test_a_run_without_its_texts_has_a_page_too() -> None:
     seen = Seen("".join(page(run_view(replace(run_of(["0.5"]), dataset=None)))))
     panel = seen.block("panels0")[0]
-    assert panel[0] == {"kind": "note", "text": "The texts of this sample are not at hand."}
+    assert panel[0] == {"kind": "note", "text": "The texts of this sample are not available."}
     assert panel[-1]["text"] == "says 0.5"
 
 

@@ -134,16 +134,16 @@ def test_the_accuracy_is_compared_with_the_no_information_rate(labels: list[str]
 def test_a_judge_that_is_not_shown_to_beat_chance_is_named() -> None:
     (warning,) = (text for text in warnings(calibration("yes", "no", "no", "yes")) if "chance" in text)
     assert warning == (
-        "No audit and no report uses this calibration: its judge is not shown to be better than chance "
+        "Audits and reports don't use this calibration: its judge is not shown to be better than chance "
         "(AUROC 0.500, 95% CI 0.095 to 0.905)."
     )
 
 
 def test_reversed_labels_are_noticed() -> None:
     turned = calibrate(rows(*["yes", "no"] * 6), "hallucination", ledger=None)
-    assert any("rank against the labels" in text and "lower is better" in text for text in warnings(turned))
+    assert any("rank opposite to the labels" in text and "lower is better" in text for text in warnings(turned))
     right = calibrate(rows(*["no", "yes"] * 6), "hallucination", ledger=None)
-    assert not any("rank against" in text for text in warnings(right))
+    assert not any("rank opposite" in text for text in warnings(right))
 
 
 def test_hostile_words_and_names_act_neither_on_a_terminal_nor_in_a_page() -> None:
@@ -243,7 +243,7 @@ def test_an_audit_of_a_judge_that_always_says_the_same_names_it(verdict: str, wo
         judge = ScriptedJudge(script)
         return audit_view(audit(samples, "faithfulness", judge=judge, ledger=None, config=config)).sections[0].lead
 
-    text = f"All verdicts are {word}: the judge can't be told from one that always says {word}."
+    text = f"All verdicts are {word}: the judge is indistinguishable from one that always says {word}."
     assert text in lead(8, constant)
     assert not any("All verdicts" in line for line in lead(1, constant))
 

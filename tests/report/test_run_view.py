@@ -97,11 +97,11 @@ def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
     view = run_view(run_of(["0.25", "0.75", "skip", "fail"]))
     assert "1 result failed" in view.warnings[0]
     for report in reports(view):
-        assert "given: 2 of 4 samples have no score; with them the mean would lie between 0.250 and 0.750" in report
+        assert "given: 2 of 4 samples have no score; with them, the mean would be between 0.250 and 0.750" in report
         assert "nothing to say" in report
         assert "could not convert string to float" in report
     for report in reports(run_view(run_of(["0.5", "skip"]))):
-        assert "given: 1 of 2 samples has no score; with it the mean would lie between 0.250 and 0.750" in report
+        assert "given: 1 of 2 samples has no score; with it, the mean would be between 0.250 and 0.750" in report
 
 
 def test_equal_scores_have_an_interval_with_a_width_in_every_format() -> None:
@@ -118,8 +118,8 @@ def test_notes_on_charts_are_on_pages_alone() -> None:
     data = [{"topic": topic} for topic in "ab"] * 15
     a, b = run_of(answers, metadata=data), run_of(answers[::-1], metadata=data)
     for view, note in (
-        (run_view(a), "Bounds in the charts show"),
-        (comparison_view(compare(a, b, slice_by="topic")), "wider intervals are cut off at their ends"),
+        (run_view(a), "Bounds in the charts:"),
+        (comparison_view(compare(a, b, slice_by="topic")), "intervals that exceed them are cut off"),
     ):
         screen, html, markdown = reports(view)
         assert note in html
@@ -277,7 +277,7 @@ def test_hostile_text_moves_no_terminal_and_opens_no_markup(name: str) -> None:
 
 def test_a_run_without_its_texts_says_so() -> None:
     (sample,) = run_view(replace(run_of(["0.5"]), dataset=None)).examples[0].samples
-    assert sample.panel[0].text == "The texts of this sample are not at hand."
+    assert sample.panel[0].text == "The texts of this sample are not available."
     assert (sample.question, sample.answer) == ("", "")
 
 

@@ -294,7 +294,7 @@ def test_evaluators_and_classes_and_parameters_are_scorers_too() -> None:
         ("fathfulness", "did you mean faithfulness"),
         ("context_relevance(scal=10)", "did you mean scale"),
         ("faithfulness(scale=0)", "scale must be a number above 0"),
-        ("faithfulness(", "cannot be read as a scorer"),
+        ("faithfulness(", "can't be parsed as a scorer"),
         (["faithfulness", "faithfulness"], "named twice"),
         ([], "no scorer was named"),
         ([3], "a scorer is a name"),

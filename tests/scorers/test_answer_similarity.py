@@ -96,7 +96,7 @@ def test_without_a_reference_it_is_skipped_or_0_where_none_is_required():
     assert outcome_of(AnswerSimilarity(), blank, []) == Skipped("the reference is blank")
     for sample in (absent, blank):
         score = score_of(AnswerSimilarity(require_reference=False), sample, [])
-        assert (score.value, score.reason) == (0, "There is no reference: nothing to be similar to.")
+        assert (score.value, score.reason) == (0, "There is no reference to compare with.")
 
 
 def test_by_mastra_a_blank_reference_is_an_error():

@@ -26,7 +26,7 @@ def test_without_a_biased_opinion_it_is_0_and_the_reason_is_short():
 
 
 def test_an_answer_without_opinions_is_skipped_and_not_unbiased():
-    assert outcome_of(Bias(), SAMPLE, [{"opinions": [" "]}]) == Skipped("the answer holds no opinion")
+    assert outcome_of(Bias(), SAMPLE, [{"opinions": [" "]}]) == Skipped("the answer contains no opinion")
 
 
 def test_no_verdict_at_all_fails():

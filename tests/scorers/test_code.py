@@ -164,11 +164,11 @@ def test_a_missing_cell_is_an_absent_field(missing: object):
         (["a", 3], "column input, row 2: input must be text, not int: 3"),
         (["a", ["b"]], "column input, row 2: input must be text, not list"),
         ([b"a", "b"], "column input, row 1: input must be text, not bytes"),
-        ("ab", "column input: a list with a cell for each sample was expected, not str"),
-        (b"ab", "column input: a list with a cell for each sample was expected, not bytes"),
-        ({"a": "b"}, "column input: a list with a cell for each sample was expected, not dict"),
-        (7, "column input: a list with a cell for each sample was expected, not int"),
-        (None, "column input: a list with a cell for each sample was expected, not NoneType"),
+        ("ab", "column input must be a list with one cell per sample, not str"),
+        (b"ab", "column input must be a list with one cell per sample, not bytes"),
+        ({"a": "b"}, "column input must be a list with one cell per sample, not dict"),
+        (7, "column input must be a list with one cell per sample, not int"),
+        (None, "column input must be a list with one cell per sample, not NoneType"),
     ],
 )
 @pytest.mark.parametrize("scorer", [TextualDifference(), KeywordCoverage(), ContentSimilarity(), Completeness()])

@@ -21,7 +21,7 @@ def judged(*words: Any) -> dict[str, Any]:
 def test_one_of_three_is_a_third_and_the_reason_names_the_ballast():
     score = score_of(ContextStatementRelevancy(scale=3), SAMPLE, [judged("yes", "no", "no")])
     assert score.value == pytest.approx(1)
-    assert score.reason == "1 of 3 statements bear on the question; off topic: “She wrote.”; “Bob.”."
+    assert score.reason == "1 of 3 statements are relevant to the question; off topic: “She wrote.”; “Bob.”."
     assert score.evidence[0] == PassageStatement("Ada, 1815.", True, "because")
 
 

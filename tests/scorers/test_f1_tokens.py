@@ -51,7 +51,7 @@ def test_an_answer_without_words_has_zero(output: str):
 @pytest.mark.parametrize("reference", ["the", "A.", "?!"])
 def test_a_reference_without_words_is_skipped(reference: str):
     outcome = outcome_of(F1Tokens(), Sample(reference=reference, output="the"), [])
-    assert outcome == Skipped("the reference has no words but articles")
+    assert outcome == Skipped("the reference has no words except articles")
 
 
 def normalized(text: str) -> list[str]:

@@ -327,7 +327,7 @@ TOLD = [
     ("toxicity(include_reason=true)", "deepeval's include_reason is explain=True here"),
     ("geval(text='x', evaluation_steps=['y'])", "deepeval's evaluation_steps is steps=['…'] here"),
     ("geval(text='x', strictness=3)", "ragas's strictness is --judge 'self_consistency("),
-    ("answer_relevancy(strictness=3)", "ragas's strictness has no counterpart here (no questions are made up)"),
+    ("answer_relevancy(strictness=3)", "ragas's strictness has no counterpart here (no questions are generated)"),
     ("answer_relevancy(uncertaintyWeight=0.5)", "mastra's uncertaintyWeight is uncertainty_weight=0.3 here"),
     ("context_recall(contextExtractor=x)", "mastra's contextExtractor is context_from=… here"),
     ("fact_check(promptTemplate=x)", "spring's promptTemplate is prompt=… here"),

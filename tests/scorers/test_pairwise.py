@@ -73,7 +73,7 @@ def test_a_judge_that_prefers_a_place_gives_a_tie_and_the_evidence_names_the_pla
     score = score_of(Pairwise(), SAMPLE, always(place))
     assert score.value == 0.5
     assert (score.evidence.consistent, score.evidence.position) == (False, place)
-    assert score.reason == f"A tie, for the orders disagree (with the answer first: {place}; with it second: {place})."
+    assert score.reason == f"A tie: the two orders disagree (with the answer first: {place}; with it second: {place})."
 
 
 def test_both_orders_are_asked():

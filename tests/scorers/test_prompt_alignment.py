@@ -67,7 +67,7 @@ def test_the_documented_definition_asks_the_same_question_as_ours():
 def test_the_reason_names_each_part_and_what_is_lacking():
     score = score_of(PromptAlignment(scale=10), SAMPLE, [judged(1, 0.5, 0.5, 1, lacking="a second river")])
     assert score.value == pytest.approx(7.5)
-    assert score.reason.startswith("intent 1 (lacking: “a second river”); requirements 0.5 ")
+    assert score.reason.startswith("intent 1 (missing: “a second river”); requirements 0.5 ")
     assert score.evidence.completeness == AlignmentPart(0.5, "because", ("a second river",))
 
 

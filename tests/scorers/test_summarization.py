@@ -82,7 +82,7 @@ def test_a_scorer_with_a_source_needs_no_input():
 
 def test_without_questions_or_without_claims_it_is_skipped():
     assert outcome_of(Summarization(), SAMPLE, [questions(), MADE, SUPPORT]) == Skipped(
-        "the source gives rise to no question"
+        "the judge found no question about the source"
     )
     assert outcome_of(Summarization(), SAMPLE, [questions("q"), verdicts("yes"), claims()]) == Skipped(
         "the summary makes no claim"

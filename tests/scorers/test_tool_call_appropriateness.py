@@ -30,7 +30,7 @@ def reply(*appropriate: bool, missing: tuple[str, ...] = ()) -> dict[str, Any]:
 def test_two_of_three_calls_are_two_thirds_and_the_reason_names_the_other():
     score = score_of(ToolCallAppropriateness(), SAMPLE, [reply(True, False, True, missing=("map",))])
     assert score.value == pytest.approx(2 / 3)
-    assert score.reason == "2 of 3 calls are appropriate; not: “mail({}) failed: down”; missing: “map”."
+    assert score.reason == "2 of 3 calls are appropriate; not appropriate: “mail({}) failed: down”; missing: “map”."
 
 
 def test_missing_tools_count_only_where_nothing_was_called():
@@ -67,7 +67,7 @@ def test_request_and_answer_come_from_the_messages_where_the_sample_has_none():
 def test_a_conversation_that_ends_with_the_user_is_skipped_unless_the_sample_has_the_answer():
     open_ended = Sample(messages=(*QUIET.messages, Message(role="user", content="And now?")))
     skipped = outcome_of(ToolCallAppropriateness(), open_ended, [])
-    assert skipped == Skipped("the conversation ends with a message of the user, which has no answer")
+    assert skipped == Skipped("the conversation ends with an unanswered user message")
     _, judge = record_of(ToolCallAppropriateness(), replace(open_ended, output="There."), [reply()])
     asked = judge.asked[0]
     assert isinstance(asked, JudgeToolCalls)

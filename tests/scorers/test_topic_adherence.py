@@ -57,10 +57,10 @@ def test_f1_is_the_measure_that_is_not_named_and_the_reason_names_what_went_wron
     [
         ("f1", ["-a"], 0.0),
         ("f1", ["+r"], 0.0),
-        ("f1", ["-r"], "no request is on topic, and none was answered, so there is no f1"),
-        ("precision", ["+r", "-r"], "no request was answered, so there is no precision"),
+        ("f1", ["-r"], "no request is on topic, and none was answered, so f1 is undefined"),
+        ("precision", ["+r", "-r"], "no request was answered, so precision is undefined"),
         ("precision", ["-a"], 0.0),
-        ("recall", ["-a", "-r"], "no request is on topic, so there is no recall"),
+        ("recall", ["-a", "-r"], "no request is on topic, so recall is undefined"),
         ("recall", ["+r"], 0.0),
         ("accuracy", ["-r"], 1.0),
         ("accuracy", ["-a"], 0.0),

@@ -37,7 +37,7 @@ def test_needed_counts_six_tenths_order_three_and_missing_takes_off_one():
     assert score.value == pytest.approx(0.6 * 0.5 + 0.3 - 0.1 * 2 / 4)
     assert score.reason == (
         "1 of 2 steps were needed, 2 in order; not needed: “agent_run writer [tool_call save success=true]”; "
-        "missing: “read”; “check”; too many: “mail”."
+        "missing: “read”; “check”; extra: “mail”."
     )
 
 

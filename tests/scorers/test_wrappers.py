@@ -313,7 +313,7 @@ def test_a_wrapper_is_named_as_text_or_as_a_table(spec: Any) -> None:
         ("per_turn", r"per_turn needs scorer: per_turn\(scorer=…\)"),
         ("per_turn(scorer=fathfulness)", r"per_turn: unknown scorer 'fathfulness'; did you mean .*faithfulness"),
         ("per_turn(scorer=3)", "per_turn: a scorer is a name"),
-        ("per_turn(scorer=__import__('os').getpid())", "cannot be read as a scorer"),
+        ("per_turn(scorer=__import__('os').getpid())", "can't be parsed as a scorer"),
         (
             "per_turn(scorer=rouge_l, scale=10)",
             r"scale, explain and judge are set on the scorer .* scorer=…\(scale=…\)",
@@ -324,15 +324,15 @@ def test_a_wrapper_is_named_as_text_or_as_a_table(spec: Any) -> None:
         ),
         ("per_turn(scorer=rouge_l, turn=True)", "turn must be a whole number.*, not True"),
         ("per_turn(scorer=per_turn(scorer=rouge_l))", "per_turn can't be applied to rouge_l per turn"),
-        ("per_turn(scorer=repeated(scorer=per_turn(scorer=bias)))", "which has it in it already"),
+        ("per_turn(scorer=repeated(scorer=per_turn(scorer=bias)))", "which already applies it"),
         ("per_step(scorer=per_turn(scorer=rouge_l))", "which needs turns and reference: a step has none"),
         ("per_step(scorer=rouge_l)", "per_step can't be applied to rouge_l, which needs reference: a step has none"),
         ("per_step(scorer=repeated(scorer=trajectory_judge))", "which needs trajectory: a step has none"),
         ("per_step(scorer=contains(expected=x), step='')", "step must be text that is not blank"),
-        ("repeated(scorer=rouge_l)", "repeated: rouge_l asks no judge, so its score can't vary"),
-        ("repeated(scorer=per_turn(scorer=rouge_l))", "rouge_l per turn asks no judge"),
+        ("repeated(scorer=rouge_l)", "repeated: rouge_l doesn't ask a judge, so its score can't vary"),
+        ("repeated(scorer=per_turn(scorer=rouge_l))", "rouge_l per turn doesn't ask a judge"),
         ("repeated(scorer=bias, times=1)", "times must be a whole number from 2 to 1000, not 1"),
-        ("repeated(scorer=repeated(scorer=bias))", "which has it in it already"),
+        ("repeated(scorer=repeated(scorer=bias))", "which already applies it"),
     ],
 )
 def test_what_makes_no_sense_is_refused(spec: str, told: str) -> None:

@@ -111,7 +111,7 @@ def test_a_comparison_shows_the_answers_of_the_trials_that_changed(run: Run) -> 
     other = evaluate(CASES, "contains(expected='answer 1')", target=worse, trials=2, ledger=None)
     (examples,) = comparison_view(compare(run, other)).examples
     assert "question 0, answer 1" in repr(examples)
-    assert "not at hand" not in repr(examples)
+    assert "not available" not in repr(examples)
 
 
 @pytest.mark.parametrize("field", [{"output": "It's in Norway."}, {"cost": 0.5}])

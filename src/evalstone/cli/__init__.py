@@ -13,13 +13,13 @@ from typing import Any
 
 TRACEBACK = "EVALSTONE_TRACEBACK"
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Those that end the program: Ctrl-C, SIGTERM, and SIGHUP when its terminal is closed."""
+"""The signals that end the program: Ctrl-C, SIGTERM, and SIGHUP when its terminal is closed."""
 
 
 @contextmanager
 def handled(handler: Callable[[int, Any], Any]) -> Generator[None]:
-    """Within the block, a function is called for these signals, unless the caller of the program ignores them, as
-    `nohup` does."""
+    """Within the block, call a function on these signals, except for those that the program was started with as
+    ignored, as by `nohup`."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     caught = [number for number, known in before.items() if known not in (signal.SIG_IGN, None)]
     try:
@@ -32,11 +32,11 @@ def handled(handler: Callable[[int, Any], Any]) -> Generator[None]:
 
 
 def main() -> None:
-    """Run the command line. A signal ends it with exit code 130, also while it is being imported.
+    """Run the command line. A signal ends it with exit code 130, even during its imports.
 
-    An error that nobody foresaw is one line, and exit code 3; with EVALSTONE_TRACEBACK=1 it is a traceback.
+    An unexpected error is one line, or a traceback with EVALSTONE_TRACEBACK=1, and exit code 3.
     """
-    # Imports, rows and records make many objects and no cycles to speak of: looking for those less often saves a tenth.
+    # Imports, rows and records create many objects but hardly any cycles: collecting less often saves a tenth.
     gc.set_threshold(20_000)
     try:
         with handled(signal.default_int_handler):
@@ -60,5 +60,5 @@ def _report(error: Exception) -> None:
     message = f"evalstone: unexpected error: {reason}; {TRACEBACK}=1 shows where it comes from\n"
     try:
         sys.stderr.write(visible(masked(traceback.format_exc())) if os.environ.get(TRACEBACK) else message)
-    except OSError:  # nobody reads it, and there is nowhere else to say so
+    except OSError:  # stderr is closed, and there is nowhere else to report it
         return

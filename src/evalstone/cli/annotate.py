@@ -1,4 +1,4 @@
-"""`evalstone annotate`: label samples on the terminal, one after the other.
+"""`evalstone annotate`: label samples in the terminal, one by one.
 
 The judge's score is not shown, since it would bias the annotator. Each label is saved before the next sample.
 """
@@ -96,7 +96,7 @@ def annotate(
 
 
 def _more_labels(run: Run, title: str, file: LabelFile) -> str:
-    """What as many labels again would bring; "" for too few to say."""
+    """How much twice as many labels would narrow the interval; "" if there are too few to tell."""
     from evalstone.report.corrected_view import more_labels
     from evalstone.results.human_labels import corrected, load_labels
 
@@ -137,7 +137,7 @@ def _show(screen: Console, sample: Sample, progress: str) -> None:
 
 
 def _reply(screen: Console, info: ScorerInfo) -> Reply:
-    """The label as the file holds it, "skip" or "quit"; the end of the input counts as "quit"."""
+    """The label as written to the file, "skip" or "quit". The end of the input counts as "quit"."""
     while True:
         screen.print("label> ", style="bold", end="")
         line = sys.stdin.readline()

@@ -1,6 +1,7 @@
-"""The command line: its commands, and what becomes of errors.
+"""The command line: its commands and its error handling.
 
-Only the command that is called is imported, and imports what it runs inside its function, so that help stays fast.
+Only the command that is called is imported, and commands import what they need inside their functions, so that help
+stays fast.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from evalstone.cli.options import ExitCode, Value, Values, option
 from evalstone.cli.output import guard, to_stderr
 from evalstone.errors import ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
 
-# The base class of all errors in how a command is called; Typer doesn't export it.
+# The base class of all usage errors; Typer doesn't export it.
 _CallError: Any = typer.BadParameter.__mro__[2]
 
-# Each command with its module and the first line of its help; its function is called as the command is.
+# Each command with its module and the first line of its help. Its function has the command's name.
 COMMANDS = {
     "run": ("run", "Score a dataset."),
     "score": ("run", "Score one sample."),
@@ -98,8 +99,8 @@ SETTINGS: Any = {"help_option_names": ["-h", "--help"]}
 
 @contextmanager
 def _writing() -> Generator[None]:
-    """Standard output is written to, to the end. Raises WriteError, before Typer makes its own exit code of it; ends
-    the program quietly once nobody reads on, as `| head` does."""
+    """Flush standard output at the end of the block. Raises WriteError, before Typer turns it into its own exit code.
+    If the reader is gone, as with `| head`, the program ends quietly."""
     try:
         yield
         sys.stdout.flush()
@@ -116,7 +117,7 @@ class Command(TyperCommand):
     """A command whose help lists its options by topic."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, --help among them."""
+        """The parameters, including --help."""
         return _quick(self, super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -134,16 +135,16 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """A group of commands, each made when it is called."""
+    """A group of commands, each created when it is called."""
 
     table: Mapping[str, tuple[str, str]] = COMMANDS
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = dict.fromkeys(self.table)  # pyright: ignore[reportAttributeAccessIssue] - made on demand
+        self.commands = dict.fromkeys(self.table)  # pyright: ignore[reportAttributeAccessIssue] - created on demand
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options before the command, --help among them."""
+        """The options before the command, including --help."""
         return _quick(self, super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -151,7 +152,7 @@ class Commands(TyperGroup):
         return list(self.table)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command. Raises ConfigError for an unknown name, unless a shell asks how to complete it."""
+        """A command. Raises ConfigError for an unknown name, except during shell completion."""
         if cmd_name not in self.table:
             if ctx.resilient_parsing or cmd_name.startswith("-"):
                 return None
@@ -166,7 +167,7 @@ class Commands(TyperGroup):
             formatter.write_dl([(name, help) for name, (_, help) in self.table.items()])
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        """Read the command line; print help."""
+        """Parse the command line, or print help."""
         with _writing():
             return super().make_context(*arguments, **settings)
 
@@ -192,22 +193,23 @@ GROUPS = {"live": LiveCommands, "ledger": LedgerCommands}
 
 
 def _command(name: str, module: str) -> Any:
-    """A command from the function of its name, or the group of that name."""
+    """The command from the function of that name, or the group of that name."""
     settings: Any = {"rich_markup_mode": None, "context_settings": SETTINGS}
     if not module:
         return GROUPS[name](name=name, help=COMMANDS[name][1], no_args_is_help=True, **settings)
     function: Callable[..., int] = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
-    made = typer.Typer(add_completion=False, **settings)
-    made.command(name, cls=Command, epilog=EXIT_CODES.get(name, _EXIT_CODES))(function)
-    return typer.main.get_command(made)
+    single = typer.Typer(add_completion=False, **settings)
+    single.command(name, cls=Command, epilog=EXIT_CODES.get(name, _EXIT_CODES))(function)
+    return typer.main.get_command(single)
 
 
 def _quick(command: Any, parameters: list[Any]) -> list[Any]:
-    """Parameters that convert only what needs it: Typer converts with pydantic, whose import takes long."""
+    """Parameters that convert values only if necessary: Typer converts with pydantic, which is slow to import."""
     types: dict[str, Any] = get_type_hints(command.callback) if command.callback else {}
-    for one in parameters:
-        if "process_value" not in vars(one):
-            one.process_value = functools.partial(_value, one, types.get(one.name), one.process_value)
+    for parameter in parameters:
+        if "process_value" not in vars(parameter):
+            convert = parameter.process_value
+            parameter.process_value = functools.partial(_value, parameter, types.get(parameter.name), convert)
     return parameters
 
 
@@ -244,7 +246,7 @@ def evalstone(
 
 
 def main() -> None:
-    """Run the command line. A foreseen error is one line on standard error and an exit code."""
+    """Run the command line. An expected error is one line on stderr and an exit code."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
@@ -255,15 +257,15 @@ def main() -> None:
             sys.exit(app(standalone_mode=False))
     except _CallError as error:
         message = error.format_message()
-        if message.startswith("Usage:"):  # no command at all: the help
+        if message.startswith("Usage:"):  # no command at all: print the help
             typer.echo(message, err=True)
             sys.exit(ExitCode.USAGE)
         context: Any = getattr(error, "ctx", None)
         help = f"; see {context.command_path if context else 'evalstone'} --help"
-        if hasattr(error, "possibilities"):  # no such option
-            known = [name.lstrip("-") for one in context.command.params for name in (*one.opts, *one.secondary_opts)]
+        if hasattr(error, "possibilities"):  # an unknown option
+            names = (name for known in context.command.params for name in (*known.opts, *known.secondary_opts))
             message = f"unknown option {error.option_name}"
-            if guesses := near(error.option_name.lstrip("-"), known):
+            if guesses := near(error.option_name.lstrip("-"), [name.lstrip("-") for name in names]):
                 help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
         _fail(message.rstrip(".") + help, ExitCode.USAGE)
     except RunAborted as error:

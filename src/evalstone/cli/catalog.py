@@ -1,4 +1,4 @@
-"""`evalstone scorers` and `judges`: what there is to score and to judge with."""
+"""`evalstone scorers` and `judges`: the available scorers and judges."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def scorers(
     elif (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
         _describe_scorer(SCORERS.get(key) or TEMPLATES[key], key)
     elif ":" in name or "(" in name:
-        (made,) = parse_scorers(options.scorer_specs([name]))
-        _describe_scorer(type(made), made.name)
+        (scorer,) = parse_scorers(options.scorer_specs([name]))
+        _describe_scorer(type(scorer), scorer.name)
     else:
         options.scorer_specs([name])
         raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES]))
@@ -73,7 +73,7 @@ def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
     screen.print("evalstone scorers NAME describes one.", style="dim")
 
 
-def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
+def _describe_scorer(kind: type[evalstone.Scorer], name: str) -> None:
     from dataclasses import MISSING, fields
 
     from rich.text import Text
@@ -85,9 +85,9 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
     screen.print(documentation(kind))
     parameters = [field for field in fields(kind) if field.init]
     required = [f.name for f in parameters if f.default is MISSING and f.default_factory is MISSING]
-    form = f"{called}({', '.join(f'{name}=…' for name in required)})@{kind.version}" if required else kind().signature
+    form = f"{name}({', '.join(f'{p}=…' for p in required)})@{kind.version}" if required else kind().signature
     direction = "lower" if kind.lower_is_better else "higher"
-    screen.print(f"\nRequired fields  {', '.join(kind.required_fields) or 'those that its parameters name'}")
+    screen.print(f"\nRequired fields  {', '.join(kind.required_fields) or 'set by its parameters'}")
     if applies_another(kind):
         screen.print("Range            that of the scorer")
     else:
@@ -107,8 +107,8 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
         shared = ", from the same judge calls" if kind.questions else ""
         screen.print(f"\nDefinitions{shared}: definition=NAME", style="bold")
         rows = table("", "")
-        for name, definition in kind.definitions.items():
-            rows.add_row(Text(f"  {name}", style="bold"), definition.formula)
+        for definition_name, definition in kind.definitions.items():
+            rows.add_row(Text(f"  {definition_name}", style="bold"), definition.formula)
         screen.print(rows)
     if kind.interpretation:
         screen.print("\nInterpretation (scale 1)", style="bold")
@@ -120,7 +120,8 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
 
 
 def _list_foreign(tool: str, name: str | None) -> None:
-    """Print a tool's scorers or, for a name, its options, with ours. Raises ConfigError for an unknown tool or name."""
+    """Print a tool's scorers or, for a name, its options, with their counterparts here. Raises ConfigError for an
+    unknown tool or name."""
     from rich.text import Text
 
     from evalstone.scorers.other_systems import OPTIONS, SYSTEMS, bare, options_for
@@ -136,21 +137,23 @@ def _list_foreign(tool: str, name: str | None) -> None:
         screen.print(rows)
     if name is None:
         known = [bare(row.theirs) for row in SYSTEMS[system]]
-        calls = dict.fromkeys(one for each in OPTIONS[system] for one in each.scorers if bare(one) not in known)
+        calls = dict.fromkeys(call for option in OPTIONS[system] for call in option.scorers if bare(call) not in known)
         screen.print(f"\nOptions: {', '.join(calls)}.")
-        screen.print(f"evalstone scorers --from {system} NAME shows those of a scorer or of one of these.", style="dim")
-        screen.print("evalstone scorers NAME describes one of ours.", style="dim")
+        screen.print(
+            f"evalstone scorers --from {system} NAME shows the options of a scorer or of one of these.", style="dim"
+        )
+        screen.print("evalstone scorers NAME describes an evalstone scorer.", style="dim")
         return
-    found = options_for(system, name) + [each for each in OPTIONS[system] if scorers and each.is_common]
-    if not found:
-        names = {one for each in OPTIONS[system] for one in (*each.scorers, each.theirs)}
+    shown = options_for(system, name) + [option for option in OPTIONS[system] if scorers and option.is_common]
+    if not shown:
+        names = {known for option in OPTIONS[system] for known in (*option.scorers, option.theirs)}
         guesses = " or ".join(near(name, names | {row.theirs for row in SYSTEMS[system]}))
         hint = f"did you mean {guesses}?" if guesses else f"see evalstone scorers --from {system}"
         raise ConfigError(f"{system} has no scorer, call or option {name!r}; {hint}")
     rows = table(f"option of {system}", "of", "evalstone", "difference")
-    for each in found:
-        ours = Text(each.ours or "absent", style="bold")
-        rows.add_row(each.theirs, each.of, ours, Text(each.difference, style="dim"))
+    for row in shown:
+        ours = Text(row.ours or "absent", style="bold")
+        rows.add_row(row.theirs, row.of, ours, Text(row.difference, style="dim"))
     screen.print(rows)
 
 
@@ -189,21 +192,21 @@ def _list_judges(known: Sequence[Calibration]) -> None:
     screen.print(f"  {lexical.note}", style="dim")
     numbers = ("responses", "unsupported", "AUROC [95% CI]", "left out, less word overlap [95% CI]")
     measured = table("  measured on", *numbers, numbers=numbers)
-    for name, one in lexical.card["data_sets"].items():
-        low, high = one["auroc_interval"]
-        auroc = f"{one['auroc']:.3f} [{low:.3f}, {high:.3f}]"
-        low, high = one["difference_interval"]
-        gain = f"{one['left_out']['auroc'] - one['word_overlap_auroc']:+.3f} [{low:+.3f}, {high:+.3f}]"
-        measured.add_row(f"  {name}", f"{one['rows']:,}", f"{one['positive']:,}", auroc, gain)
+    for name, dataset in lexical.card["data_sets"].items():
+        low, high = dataset["auroc_interval"]
+        auroc = f"{dataset['auroc']:.3f} [{low:.3f}, {high:.3f}]"
+        low, high = dataset["difference_interval"]
+        gain = f"{dataset['left_out']['auroc'] - dataset['word_overlap_auroc']:+.3f} [{low:+.3f}, {high:+.3f}]"
+        measured.add_row(f"  {name}", f"{dataset['rows']:,}", f"{dataset['positive']:,}", auroc, gain)
     screen.print(measured)
     screen.print(
-        "  0.5 is chance, 1 is perfect. Left out: with the data left out of training, beside a baseline that counts "
-        "shared words; see docs/lexical-judge.md.\n",
+        "  0.5 is chance, 1 is perfect. Left out: with the data left out of training, compared with a baseline that "
+        "counts shared words; see docs/lexical-judge.md.\n",
         style="dim",
     )
     models = table("language models", "API key", "endpoint")
-    for provider, how in PROVIDERS.items():
-        models.add_row(f"{provider}/MODEL", _key(how), Text(_endpoint(how), style="dim"))
+    for name, provider in PROVIDERS.items():
+        models.add_row(f"{name}/MODEL", _key(provider), Text(_endpoint(provider), style="dim"))
     screen.print(models)
     screen.print("To measure a model on your data: evalstone calibrate --judge NAME --labels FILE\n", style="dim")
     composites = table("composite judges", "")
@@ -217,7 +220,7 @@ def _list_judges(known: Sequence[Calibration]) -> None:
 
 
 def _key(provider: ProviderInfo) -> str:
-    """The variable of the API key and whether it is set; never the key itself."""
+    """The environment variable of the API key, and whether it is set; never the key itself."""
     if not provider.key:
         return "none" if provider.base_url else "its own"
     return f"{provider.key}  {'set' if os.environ.get(provider.key) else 'not set'}"
@@ -263,7 +266,7 @@ def _tree(judge: evalstone.Judge, depth: int = 0) -> Iterator[tuple[int, evalsto
 def _price(judge: evalstone.Judge) -> str:
     if not judge.cacheable:
         return "free"
-    # Priced at 1,000 tokens, because some prices rise with the length of a prompt.
+    # Priced at 1,000 tokens, because some prices increase with the length of a prompt.
     prices = [judge.price(usage) for usage in (evalstone.Usage(1000, 0), evalstone.Usage(0, 1000))]
     shown = [f"${1000 * price:g}" for price in prices if price is not None]
     return f"{' and '.join(shown)} per million input and output tokens" if len(shown) == 2 else "price unknown"
@@ -277,10 +280,11 @@ def _readiness(judge: evalstone.Judge) -> str:
     return "ready"
 
 
-def _with_limits(found: Interval | None) -> str:
-    if found is None:
+def _with_limits(interval: Interval | None) -> str:
+    if interval is None:
         return "-"
-    return number(found.mean) + ("" if found.low is None else f" [{number(found.low)}, {number(found.high)}]")
+    limits = "" if interval.low is None else f" [{number(interval.low)}, {number(interval.high)}]"
+    return number(interval.mean) + limits
 
 
 def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:

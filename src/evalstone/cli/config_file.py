@@ -1,4 +1,4 @@
-"""A run as a TOML file describes it; options on the command line override the file.
+"""The TOML file that describes a run. Options on the command line override the file.
 
     data = "answers.jsonl"
     judge = "openai/gpt-5.1"                # or a table: [judge] model = "...", temperature = 0.2
@@ -43,7 +43,7 @@ LEAST = {"limit": 1, "trials": 1, "concurrency": 1, "budget": 0, "top": 0}
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """The settings of one run, by the names of the options of `evalstone run`."""
+    """The settings of a run, named like the options of `evalstone run`."""
 
     data: str
     scorers: list[str | dict[str, Any]] = field(default_factory=lambda: ["faithfulness", "context_relevance"])
@@ -73,21 +73,21 @@ class RunConfig:
     experiment: dict[str, Any] | None = None
     """A matrix of targets, their parameters and datasets; see `cli.experiment`."""
     in_file: frozenset[str] = frozenset()
-    """The settings that a TOML file has, and no option replaces."""
+    """The settings from a TOML file that no option overrides."""
 
     def named(self, setting: str, beside: str = "") -> str:
-        """What messages call a setting: its key if it, or the one `beside` it, is in the file, or else its option."""
+        """A setting's name in messages: its key if it, or the setting `beside`, is in the file; else its option."""
         return setting if (beside or setting) in self.in_file else f"--{setting.replace('_', '-')}"
 
 
-KEYS = tuple(each.name for each in fields(RunConfig) if each.name != "in_file")
+KEYS = tuple(setting.name for setting in fields(RunConfig) if setting.name != "in_file")
 
 
 def load_config(data: str, **options: Any) -> RunConfig:
     """The settings of a run from a data file or a TOML file, and the command line's options.
 
-    Options that are None or empty leave the file's setting; mappings are merged. Raises ConfigError naming the file,
-    the key, what was expected and what came.
+    Options that are None or empty keep the file's setting; mappings are merged. Raises ConfigError with the file, the
+    key, the expected value and the actual one.
     """
     is_toml = data.endswith(".toml")
     settings: dict[str, Any] = _read(Path(data)) if is_toml else {"data": data}
@@ -96,7 +96,7 @@ def load_config(data: str, **options: Any) -> RunConfig:
     if target and "address" not in target and isinstance(settings.get("target"), str):
         settings["target"] = {"address": settings["target"]}
     elif "address" in target:
-        settings.pop("target", None)  # its settings were for another one
+        settings.pop("target", None)  # its settings are for another target
     for name, value in options.items():
         if isinstance(value, Mapping) and isinstance(settings.get(name), dict):
             settings[name] |= value
@@ -113,7 +113,7 @@ def load_config(data: str, **options: Any) -> RunConfig:
 
 
 def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
-    from pydantic import ConfigDict, ValidationError, create_model  # takes long to import
+    from pydantic import ConfigDict, ValidationError, create_model  # slow to import
 
     settings = {name: _one_or_more(name, value) for name, value in settings.items()}
     hints = get_type_hints(RunConfig)
@@ -127,9 +127,9 @@ def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
 
 
 def _one_or_more(name: str, value: Any) -> Any:
-    """One value where a list is expected, such as `scorers = "contains"`, as a list of it."""
-    one = (str, dict) if name == "scorers" else (str,)
-    return [value] if name in LISTS and type(value) in one else value
+    """A single value where a list is expected, such as `scorers = "contains"`, as a list; any other value unchanged."""
+    types = (str, dict) if name == "scorers" else (str,)
+    return [value] if name in LISTS and type(value) in types else value
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         settings = tomllib.loads(file_text(file))
     except OSError as error:
-        raise ConfigError(f"cannot read {file}: {error.strerror or error}") from None
+        raise ConfigError(f"can't read {file}: {error.strerror or error}") from None
     except ValueError as error:
         raise ConfigError(f"{file}: {error}") from None
     except RecursionError:
@@ -157,17 +157,17 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _place_experiment(file: Path, settings: dict[str, Any], experiment: dict[str, Any]) -> None:
-    """Make the paths of an experiment relative to the file; the first of its datasets is that of the settings."""
+    """Make the paths of an experiment relative to the file, and its first dataset that of the settings."""
     if "data" in experiment:
         if "data" in settings:
             raise ConfigError(f"{file}: it has data and [experiment] data; keep one of them")
         data: Any = experiment["data"]
         files = cast("list[Any]", data) if isinstance(data, list) else [data]
-        if all(isinstance(each, str) for each in files):
-            experiment["data"] = files = [str(file.parent / str(each)) for each in files]
-        settings["data"] = next((each for each in files if isinstance(each, str)), "")
+        if all(isinstance(path, str) for path in files):
+            experiment["data"] = files = [str(file.parent / str(path)) for path in files]
+        settings["data"] = next((path for path in files if isinstance(path, str)), "")
     if isinstance(targets := experiment.get("targets"), list):
-        experiment["targets"] = [_target_beside(file, each) for each in cast("list[Any]", targets)]
+        experiment["targets"] = [_target_beside(file, target) for target in cast("list[Any]", targets)]
 
 
 def _target_beside(file: Path, target: Any) -> Any:
@@ -208,7 +208,7 @@ def _beside(file: Path, address: str) -> str:
 
 
 _PLACED = {"address": _beside, "tools": _tools_beside}
-"""Settings of a target that hold a path."""
+"""The settings of a target that contain a path."""
 
 
 def _with_logs_beside(file: Path, judge: Any) -> Any:
@@ -225,17 +225,17 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
     """What is wrong with each key: `concurrency should be a valid integer, not 'eight'`."""
     expected: dict[str, list[str]] = {}
     values: dict[str, object] = {}
-    for found in error.errors():
-        key = str(found["loc"][0])
-        if found["type"] == "extra_forbidden":
+    for problem in error.errors():
+        key = str(problem["loc"][0])
+        if problem["type"] == "extra_forbidden":
             return unknown("key", key, KEYS)
-        if found["type"] == "missing":
+        if problem["type"] == "missing":
             return f"the key {key} is missing"
-        # What follows in the location is an item's place, or else the member of a union that was tried.
-        path = found["loc"][:2] if isinstance(settings[key], list | dict) else (key,)
+        # The rest of the location is an item's index, or else the member of a union that was tried.
+        path = problem["loc"][:2] if isinstance(settings[key], list | dict) else (key,)
         name = ".".join(map(str, path))
-        values[name] = found["input"]
-        expected.setdefault(name, []).append(found["msg"].removeprefix("Input should be "))
+        values[name] = problem["input"]
+        expected.setdefault(name, []).append(problem["msg"].removeprefix("Input should be "))
     problems = (
         f"{name} should be {' or '.join(texts)}, not {masked(values[name])!r}" for name, texts in expected.items()
     )

@@ -1,4 +1,4 @@
-"""What `--dry-run` prints."""
+"""The output of `--dry-run`."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
     from evalstone.run.plan import Plan
 
 
-def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = "") -> str:
-    """What judge calls would cost, in a line."""
-    cost = "cost unknown" if price is None else f"about {money(price)}{how}"
+def expense(calls: int, usage: evalstone.Usage, price: float | None, note: str = "") -> str:
+    """The estimated tokens and cost of judge calls, on one line."""
+    cost = "cost unknown" if price is None else f"about {money(price)}{note}"
     tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
     return f"{count(calls, 'call')}, {tokens}, {cost}; retries and reasoning tokens not included"
 
 
 def show_judges(judges: Sequence[JudgeEstimate]) -> None:
-    """Print what each judge would be asked, where there are several."""
+    """Print the estimated calls and cost of each judge, if there are several."""
     if len(judges) < 2:
         return
     names = ("calls", "input tokens", "output tokens", "cost")
     rows = table("judge", *names, numbers=names)
-    for one in judges:
-        cost = "unknown" if one.cost is None else money(one.cost)
-        counts = (f"{number:,}" for number in (one.calls, one.usage.input, one.usage.output))
-        rows.add_row(safe(one.judge, 200), *counts, cost)
+    for judge in judges:
+        cost = "unknown" if judge.cost is None else money(judge.cost)
+        counts = (f"{number:,}" for number in (judge.calls, judge.usage.input, judge.usage.output))
+        rows.add_row(safe(judge.judge, 200), *counts, cost)
     console().print(rows)
 
 
 def _estimated(work: Estimate, plan: Plan) -> bool:
-    """Say how often the target would be called, and what its judge calls are estimated from; False if they can't be."""
+    """Print the number of target calls, and what judge calls are estimated from; returns False if they can't be."""
     stored = f" ({work.target_answers:,} answers are in the ledger)" if work.target_answers else ""
     screen = console()
     turns = plan.user is not None or any(len(sample.turns) > 1 for sample in plan.dataset)
     at_most = "at most " if turns else ""
-    screen.print(f"Target calls: {at_most}{work.target_calls:,}{stored}; what they cost is not known")
+    screen.print(f"Target calls: {at_most}{work.target_calls:,}{stored}; their cost is unknown")
     if plan.user is not None and plan.user.judges:
-        asked = f"{plan.user.judges[0].identity}, who plays the user, is asked before each and once at the end"
-        screen.print(safe(f"{asked}; that is not counted below", 2000))
+        calls = f"{plan.user.judges[0].identity}, which plays the user, is called before each and once at the end"
+        screen.print(safe(f"{calls}; these calls are not counted below", 2000))
     if not plan.asked_judges:
         return True
     known = work.samples - work.without_stand_in
@@ -53,13 +53,15 @@ def _estimated(work: Estimate, plan: Plan) -> bool:
             "Judge calls can't be estimated: no sample has an output or a reference to stand in for an answer."
         )
         return False
-    of = f" of {known:,} of the {work.samples:,} samples; the others have neither" if work.without_stand_in else ""
-    screen.print(f"Judge calls are estimated from the outputs, or else the references{of}:")
+    coverage = (
+        f" of {known:,} of the {work.samples:,} samples; the others have neither" if work.without_stand_in else ""
+    )
+    screen.print(f"Judge calls are estimated from the outputs, or else the references{coverage}:")
     return True
 
 
 def show_estimate(plan: Plan, config: RunConfig) -> None:
-    """Print what a run would ask and cost."""
+    """Print the estimated calls and cost of a run."""
     from evalstone._core import sync
     from evalstone.judges.providers.base import at_batch_price
     from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
@@ -79,10 +81,9 @@ def show_estimate(plan: Plan, config: RunConfig) -> None:
     screen.print(rows)
     for line in work.scorers:
         if line.open:
-            depends = (
-                f"{line.name}: the calls for {count(line.open, 'sample')} depend on the answer: {line.open_reason}"
-            )
-            screen.print(safe(depends, 2000))
+            samples = count(line.open, "sample")
+            text = f"{line.name}: the calls for {samples} depend on the answer: {line.open_reason}"
+            screen.print(safe(text, 2000))
         if line.failed:
             failed = f"{line.name}: {count(line.failed, 'sample')} would fail: {line.error}"
             screen.print(safe(failed, 2000), style="yellow")
@@ -95,7 +96,7 @@ def show_estimate(plan: Plan, config: RunConfig) -> None:
     if config.budget is not None and price is not None and price > config.budget:
         screen.print(f"This is above the budget of ${config.budget:g}: the run would stop early.", style="yellow")
     if config.batch:
-        screen.print("Batches finish within a day. Calls that depend on earlier answers go into a later batch.")
+        screen.print("Batches finish within a day. Calls that depend on earlier answers go into later batches.")
     elif work.cost != 0 and plan.target is None:
         seconds = work.seconds(config.concurrency)
         screen.print(

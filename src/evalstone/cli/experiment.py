@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evalstone.run.plan import Plan
 
 _LONGEST_NAME = 120
-"""Bytes of a cell's name; file systems take 255."""
+"""The most bytes of a cell's name; file systems allow 255."""
 KEYS = ("data", "targets", "parameters")
 REFUSED = ("fail_under", "fail_over", "require", "gate", "batch", "html", "markdown")
 
@@ -59,12 +59,12 @@ class Cell:
 
 
 def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bool, as_json: bool) -> int:
-    """Run the cells of an experiment, and show a table of them; the exit code.
+    """Run the cells of an experiment, and show a table of them; returns the exit code.
 
-    folder: where modules of targets are looked up. Every cell is checked before the first is run. An interrupted
-    experiment goes on with the first cell that it has not completed.
+    folder: where to look for modules of targets. Every cell is checked before the first one runs. An interrupted
+    experiment resumes with the first cell that it has not completed.
 
-    Raises ConfigError for a wrong table, and for what a cell can't be run with.
+    Raises ConfigError for a wrong table, and for settings that a cell can't be run with.
     """
     for name in REFUSED:
         if getattr(config, name):
@@ -76,7 +76,7 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
         for name, one in _configs(config, folder)
     ]
     _check_distinct(cells)
-    options.say_code(*(each for cell in cells for each in (cell.plan.target, cell.plan.user)))
+    options.say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))
     if dry_run:
         from evalstone.cli.dry_run import show_estimate
 
@@ -103,16 +103,16 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
 
 
 def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig]]:
-    """The settings of each cell, with its name: what tells it from the others."""
+    """The settings of each cell, with its name, which is made of what varies between cells."""
     settings = cast("dict[str, Any]", config.experiment)
     for key in settings:
         if key not in KEYS:
             raise ConfigError(unknown("key in [experiment]", key, KEYS))
     data: list[str] = _listed(settings.get("data", config.data), "data", str)
-    given = settings.get("targets")
-    if given is not None and config.target is not None:
+    specs = settings.get("targets")
+    if specs is not None and config.target is not None:
         raise ConfigError("the file has a target and [experiment] targets; keep one of them")
-    targets = [config.target] if given is None else _listed(given, "targets", str, dict)
+    targets = [config.target] if specs is None else _listed(specs, "targets", str, dict)
     parameters: Any = settings.get("parameters", {})
     if not isinstance(parameters, dict):
         raise ConfigError(f"[experiment] parameters must be a table of lists, not {excerpt(parameters)}")
@@ -121,7 +121,7 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
     names: set[str] = set()
     for file, target, values in itertools.product(data, targets, itertools.product(*choices)):
         chosen: dict[str, Any] = dict(zip(lists, values, strict=True))
-        label, made = _target(target, chosen, folder, config.ledger)
+        label, parsed = _target(target, chosen, folder, config.ledger)
         varied = [label] * (len(targets) > 1) + [f"{key}={_text(value)}" for key, value in chosen.items()]
         varied += [Path(file).stem] * (len(data) > 1)
         name = _folder_name(",".join(varied or [label or Path(file).stem]))
@@ -129,22 +129,22 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
             raise ConfigError(f'two cells of the experiment are called {name}; name its targets: {{ name = "…", … }}')
         names.add(name)
         out = None if config.out is None else str(Path(config.out) / name)
-        yield name, replace(config, data=file, target=made, out=out, name=f"{config.name} {name}".strip())
+        yield name, replace(config, data=file, target=parsed, out=out, name=f"{config.name} {name}".strip())
 
 
 def _folder_name(text: str) -> str:
-    """A text as the name of a visible folder: a long one is cut, with a hash of all of it."""
+    """A text as the name of a visible folder. A long one is cut, with a hash of the whole text."""
     name = re.sub(r"[^\w.=+,-]+", "-", text).lstrip(".-") or "target"
     if len(name.encode()) > _LONGEST_NAME:
         name = f"{name.encode()[:_LONGEST_NAME].decode(errors='ignore')}-{content_hash(text)[:8]}"
     return name
 
 
-def _listed(value: Any, what: str, *kinds: type) -> list[Any]:
+def _listed(value: Any, key: str, *kinds: type) -> list[Any]:
     values = cast("list[Any]", value) if isinstance(value, list) else [value]
-    if not values or not all(isinstance(each, kinds) for each in values):
+    if not values or not all(isinstance(item, kinds) for item in values):
         shown = excerpt(cast(object, value))
-        raise ConfigError(f"[experiment] {what} must be a list of one or more values, not {shown}")
+        raise ConfigError(f"[experiment] {key} must be a list of one or more values, not {shown}")
     return values
 
 
@@ -157,10 +157,10 @@ def _text(value: object) -> str:
 
 @prints_to_stderr()
 def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path, ledger: str) -> tuple[str, Target | None]:
-    """A target of the experiment with some of its parameters, and what it is called without them."""
+    """A target of the experiment with these parameters, after its label without them."""
     if spec is None:
         if parameters:
-            raise ConfigError("[experiment] parameters are those of a target; name one with target or targets")
+            raise ConfigError("[experiment] parameters require a target; add target or targets")
         return "", None
     table: dict[str, Any] = {"address": spec} if isinstance(spec, str) else dict(spec)
     label = str(table.pop("name", ""))
@@ -186,13 +186,13 @@ def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path, ledger
 
 
 def with_parameters(target: FunctionTarget, parameters: Mapping[str, Any]) -> FunctionTarget:
-    """A function with some of its keyword parameters set, which its identity names.
+    """A function target with some of its keyword parameters set, which are part of its identity.
 
     Raises ConfigError for a parameter that the function doesn't have, or that evalstone sets.
     """
     for name in parameters:
         if name in PARAMETERS:
-            raise ConfigError(f"[experiment] the parameter {name} is set by evalstone, and can't be one of these")
+            raise ConfigError(f"[experiment] the parameter {name} is set by evalstone, so it can't be varied")
     try:
         function = functools.partial(target.function, **parameters)
         bound = FunctionTarget(function=function)
@@ -205,21 +205,21 @@ def with_parameters(target: FunctionTarget, parameters: Mapping[str, Any]) -> Fu
 
 
 def _check_distinct(cells: Sequence[Cell]) -> None:
-    """Raise ConfigError for cells with one plan, of which the second would go on with the first or replace it."""
+    """Raise ConfigError for cells with the same plan: the second would resume the first, or replace it."""
     names: dict[str, str] = {}
     for cell in cells:
         if (first := names.setdefault(cell.plan.fingerprint, cell.name)) != cell.name:
             raise ConfigError(
-                f"[experiment] the cells {first} and {cell.name} are one run: they differ only in settings that aren't "
-                "part of what the target is; give it another version in each, or keep one of them"
+                f"[experiment] the cells {first} and {cell.name} are the same run: they differ only in settings that "
+                "aren't part of the target's identity; give each its own version, or keep one of them"
             )
 
 
 def _completed(cells: Sequence[Cell], ledger: str) -> dict[str, str]:
     """The runs of the cells that an interrupted experiment has completed, by the cells' names.
 
-    These are the first cells whose latest runs are complete, each begun after the one before. If that is all of them,
-    the experiment was completed, and begins anew.
+    These are the first cells whose latest runs are complete, each started after the previous one. If all cells are, the
+    experiment was completed, and starts over.
     """
     from evalstone.ledger.base import is_there
 
@@ -229,14 +229,14 @@ def _completed(cells: Sequence[Cell], ledger: str) -> dict[str, str]:
 
     with Ledger(ledger) as opened:
         rows = opened.runs()
-    latest = {row.plan: (place, row) for place, row in reversed(list(enumerate(rows)))}
+    latest = {row.plan: (index, row) for index, row in reversed(list(enumerate(rows)))}
     done: dict[str, str] = {}
-    before = len(rows)
+    previous = len(rows)
     for cell in cells:
-        place, row = latest.get(cell.plan.fingerprint, (before, None))
-        if row is None or row.finished is None or place >= before:
+        index, row = latest.get(cell.plan.fingerprint, (previous, None))
+        if row is None or row.finished is None or index >= previous:
             return done
-        done[cell.name], before = row.id, place
+        done[cell.name], previous = row.id, index
     return {}
 
 
@@ -251,7 +251,7 @@ def _show(cells: Sequence[Cell], results: Mapping[str, evalstone.Run], config: R
     for name, run in results.items():
         if run.stop_reason:
             screen.print(safe(f"{name} ended early: {run.stop_reason}", 2000), style="yellow")
-        errors = Counter(one.outcome.error for one in run.records if isinstance(one.outcome, evalstone.Failed))
+        errors = Counter(r.outcome.error for r in run.records if isinstance(r.outcome, evalstone.Failed))
         for error, times in errors.most_common(1):
             screen.print(safe(f"{name}: {times:,} × {error}", 2000), style="yellow")
     screen.print("\nNext:", style="bold")
@@ -260,8 +260,8 @@ def _show(cells: Sequence[Cell], results: Mapping[str, evalstone.Run], config: R
         by_data.setdefault(cell.config.data, []).append(cell.config.out or results[cell.name].id)
     for names in by_data.values():
         command = "compare" if len(names) > 1 else "report"
-        of = "" if config.out else options.ledger_option(config.ledger)
-        screen.print(safe(f"evalstone {command} {shlex.join(names)}{of}", 2000), soft_wrap=True)
+        ledger = "" if config.out else options.ledger_option(config.ledger)
+        screen.print(safe(f"evalstone {command} {shlex.join(names)}{ledger}", 2000), soft_wrap=True)
 
 
 def _mean(line: Any) -> str:

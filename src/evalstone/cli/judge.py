@@ -1,4 +1,4 @@
-"""`evalstone calibrate` and `audit`: how far a judge can be trusted."""
+"""`evalstone calibrate` and `audit`: the quality of a judge."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def calibrate(
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
     check_outputs({"out": out, "svg": svg, "html": html, "markdown": markdown}, as_json=as_json)
-    place = DEFAULT_LEDGER if ledger is None else ledger
+    location = DEFAULT_LEDGER if ledger is None else ledger
     (spec,) = options.scorer_specs([scorer])
     main_judge = evalstone.parse_judge(options.judge_spec(judge or "lexical", base_url))
     config = LabelConfig(
@@ -93,27 +93,30 @@ def calibrate(
         objective=objective.replace("-", "_"),
         calibrator=cast("Literal['auto', 'platt', 'isotonic']", calibrator),
     )
-    found: list[Calibration] = []
+    calibrations: list[Calibration] = []
     with interruptible() as stop:
         calls = _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop)
         for one in (main_judge, *(main_judge.members if per_judge else ())):
-            made = evalstone.calibrate(labels, spec, data=data, judge=one, ledger=place, config=config, options=calls)
-            if made.stop_reason == INTERRUPTION:
-                to_stderr(f"Interrupted after {count(len(made.pairs), 'labeled sample')}; {RESUME}.")
-                return ExitCode.INTERRUPTED
-            found.append(made)
-    first = found[0]
-    saved: dict[str, str] = {}
-    for made in found:
-        file = calibration_file(made, place)
-        if made.stop_reason:
-            continue
-        if (kept := kept_calibration(made, place)) is not None:
-            to_stderr(
-                f"Not saved, because {made.flaw}: {file} holds a better calibration of {short_judge(made.judge)} with "
-                f"the same labels ({kept.created[:10]}). To replace it, delete that file and calibrate again."
+            calibration = evalstone.calibrate(
+                labels, spec, data=data, judge=one, ledger=location, config=config, options=calls
             )
-        elif made is first:
+            if calibration.stop_reason == INTERRUPTION:
+                to_stderr(f"Interrupted after {count(len(calibration.pairs), 'labeled sample')}; {RESUME}.")
+                return ExitCode.INTERRUPTED
+            calibrations.append(calibration)
+    first = calibrations[0]
+    saved: dict[str, str] = {}
+    for calibration in calibrations:
+        file = calibration_file(calibration, location)
+        if calibration.stop_reason:
+            continue
+        if (better := kept_calibration(calibration, location)) is not None:
+            to_stderr(
+                f"Not saved, because {calibration.flaw}: {file} has a better calibration of "
+                f"{short_judge(calibration.judge)} with the same labels ({better.created[:10]}). To replace it, delete "
+                "that file and calibrate again."
+            )
+        elif calibration is first:
             saved["Saved:"] = str(file)
     if out is not None:
         write_jsonl(out, [first.to_dict()])
@@ -122,18 +125,19 @@ def calibrate(
         write_text(svg, [reliability_svg(reliability_chart(first))])
         saved["Plot: "] = svg
     view = calibration_view(first)
-    if not deliver(documents(view, html, markdown) | json_lines(as_json, *(made.to_dict() for made in found))):
+    outputs = documents(view, html, markdown) | json_lines(as_json, *(one.to_dict() for one in calibrations))
+    if not deliver(outputs):
         screen = console()
         show(view, screen)
-        if len(found) > 1:
+        if len(calibrations) > 1:
             screen.print()
-            screen.print(calibrations_table("each judge", found))
+            screen.print(calibrations_table("each judge", calibrations))
         elif main_judge.members:
             screen.print("To calibrate its members as well, add --per-judge.", style="dim")
         screen.print()
-        for what, file in saved.items():
-            screen.print(f"{what} {file}")
-    return ExitCode.FAILURES if any(made.failed or made.stop_reason for made in found) else ExitCode.OK
+        for title, path in saved.items():
+            screen.print(f"{title} {path}")
+    return ExitCode.FAILURES if any(one.failed or one.stop_reason for one in calibrations) else ExitCode.OK
 
 
 def _label_range(text: str) -> tuple[float, float]:
@@ -205,7 +209,7 @@ def audit(
     )
     check_outputs({"html": html, "markdown": markdown}, as_json=as_json)
     with interruptible() as stop:
-        audited: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "data": data or DEMO_DATA,
             "scorers": specs,
             "judge": options.judge_spec(judge or "lexical", base_url),
@@ -213,36 +217,37 @@ def audit(
             "config": config,
             "options": _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop),
         }
-        estimates = sync.run(estimate_audit(**audited)) if dry_run else None
-        made = None if dry_run else evalstone.audit(**audited)
-    if made is None:
+        estimates = sync.run(estimate_audit(**arguments)) if dry_run else None
+        result = None if dry_run else evalstone.audit(**arguments)
+    if result is None:
         _show_estimates(estimates or ())
         return ExitCode.OK
-    if made.stop_reason == INTERRUPTION:
+    if result.stop_reason == INTERRUPTION:
         to_stderr(f"Interrupted; {RESUME}.")
         return ExitCode.INTERRUPTED
-    view = audit_view(made)
-    present(view, documents(view, html, markdown) | json_lines(as_json, made.to_dict()))
-    return ExitCode.FAILURES if made.failed or made.stop_reason else ExitCode.OK
+    view = audit_view(result)
+    present(view, documents(view, html, markdown) | json_lines(as_json, result.to_dict()))
+    return ExitCode.FAILURES if result.failed or result.stop_reason else ExitCode.OK
 
 
 def _list_perturbations() -> None:
     from evalstone.judge_quality.perturbations import PERTURBATIONS
 
-    rows = table("perturbation", "family", "a judge that reacts prefers or follows")
-    for one in PERTURBATIONS.values():
-        rows.add_row(one.name, one.family, one.why)
+    rows = table("perturbation", "family", "an affected judge reacts to")
+    for perturbation in PERTURBATIONS.values():
+        rows.add_row(perturbation.name, perturbation.family, perturbation.why)
     console().print(rows)
 
 
-def _show_estimates(found: Sequence[Estimate]) -> None:
+def _show_estimates(estimates: Sequence[Estimate]) -> None:
     from evalstone.run.dry_run import by_judge
     from evalstone.types import NO_USAGE, total_cost
 
-    versions, plain = found[:2]
+    versions, plain = estimates[:2]
     screen = console()
     samples = f"{count(versions.samples, 'version')} of {count(plain.samples, 'sample')}"
     screen.print(f"{samples} · judge {short_judge(versions.judge)} · dry run")
-    show_judges(by_judge(found))
-    usage = sum((one.usage for one in found), NO_USAGE)
-    screen.print(expense(sum(one.calls for one in found), usage, total_cost(one.cost for one in found)))
+    show_judges(by_judge(estimates))
+    usage = sum((estimate.usage for estimate in estimates), NO_USAGE)
+    calls, cost = sum(estimate.calls for estimate in estimates), total_cost(estimate.cost for estimate in estimates)
+    screen.print(expense(calls, usage, cost))

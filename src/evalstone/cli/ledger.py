@@ -31,17 +31,17 @@ def info(ledger: options.Ledger = None) -> int:
     from evalstone.ledger.store import Ledger
 
     with Ledger(_existing(ledger)) as opened:
-        found, latest = ledger_info(opened), opened.runs(LAST_RUNS)
+        summary, latest = ledger_info(opened), opened.runs(LAST_RUNS)
     screen = console()
-    screen.print(f"{found.location}: version {found.schema_version}, {found.size / 1e6:,.1f} MB")
-    counts = {f"{kind}s": number for kind, number in found.counts.items()}
-    counts |= {"unfinished runs": found.unfinished, "running now": found.in_progress}
-    if found.open_batches:
-        counts["open batches"] = found.open_batches
+    screen.print(f"{summary.location}: version {summary.schema_version}, {summary.size / 1e6:,.1f} MB")
+    counts = {f"{kind}s": number for kind, number in summary.counts.items()}
+    counts |= {"unfinished runs": summary.unfinished, "running now": summary.in_progress}
+    if summary.open_batches:
+        counts["open batches"] = summary.open_batches
     screen.print(", ".join(f"{name}: {number:,}" for name, number in counts.items()) + "\n")
-    if found.answered_by:
+    if summary.answered_by:
         answered = table("answered by", "answers", "tokens", "cost", numbers=("answers", "tokens", "cost"))
-        for line in found.answered_by:
+        for line in summary.answered_by:
             unpriced = f" + {line.unpriced:,} without a price" if line.unpriced else ""
             cost = f"{money(line.cost)}{unpriced}"
             name = f"target {safe(line.name, 80)}" if line.is_target else short_judge(line.name)
@@ -104,27 +104,27 @@ def scores(
         for problem in unknown_names(ledger, scorer=scorer, stream=stream):
             to_stderr(safe(problem, 2000))
         return ExitCode.OK
-    # Which of these columns say something depends on the filters.
+    # Only the columns that have values are shown, which depends on the filters.
     origins = {
-        "stream": [one.stream or "" for one in found],
-        "run": [one.run or "" for one in found],
-        "run name": [one.run_name for one in found],
-        "entity": [one.entity for one in found],
+        "stream": [score.stream or "" for score in found],
+        "run": [score.run or "" for score in found],
+        "run name": [score.run_name for score in found],
+        "entity": [score.entity for score in found],
     }
     shown = {name: cells for name, cells in origins.items() if any(cells)}
     grid = table("time", "source", *shown, "scorer", "sample", "score", "reason", numbers=("score",))
-    for place, one in enumerate(found):
-        score = one.state
-        if one.value is not None and one.scale is not None:
-            score = f"{one.value:.3g}" + ("" if one.scale == 1 else f" of {one.scale:g}")
+    for index, score in enumerate(found):
+        value = score.state
+        if score.value is not None and score.scale is not None:
+            value = f"{score.value:.3g}" + ("" if score.scale == 1 else f" of {score.scale:g}")
         grid.add_row(
-            one.time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00"),
-            one.source,
-            *(safe(cells[place], 40) or "-" for cells in shown.values()),
-            safe(without_fingerprints(one.scorer), 60),
-            safe(one.sample, 40) or "-",
-            score,
-            safe(one.reason, 80),
+            score.time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00"),
+            score.source,
+            *(safe(cells[index], 40) or "-" for cells in shown.values()),
+            safe(without_fingerprints(score.scorer), 60),
+            safe(score.sample, 40) or "-",
+            value,
+            safe(score.reason, 80),
         )
     screen.print(grid)
     if following is not None:
@@ -172,7 +172,7 @@ def export(
                     number += 1
                     yield row
 
-            write_jsonl(to, counted(), redact=False)  # as the rows are, which are redacted but for samples
+            write_jsonl(to, counted(), redact=False)  # rows in the ledger are redacted already, except for samples
     console().print(f"{count(number, 'row')} written to {to}")
     return ExitCode.OK
 
@@ -202,7 +202,7 @@ def _read(file: Path) -> Iterator[tuple[str, Any]]:
     try:
         yield from file_values(file)
     except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
+        raise DataError(f"{file} can't be read: {error.strerror or error}") from None
 
 
 def prune(
@@ -229,14 +229,14 @@ def prune(
         raise ConfigError(f"--older-than takes a number of days from 0 to {MAX_DAYS:,}, not {older_than:g}")
     age = None if older_than is None else timedelta(days=older_than)
     with Ledger(_existing(ledger)) as opened:
-        gone = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)
-        if yes and (gone.runs or gone.samples or gone.answers or gone.live_scores):
+        pruned = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)
+        if yes and (pruned.runs or pruned.samples or pruned.answers or pruned.live_scores):
             opened.compact()
-    deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.samples, 'sample')}"
-    deleted += f", {count(gone.answers, 'answer')}"
-    deleted += f", {count(gone.batches, 'open batch record')}" if gone.batches else ""
-    deleted += f", {count(gone.live_scores, 'live score')}" if gone.live_scores else ""
-    console().print(f"Deleted {deleted}." if yes else f"Would delete {deleted}. Nothing was deleted; add --yes.")
+    rows = f"{count(pruned.runs, 'run')} with {count(pruned.records, 'record')}, {count(pruned.samples, 'sample')}"
+    rows += f", {count(pruned.answers, 'answer')}"
+    rows += f", {count(pruned.batches, 'open batch record')}" if pruned.batches else ""
+    rows += f", {count(pruned.live_scores, 'live score')}" if pruned.live_scores else ""
+    console().print(f"Deleted {rows}." if yes else f"Would delete {rows}. Nothing was deleted; add --yes.")
     return ExitCode.OK
 
 
@@ -250,18 +250,18 @@ def verify(ledger: options.Ledger = None) -> int:
     from evalstone.ledger.schema import SCHEMA_VERSION
 
     url = _existing(ledger)
-    found, name = verify_ledger(url), shown(url)
+    result, name = verify_ledger(url), shown(url)
     screen = console()
-    for problem in (*found.damage, *found.invalid_rows):
+    for problem in (*result.damage, *result.invalid_rows):
         screen.print(f"  {safe(problem, 500)}")
-    if not found.sound:
+    if not result.sound:
         screen.print(f"{name} is damaged. To copy what is readable into a new ledger, run:", style="red")
         screen.print(f"evalstone ledger recover {name} --into NEW.db")
         return ExitCode.FAILED_THRESHOLD
-    if found.schema_version != SCHEMA_VERSION:
-        screen.print(f"{name} is intact, but of version {found.schema_version or 'none yet'}; its rows were not read.")
+    if result.schema_version != SCHEMA_VERSION:
+        screen.print(f"{name} is intact, but of version {result.schema_version or 'none yet'}; its rows were not read.")
     else:
-        screen.print(f"{name} is intact: version {found.schema_version}, {count(found.rows, 'row')} read.")
+        screen.print(f"{name} is intact: version {result.schema_version}, {count(result.rows, 'row')} read.")
     return ExitCode.OK
 
 
@@ -276,10 +276,10 @@ def recover(
     numbers = ("copied", "already there", "unreadable", "invalid")
     rows = table("rows", *numbers, numbers=numbers)
     cut_off: list[str] = []
-    for kind, found in recover_rows(damaged, into).items():
-        counts = (found.copied, found.existing, found.unreadable, found.invalid)
+    for kind, result in recover_rows(damaged, into).items():
+        counts = (result.copied, result.existing, result.unreadable, result.invalid)
         rows.add_row(f"{kind}s", *(f"{number:,}" for number in counts))
-        if found.cut_off:
+        if result.cut_off:
             cut_off.append(f"{kind}s")
     screen = console()
     screen.print(rows)

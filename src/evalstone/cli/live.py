@@ -1,4 +1,4 @@
-"""`evalstone live ...`: what live scoring has found."""
+"""`evalstone live ...`: the coverage and drift of live scoring."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def drift(
         times = (since, *(baseline.split("..") if dots else ()))
         if moving := [text for text in times if text and options.duration(text) is not None]:
             screen.print(
-                f"An age moves with the clock ({', '.join(moving)}): the error rate holds for this look alone. "
-                "Name a time to look again."
+                f"An age is relative to now ({', '.join(moving)}), so the error rate holds only for this look. To look "
+                "again, use a fixed time."
             )
     return ExitCode.FAILED_THRESHOLD if found.drifted else ExitCode.OK
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, each declared once, the values they parse to, and the exit codes."""
+"""The options that several commands share, the parsers of their values, and the exit codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ V = TypeVar("V")
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """The exit codes of commands."""
 
     OK = 0
     FAILED_THRESHOLD = 1
@@ -43,21 +43,21 @@ class ExitCode(IntEnum):
 
 
 def of_run(run: results.Run) -> ExitCode:
-    """How a command on a run ends: with failures if some scores failed, there are none, the judge answered nothing, or
-    the run is incomplete."""
+    """The exit code of a command on a run: FAILURES if some scores failed, there are none, the judge gave no answers,
+    or the run is incomplete."""
     whole = run.complete and any(line.scored for line in run.summary)
     return ExitCode.OK if whole and answered(run) else ExitCode.FAILURES
 
 
 def answered(run: results.Run) -> bool:
-    """Whether no score failed, and the judge, if it left a scorer without any score, gave another one some."""
+    """Whether no score failed, and the judge answered: a scorer that it gave no answers has another one with scores."""
     judged = [line for line in run.summary if line.judges or line.unanswered]
     silent = any(line.no_answer for line in judged) and not any(line.scored for line in judged)
     return not run.failed and not silent
 
 
 def option(usage: str, help: str, **settings: Any) -> Any:
-    """An option as its usage line names it: `--judge -j JUDGE`; without a word in capitals it is a flag."""
+    """An option from its usage line: `--judge -j JUDGE`. Without a metavar, it is a flag."""
     names = [word for word in usage.split() if word.startswith("-")]
     metavar = " ".join(usage.split()[len(names) :])
     return typer.Option(*names, metavar=metavar or None, help=help, **settings)
@@ -68,7 +68,7 @@ def argument(metavar: str, help: str, **settings: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, **settings)
 
 
-# One value, several values, and a flag that a file may set as well
+# One value, several values, and a flag that a file can set as well
 Value: TypeAlias = str | None
 Values: TypeAlias = list[str] | None
 Flag: TypeAlias = bool | None
@@ -179,7 +179,7 @@ Otel = Annotated[
 
 
 def exporting(otel: bool) -> AbstractContextManager[None]:
-    """Export to OpenTelemetry within the block, and say at its end what could not be exported."""
+    """Export to OpenTelemetry within the block, and print at its end what could not be exported."""
     if not otel:
         return nullcontext()
     from evalstone.otel import export_otlp
@@ -188,9 +188,9 @@ def exporting(otel: bool) -> AbstractContextManager[None]:
 
 
 def field_columns(texts: Iterable[str]) -> dict[str, str | list[str]]:
-    """`["output=answer"]` as a mapping; `input=` ignores a field, and several columns of `context` are joined.
+    """`["output=answer"]` as a mapping. `input=` ignores a field, and several columns of `context` are joined.
 
-    Raises ConfigError for anything else.
+    Raises ConfigError for malformed text, and for a field other than context with several columns.
     """
     columns: dict[str, list[str]] = {}
     for text in texts:
@@ -207,8 +207,8 @@ def field_columns(texts: Iterable[str]) -> dict[str, str | list[str]]:
 def scorer_numbers(texts: Iterable[str], option: str) -> dict[str, float]:
     """`["faithfulness=0.9", "contains(expected=z)=1"]` as a mapping from scorer to number.
 
-    The number follows the last equals sign, since a scorer's parameters contain some. Raises ConfigError for a text of
-    another form, a value that isn't a finite number, and a scorer named twice.
+    The number follows the last equals sign, since a scorer's parameters may contain others. Raises ConfigError for
+    malformed text, a value that isn't a finite number, and a scorer named twice.
     """
     values: dict[str, float] = {}
     for text in texts:
@@ -223,7 +223,7 @@ def scorer_numbers(texts: Iterable[str], option: str) -> dict[str, float]:
 
 
 def pass_rates(texts: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """`["faithfulness@0.8=0.9"]` as a mapping from scorer to score and share. Raises ConfigError as scorer_numbers."""
+    """`["faithfulness@0.8=0.9"]` as a mapping from scorer to score and share. Raises like scorer_numbers."""
     rates: dict[str, tuple[float, float]] = {}
     for text, share in scorer_numbers(texts, "--pass-rate").items():
         scorer, _, score = text.rpartition("@")
@@ -235,21 +235,21 @@ def pass_rates(texts: Iterable[str]) -> dict[str, tuple[float, float]]:
     return rates
 
 
-def finite(text: str, what: str) -> float:
-    """A finite number. Raises ConfigError naming what it is for."""
+def finite(text: str, label: str) -> float:
+    """A finite number. Raises ConfigError with the label."""
     try:
         value = float(text)
     except ValueError:
-        raise ConfigError(f"{what} takes a number, not {text!r}") from None
+        raise ConfigError(f"{label} takes a number, not {text!r}") from None
     if not math.isfinite(value):
-        raise ConfigError(f"{what} takes a finite number, not {text!r}")
+        raise ConfigError(f"{label} takes a finite number, not {text!r}")
     return value
 
 
 def moment(text: str, option: str) -> datetime:
-    """A time in ISO 8601, in UTC unless it names another zone, or an age such as 90s, 15m, 24h, 7d or 2w.
+    """A time in ISO 8601, in UTC unless it has a time zone, or an age such as 90s, 15m, 24h, 7d or 2w.
 
-    Raises ConfigError for anything else, naming the option.
+    Raises ConfigError, with the option, for anything else.
     """
     try:
         if (age := duration(text.strip())) is not None:
@@ -263,7 +263,7 @@ def moment(text: str, option: str) -> datetime:
 
 
 def iso_time(text: str) -> datetime:
-    """A time in ISO 8601, in UTC unless it names another zone. Raises ValueError."""
+    """A time in ISO 8601, in UTC unless it has a time zone. Raises ValueError."""
     time = datetime.fromisoformat(text)
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
@@ -279,7 +279,7 @@ _UNITS = {
 
 
 def duration(text: str) -> timedelta | None:
-    """How long an age such as 90s or 15m is; None for anything else."""
+    """The length of an age such as 90s or 15m; None for anything else."""
     age = _AGE.fullmatch(text)
     return None if age is None else int(age[1]) * _UNITS[age[2]]
 
@@ -293,8 +293,8 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
 
     try:
         try:
-            as_it_is = "(" in name or any(info.name == name for info in scorers)
-            return find_scorer(name if as_it_is else name.replace("-", "_"), scorers)
+            is_exact = "(" in name or any(info.name == name for info in scorers)
+            return find_scorer(name if is_exact else name.replace("-", "_"), scorers)
         except ConfigError:
             if "(" not in name or ":" in name.partition("(")[0]:  # would import a module
                 raise
@@ -311,8 +311,8 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
 
 
 def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: str) -> dict[ScorerInfo, V]:
-    """Values by scorer of a run, instead of by one of its names. Raises ConfigError as scorer_named, and for two names
-    of one scorer."""
+    """Values by the scorers of a run that the keys name. Raises ConfigError like scorer_named, and for two names of the
+    same scorer."""
     from evalstone.results.summary import values_by_scorer
 
     return values_by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
@@ -320,16 +320,16 @@ def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option
 
 @prints_to_stderr()
 def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
-    """Scorers as they were named, those named `module:name` imported: their files are said, for they were run.
+    """Scorer specs, with `module:name` imported. The files of these modules are printed, since their code was run.
 
-    folder: where modules are looked up that aren't installed. Raises ConfigError for a module that can't be imported,
-    and for a name that another tool gives a scorer, with ours.
+    folder: where to look for modules that aren't installed. Raises ConfigError for a module that can't be imported, and
+    for another tool's name of a scorer, with the name here.
     """
     from evalstone.scorers.registry import as_table, imported, names_wrapper
 
     files: dict[str, None] = {}
 
-    def found(scorer: Any) -> Any:
+    def spec_of(scorer: Any) -> Any:
         if isinstance(scorer, str) and ":" in scorer.partition("(")[0]:
             scorer, file = imported(scorer, Path(folder))
             files[file] = None
@@ -337,10 +337,10 @@ def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
             _refuse_foreign(scorer)
         if names_wrapper(scorer):
             table = as_table(scorer)
-            return {**table, "scorer": found(table["scorer"])} if "scorer" in table else scorer
+            return {**table, "scorer": spec_of(table["scorer"])} if "scorer" in table else scorer
         return scorer
 
-    specs = [found(scorer) for scorer in scorers]
+    specs = [spec_of(scorer) for scorer in scorers]
     for file in files:
         to_stderr(f"Scorer code: {file}")
     return specs
@@ -354,27 +354,26 @@ def _refuse_foreign(scorer: str) -> None:
         return
     from evalstone.scorers.other_systems import counterparts
 
-    if found := counterparts(name):
-        ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in found))
-        lists = " or ".join(
-            f"evalstone scorers --from {tool} {name}" for tool in dict.fromkeys(tool for tool, _ in found)
-        )
-        raise ConfigError(f"{name} is {' or '.join(ours)} here; see {lists}")
+    if rows := counterparts(name):
+        ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in rows))
+        tools = dict.fromkeys(tool for tool, _ in rows)
+        commands = " or ".join(f"evalstone scorers --from {tool} {name}" for tool in tools)
+        raise ConfigError(f"{name} is {' or '.join(ours)} here; see {commands}")
 
 
 def target_settings(
     address: str | None, version: str | None, timeout: float | None, concurrency: int | None, tools: str | None
 ) -> dict[str, Any]:
-    """The options of a target as its table."""
+    """A target's table from its options."""
     limits = {"timeout": timeout, "max_concurrency": concurrency}
-    given = {"address": address, "version": version, **limits, "tools": tools}
-    return {name: value for name, value in given.items() if value is not None}
+    settings = {"address": address, "version": version, **limits, "tools": tools}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -> Any:
-    """A target as it was named; the module of `module:function` is imported from the folder, where it isn't installed.
+    """A target's table. The module of `module:function` is imported from the folder, if it isn't installed.
 
-    Raises ConfigError for settings without an address, and as the import does.
+    Raises ConfigError for settings without an address, and for a module that can't be imported.
     """
     table = {"address": target} if isinstance(target, str) else target
     if table is None:
@@ -390,7 +389,7 @@ def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -
 
 
 def user_spec(user: Any, folder: str | Path = ".") -> Any:
-    """A user as it was named; the module of `module:function` is imported as that of a target."""
+    """A user's spec. The module of `module:function` is imported like a target's."""
     address = cast("dict[str, Any]", user).get("function") if isinstance(user, dict) else cast(object, user)
     if isinstance(address, str):
         _import_beside(address, folder, "user")
@@ -399,14 +398,14 @@ def user_spec(user: Any, folder: str | Path = ".") -> Any:
 
 @prints_to_stderr()
 def _import_beside(address: str, folder: str | Path, what: str) -> None:
-    """Import the module of `module:function` from a folder, if it is there; what is no such address is left alone."""
+    """Import the module of `module:function` from a folder, if it is there. Other addresses are ignored."""
     module = address.partition(":")[0].replace(".", "/")
-    if any(Path(folder, place).exists() for place in (f"{module}.py", module)) and re.fullmatch(_FUNCTION, address):
+    if any(Path(folder, path).exists() for path in (f"{module}.py", module)) and re.fullmatch(_FUNCTION, address):
         from evalstone.scorers.registry import import_from
 
         try:
             import_from(Path(folder), address.partition(":")[0])
-        except ImportError:  # reading the address says what is wrong
+        except ImportError:  # parsing the address reports it
             pass
         except EvalstoneError:
             raise
@@ -418,7 +417,7 @@ _FUNCTION = r"[^\W\d][\w.]*:[^\W\d][\w.]*"
 
 
 def say_code(*owners: Targets | Users | None) -> None:
-    """Say which files the functions of targets and users are from, for they were run."""
+    """Print the files of the functions of targets and users, since their code was run."""
     files: dict[str, None] = {}
     for owner in owners:
         function: Any = getattr(owner, "function", None)
@@ -431,14 +430,14 @@ def say_code(*owners: Targets | Users | None) -> None:
 
 
 def ledger_option(ledger: str | None) -> str:
-    """`--ledger …` for a command to paste; empty for the default ledger. A password is hidden."""
+    """`--ledger …` for a command to copy; empty for the default ledger. A password is hidden."""
     from evalstone.ledger.base import DEFAULT_LEDGER, shown
 
     return "" if ledger is None or shown(ledger) == shown(DEFAULT_LEDGER) else f" --ledger {shlex.quote(shown(ledger))}"
 
 
 def judge_spec(judge: Any, base_url: str | None) -> Any:
-    """A judge with a base URL added. Raises ConfigError unless the judge is one model."""
+    """A judge with a base URL added. Raises ConfigError unless the judge is a single model."""
     if base_url is None:
         return judge
     if isinstance(judge, dict):

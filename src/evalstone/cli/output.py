@@ -1,4 +1,4 @@
-"""Where results go: files, standard output, or the terminal."""
+"""Output of results: to files, standard output, or the terminal."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 STDOUT = "-"
 JUDGE_WIDTH = 60
 UNLIMITED = 100_000
-"""The width in characters of what is piped."""
+"""The width, in characters, of piped output."""
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
 
 Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
-"""The file that an output goes to ("-" is standard output, None means not requested), and what makes its text."""
+"""The file of an output ("-" is standard output, None means not requested), and a function that returns its text."""
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console on standard output or standard error. Text is literal, with control characters made visible and
     secrets written as `***`.
 
-    What is no terminal is as wide as COLUMNS says, and otherwise without a limit.
+    Piped output has the width in COLUMNS, or no limit.
     """
     import rich.console
     from rich.text import Text
@@ -50,7 +50,7 @@ def console(*, stderr: bool = False) -> Console:
             raise
 
         def render(self, renderable: Any, options: Any = None) -> Iterable[Any]:
-            # Before it is laid out, which may cut it.
+            # Redact before the layout, which may cut the text.
             if isinstance(renderable, str):
                 renderable = visible(redacted(renderable))
             elif isinstance(renderable, Text) and (clean := visible(redacted(renderable.plain))) != renderable.plain:
@@ -72,19 +72,19 @@ def table(*columns: str, numbers: Iterable[str] = ()) -> Grid:
 
 def to_stderr(text: str) -> None:
     """Print one line on standard error, with control characters made visible."""
-    with contextlib.suppress(OSError):  # nobody reads it, and there is nowhere else to say so
+    with contextlib.suppress(OSError):  # stderr is closed, and there is nowhere else to report it
         sys.stderr.write(f"{safe(text, 2000)}\n")
 
 
 @contextlib.contextmanager
 def prints_to_stderr() -> Generator[None]:
-    """What the user's code prints goes to standard error, for standard output is for results."""
+    """Send what the user's code prints to standard error, since standard output is for results."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
 
 
 def guard() -> None:
-    """Make safe what Python itself prints on standard error: uncaught exceptions, warnings, messages of libraries."""
+    """Redact what Python itself prints on standard error: uncaught exceptions, warnings, and log messages."""
 
     def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         sys.stderr.write(visible(masked("".join(traceback.format_exception(kind, error, trace)))))
@@ -106,14 +106,14 @@ def guard() -> None:
 
 
 def json_lines(as_json: bool, *values: Any) -> dict[str, Output]:
-    """Values as lines of JSON on standard output, if requested: an output for `deliver`."""
+    """Values as JSON lines on standard output, if requested; an output for `deliver`."""
     from evalstone.datasets.writing import json_line
 
     return {"json": (STDOUT if as_json else None, lambda: [json_line(value) + "\n" for value in values])}
 
 
 def documents(view: View, html: str | None, markdown: str | None = None) -> dict[str, Output]:
-    """A view as HTML and Markdown, if requested: outputs for `deliver`."""
+    """A view as HTML and Markdown, if requested; outputs for `deliver`."""
 
     def html_page() -> Iterable[str]:
         from evalstone.report import html  # imports jinja2
@@ -129,10 +129,10 @@ def documents(view: View, html: str | None, markdown: str | None = None) -> dict
 
 
 def check_outputs(files: Mapping[str, str | None], *, as_json: bool = False) -> None:
-    """Refuse files by format that can't be written, before anything is paid for.
+    """Check that the output files, by format, can be written, before any judge call is paid for.
 
     Raises:
-        ConfigError: Several formats are to go to standard output, or a file can't be written.
+        ConfigError: Several formats go to standard output, or a file can't be written.
     """
     from evalstone.datasets.writing import check_writable
 
@@ -146,7 +146,7 @@ def check_outputs(files: Mapping[str, str | None], *, as_json: bool = False) -> 
 
 
 def _to_stdout(files: Mapping[str, str]) -> list[str]:
-    """The formats that go to standard output, one at most."""
+    """The formats that go to standard output. Raises ConfigError for more than one."""
     formats = [name for name, file in files.items() if file == STDOUT]
     if len(formats) > 1:
         raise ConfigError(f"only one of --{' and --'.join(formats)} can go to standard output")
@@ -157,14 +157,14 @@ def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
     """Write results in the requested formats: files first, then standard output.
 
     Args:
-        outputs: By format.
+        outputs: The outputs by format.
         announce: Whether to print the names of written files.
 
     Returns:
-        Whether anything was requested; if not, the caller shows the result on the terminal.
+        Whether any output was requested; if not, the caller shows the result in the terminal.
 
     Raises:
-        ConfigError: If several formats are to go to standard output, or a file can't be written.
+        ConfigError: Several formats go to standard output, or a file can't be written.
     """
     from evalstone.datasets.writing import write_text
 
@@ -182,9 +182,9 @@ def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
 
 
 def present(view: View, outputs: Mapping[str, Output], *, always_show: bool = False) -> None:
-    """Write a result in the requested formats, or show it on the terminal if none is requested.
+    """Write a result in the requested formats, or show it in the terminal if none is requested.
 
-    always_show: Show it even if files are written, unless one goes to standard output.
+    always_show: Show it even if files are written, unless an output goes to standard output.
     """
     delivered = deliver(outputs)
     if not delivered or (always_show and all(file != STDOUT for file, _ in outputs.values())):
@@ -194,8 +194,8 @@ def present(view: View, outputs: Mapping[str, Output], *, always_show: bool = Fa
 
 
 def calibrations_of(run: Run, ledger: str) -> dict[str, tuple[Calibration, ...]]:
-    """The calibrations of a run's judges, by scorer signature. Nothing is known without a ledger, and with a damaged
-    calibration, which is named on standard error."""
+    """The calibrations of a run's judges, by scorer signature. Empty without a ledger, and if a calibration is damaged,
+    which is reported on standard error."""
     from evalstone.ledger.base import is_there
     from evalstone.results import saved_calibrations
 
@@ -207,7 +207,7 @@ def calibrations_of(run: Run, ledger: str) -> dict[str, tuple[Calibration, ...]]
 
 
 def short_judge(identity: str) -> str:
-    """A judge's identity without endpoints and settings, cut to a column's width."""
+    """A judge's identity without endpoints and settings, cut to the width of a column."""
     return safe(_SETTINGS.sub("", identity), JUDGE_WIDTH)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
     """A run by its folder, ID or name, or the last one.
 
-    data: the file with its samples, if its folder doesn't hold them. Raises ConfigError if there is no such run.
+    data: the file with its samples, if they are not in its folder. Raises ConfigError if there is no such run.
     """
     run = evalstone.read_run(name, ledger=ledger)
     if data is None:
@@ -45,7 +45,7 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> evalston
 
 
 def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
-    """The metadata of a ledger's evaluations, the latest first; with their results, of those that have ended."""
+    """The metadata of a ledger's evaluations, latest first, including results if they have ended."""
     from evalstone.ledger.base import DEFAULT_LEDGER, is_there
     from evalstone.run.saved import evaluations
 
@@ -91,15 +91,15 @@ def report(
     from evalstone.report.junit import run_junit
     from evalstone.report.run_view import run_view
 
-    found, place = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
+    found, location = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
     extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text, slice_by or ()) for text in labels or ()]
     if calibrated:
-        extra += _corrected_rates(found, place)
+        extra += _corrected_rates(found, location)
     sliced = found.slices(slice_by) if slice_by else ()
     plain = found.to_dict()
     plain |= {"corrected": to_jsonable(extra)} if extra else {}
     plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
-    known = calibrations_of(found, place)
+    known = calibrations_of(found, location)
     view = run_view(found, worst=3 if top is None else top, corrected=extra, slices=sliced, calibrations=known)
     exports = {"csv": (csv, lambda: run_csv(found)), "junit": (junit, lambda: run_junit(found))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
@@ -107,7 +107,7 @@ def report(
 
 
 def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> PPIResult:
-    """A mean corrected by the labels that `SCORER=FILE` names; the scorer may be left out if the run has only one."""
+    """A mean corrected with the labels of `SCORER=FILE`. The scorer can be omitted if the run has only one."""
     from evalstone.results.human_labels import corrected, load_labels
 
     scorer, file = _scorer_and_file(run, text)
@@ -115,7 +115,7 @@ def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> P
 
 
 def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str) -> dict[str, Labels]:
-    """The labels that each `SCORER=FILE` names, by scorer."""
+    """The labels of each `SCORER=FILE`, by scorer."""
     from evalstone.results.human_labels import load_labels
 
     labels: dict[str, Labels] = {}
@@ -127,7 +127,7 @@ def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str) -> dict[st
 
 
 def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict[str, dict[str, Labels]]:
-    """The labels that each `RUN:SCORER=FILE` names, by the run's letter and the scorer."""
+    """The labels of each `RUN:SCORER=FILE`, by the run's letter and the scorer."""
     from evalstone.results.compare import letters_of
     from evalstone.results.human_labels import load_labels
 
@@ -145,16 +145,16 @@ def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict
     return labels
 
 
-def _check_once(labels: Mapping[str, Labels], scorer: str, given: str) -> None:
+def _check_once(labels: Mapping[str, Labels], scorer: str, usage: str) -> None:
     if scorer in labels:
-        raise ConfigError(f"{given}: {scorer} has labels already; put all of them into one file")
+        raise ConfigError(f"{usage}: {scorer} has labels already; put all of them into one file")
 
 
 def _scorer_and_file(
     run: evalstone.Run, text: str, option: str = "--labels", form: str = "SCORER=FILE"
 ) -> tuple[str, str]:
-    """A scorer's title and a file. Both may contain equals signs: the scorer is the longest part that names one."""
-    signs = [place for place, character in enumerate(text) if character == "="]
+    """A scorer's title and a file. Both may contain equals signs: the longest prefix that names a scorer counts."""
+    signs = [index for index, character in enumerate(text) if character == "="]
     for sign in reversed(signs):
         try:
             info = scorer_named(text[:sign], run.scorers, option)
@@ -167,20 +167,23 @@ def _scorer_and_file(
     raise ConfigError(f"{option} takes {form}, where SCORER is one of {known}, not {text!r}")
 
 
-def _corrected_rates(run: evalstone.Run, place: str) -> list[RoganGladenResult]:
-    """The pass rates of the scorers that the judge is calibrated for."""
+def _corrected_rates(run: evalstone.Run, ledger: str) -> list[RoganGladenResult]:
+    """The corrected pass rates of the scorers that the judge is calibrated for."""
     from evalstone.results.human_labels import corrected_share
     from evalstone.results.saved_calibrations import calibration_for
 
-    found = [(info, calibration_for(run.judge_of(info.signature), info.signature, place)) for info in run.scorers]
-    known = [(info, one) for info, one in found if one is not None]
-    usable = [(info, one) for info, one in known if not one.unusable]
-    if not known:
+    calibrations = {
+        info.signature: calibration
+        for info in run.scorers
+        if (calibration := calibration_for(run.judge_of(info.signature), info.signature, ledger)) is not None
+    }
+    if not calibrations:
         raise ConfigError(f"no scorer of this run is calibrated (judge {run.judge}); see evalstone calibrate")
-    for info, one in known if usable else ():
-        if one.unusable:
-            to_stderr(f"The calibration of {run.titles[info.signature]} is not used: {one.unusable}.")
-    return [corrected_share(run, info.signature, one) for info, one in usable or known]
+    usable = {signature: calibration for signature, calibration in calibrations.items() if not calibration.unusable}
+    for signature, calibration in calibrations.items() if usable else ():
+        if calibration.unusable:
+            to_stderr(f"The calibration of {run.titles[signature]} is not used: {calibration.unusable}.")
+    return [corrected_share(run, signature, calibration) for signature, calibration in (usable or calibrations).items()]
 
 
 def compare(
@@ -253,10 +256,10 @@ def drift(
     """
     from evalstone.report.comparison_view import drift_view
 
-    found = evalstone.judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
-    view = drift_view(found)
-    present(view, documents(view, html, markdown) | json_lines(as_json, found.to_dict()))
-    return ExitCode.FAILED_THRESHOLD if found.drifted else ExitCode.OK
+    result = evalstone.judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
+    view = drift_view(result)
+    present(view, documents(view, html, markdown) | json_lines(as_json, result.to_dict()))
+    return ExitCode.FAILED_THRESHOLD if result.drifted else ExitCode.OK
 
 
 def gate(
@@ -354,7 +357,7 @@ def gate(
         look = 1
         if folder is not None and (look := next_look(folder, found, criteria, human, theirs)) > 1:
             to_stderr(
-                f"{folder / LOOKS} has gates on other scores or labels of this folder, or on these as they came, so "
+                f"{folder / LOOKS} has gates on other scores or labels in this folder, or on these as they arrived, so "
                 f"this is look {look}. If other outputs were scored then, use --look 1."
             )
     result = evalstone.gate(
@@ -369,10 +372,12 @@ def gate(
         baseline_labels=theirs,
     )
     if folder is not None:
-        given = (human, theirs)
-        kept = remember(folder, found, criteria, result.verdict, *given, look=look, alpha=alpha, missing=result.missing)
-        if kept:
-            to_stderr(f"Warning: {kept}")
+        used = (human, theirs)
+        warning = remember(
+            folder, found, criteria, result.verdict, *used, look=look, alpha=alpha, missing=result.missing
+        )
+        if warning:
+            to_stderr(f"Warning: {warning}")
     view = gate_view(result)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     outputs = documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict())
@@ -402,13 +407,13 @@ def power(
 
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
-    found = evalstone.sample_size(
+    analysis = evalstone.sample_size(
         pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
     )
-    if not found.scorers:
-        raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (groups)")
-    view = power_view(found)
-    present(view, documents(view, html, markdown) | json_lines(as_json, found.to_dict()))
+    if not analysis.scorers:
+        raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (or groups)")
+    view = power_view(analysis)
+    present(view, documents(view, html, markdown) | json_lines(as_json, analysis.to_dict()))
     return ExitCode.OK
 
 
@@ -436,7 +441,7 @@ def runs(
 
 
 def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
-    """The summaries of the evaluations in a folder, or in the folders within."""
+    """The summaries of the evaluations in a folder or its subfolders."""
     from evalstone._core.files import is_folder
     from evalstone.datasets.stored import SUMMARY
     from evalstone.results.files import read_summary
@@ -450,21 +455,21 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
             yield {**summary, "folder": str(file.parent)}
 
 
-def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
+def _show_runs(found: Sequence[Mapping[str, Any]], locations: Sequence[str]) -> None:
     from evalstone.ledger.base import shown
     from evalstone.results.summary import ScorerInfo, scorer_titles
     from evalstone.types import RunMetadata
 
     screen = console()
     if not found:
-        screen.print(f"No runs found in {safe(', '.join(map(shown, places)), 2000)}.")
+        screen.print(f"No runs found in {safe(', '.join(map(shown, locations)), 2000)}.")
         return
     runs = [RunMetadata.of(row, str(row.get("run"))) for row in found]
     targets = ("target",) if any(run.target is not None for run in runs) else ()
     rows = table("run", "started (UTC)", "name", "tags", "dataset", *targets, "judge", "means")
     for row, run in zip(found, runs, strict=True):
         titles = scorer_titles([*map(ScorerInfo.of, run.scorers)])
-        means = ", ".join(f"{titles[one.signature]} {_mean(one)}" for one in run.scorers)
+        means = ", ".join(f"{titles[scorer.signature]} {_mean(scorer)}" for scorer in run.scorers)
         unfinished = " (incomplete)" if run.stop_reason or "cost" not in row else ""
         cells = (
             row.get("folder") or run.run,
@@ -481,11 +486,11 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
 
 
 def _target(target: StoredTarget) -> str:
-    """A target, and how often it answered each sample."""
+    """A target, and the number of trials."""
     return target.identity + (f" × {target.trials:,}" if target.trials > 1 else "")
 
 
 def _mean(scorer: StoredScorer) -> str:
-    """The mean of a scorer's summary, with its scale where that isn't 1."""
-    of = f" of {scorer.scale:g}" if scorer.scale != 1 and scorer.mean is not None else ""
-    return number(scorer.mean, digits_for(scorer.scale)) + of
+    """The mean of a scorer's summary, with its scale if that isn't 1."""
+    scale = f" of {scorer.scale:g}" if scorer.scale != 1 and scorer.mean is not None else ""
+    return number(scorer.mean, digits_for(scorer.scale)) + scale

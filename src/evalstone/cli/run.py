@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 INTERRUPTION = "interrupted"
 SAME_SIGNAL = 1.0
-"""Seconds in which a repeated signal counts as the one before."""
+"""Seconds within which a repeated signal counts as the same one."""
 RESUME = "rerun the same command to resume"
 DEMO_SCORERS = ["faithfulness", "hallucination", "context_relevance", "context_precision", "context_position"]
 
@@ -234,7 +234,7 @@ def _show_record(record: evalstone.Record) -> None:
 
 
 def _nested(call: evalstone.JudgeCall, depth: int = 1) -> Iterator[tuple[int, evalstone.JudgeCall]]:
-    """A judge call and those of a composite judge's members, each with its depth."""
+    """A judge call and the calls of a composite judge's members, each with its depth."""
     yield depth, call
     for member in call.members:
         yield from _nested(member, depth + 1)
@@ -248,7 +248,7 @@ def _run(
     as_json: bool = False,
     next_commands: Mapping[str, str] | None = None,
 ) -> int:
-    """Run, save, show; the exit code."""
+    """Run, save and show the result; returns the exit code."""
     from evalstone.report.run_view import run_view
     from evalstone.results.summary import scorer_titles
     from evalstone.run.plan import scorer_info
@@ -291,8 +291,8 @@ def evaluated(
     progress: bool,
     on_record: Callable[[evalstone.Record], None] | None = None,
 ) -> evalstone.Run:
-    """The run of a plan. Of one that can't store any more, the results until then are written to `--out`, and its
-    StorageError says where they are."""
+    """The run of a plan. If the ledger can't store results anymore, the results so far are written to `--out`, as the
+    StorageError says."""
     try:
         return evalstone.evaluate(
             plan.dataset,
@@ -315,10 +315,10 @@ def evaluated(
     except StorageError as error:
         if error.run is not None and config.out is not None:
             try:
-                where = f"The results until then are in {evalstone.write_run(error.run, config.out)}"
+                note = f"The results so far are in {evalstone.write_run(error.run, config.out)}"
             except evalstone.EvalstoneError as failed:
-                where = f"The results until then can't be written either: {failed}"
-            error.args = (f"{error}. {where}",)
+                note = f"The results so far can't be written either: {failed}"
+            error.args = (f"{error}. {note}",)
         raise
 
 
@@ -358,7 +358,7 @@ def checked_plan(
     if config.missing is not None and not config.gate:
         raise ConfigError(f"{config.named('missing')} requires {config.named('gate', 'missing')}")
     if config.gate and (config.batch or not (config.fail_under or config.fail_over)):
-        under, over, batch = (config.named(each, "gate") for each in ("fail_under", "fail_over", "batch"))
+        under, over, batch = (config.named(setting, "gate") for setting in ("fail_under", "fail_over", "batch"))
         raise ConfigError(f"{config.named('gate')} requires {under} or {over}, and can't be used with {batch}")
     if config.batch:
         from evalstone.judges.providers.batch import batch_api
@@ -374,10 +374,10 @@ def checked_plan(
 
 @contextmanager
 def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
-    """Within the block, the first signal asks the run to stop after the calls in flight; the second forces it.
+    """Within the block, the first signal stops the run after the calls in flight; a second one forces it.
 
-    A second SIGTERM or SIGHUP right after the first is the same one: `timeout` and shells send it twice, to the process
-    and to its group.
+    A second SIGTERM or SIGHUP right after the first counts as the same one: `timeout` and shells send it twice, to the
+    process and to its group.
     """
     stop = evalstone.StopSignal(shuffled=shuffled)
     first, since = 0, 0.0
@@ -419,7 +419,7 @@ def _print_record(record: evalstone.Record, title: str) -> None:
 
 
 def how_stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
-    """Say how to continue a run that was interrupted or waits for a batch; the exit code, 0 for neither."""
+    """Print how to continue a run that was interrupted or waits for a batch; returns the exit code, 0 for neither."""
     from evalstone.ledger.base import shown
     from evalstone.run.plan import WAITING
 
@@ -451,7 +451,7 @@ def _show_run(
         screen.print(safe(f"Saved:  {', '.join(saved)}", 2000), soft_wrap=True)
     screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
     screen.print("\nNext:", style="bold")
-    # A results folder needs no ledger to be shown.
+    # A results folder can be shown without the ledger.
     of = shlex.quote(config.out) if config.out else f"{result.id}{options.ledger_option(config.ledger)}"
     commands = dict(next_commands or {f"evalstone report {of} --html report.html": "an HTML page"})
     if (first := result.scorers[0].name) in SCORERS:
@@ -461,7 +461,7 @@ def _show_run(
 
 
 def _exit_code(result: evalstone.Run, config: RunConfig) -> int:
-    """Say why a run is incomplete or has no scores; the exit code."""
+    """Print why a run is incomplete or has no scores; returns the exit code."""
     silent = [line for line in result.summary if line.no_answer]
     for line in silent:
         to_stderr(f"{result.titles[line.info.signature]}: {line.doubt} ({line.reasons[0][0]})")

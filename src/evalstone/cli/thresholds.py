@@ -1,4 +1,4 @@
-"""`evalstone run --fail-under, --fail-over, --require`: what a run must meet, and whether it does."""
+"""`evalstone run --fail-under, --fail-over, --require`: the thresholds of a run, and whether it meets them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.GateCriteria:
-    """What the run must meet, by the scorers' signatures. Raises ConfigError for a threshold that can't be met, or is
+    """The thresholds of the run, by the scorers' signatures. Raises ConfigError for a threshold outside the scale, or
     in the wrong direction."""
     bounds_of: dict[bool, dict[str, float]] = {False: {}, True: {}}
     for setting, opposite, lower_is_better, bounds in (
@@ -41,7 +41,7 @@ def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.G
 
 
 def exit_code(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> int:
-    """Say which thresholds and requirements the run misses; the exit code, 0 if it meets them."""
+    """Print which thresholds and requirements the run misses; returns the exit code, 0 if it meets them."""
     from evalstone.types import reaches
 
     missed = False
@@ -62,18 +62,18 @@ def exit_code(result: evalstone.Run, criteria: evalstone.GateCriteria, config: R
 
 
 def _lacks_best_scores(result: evalstone.Run, required: Sequence[str], option: str) -> bool:
-    """Whether samples lack the best score of scorers that require it; says which."""
+    """Whether samples lack the best score of scorers that require it. Prints which ones."""
     from evalstone.results.gate_text import miss_cells
 
-    found = evalstone.gate(result, evalstone.GateCriteria(require=required))
+    gate = evalstone.gate(result, evalstone.GateCriteria(require=required))
     noun = "trial" if result.trials > 1 else "sample"
-    for one in found.decisions:
-        name = result[one.name].info.parameters
-        if one.estimate is None:
+    for decision in gate.decisions:
+        name = result[decision.name].info.parameters
+        if decision.estimate is None:
             to_stderr(f"{name}: no score, {option} is not met")
-        elif one.verdict == "fail":
-            lacking = round(one.n * (1 - one.estimate))
-            to_stderr(f"{name}: {lacking:,} of {count(one.n, noun)} without the best score, {option} is not met")
-            for sample, score, reason in map(miss_cells, one.misses):
+        elif decision.verdict == "fail":
+            lacking = round(decision.n * (1 - decision.estimate))
+            to_stderr(f"{name}: {lacking:,} of {count(decision.n, noun)} without the best score, {option} is not met")
+            for sample, score, reason in map(miss_cells, decision.misses):
                 to_stderr(f"  {safe(sample)}: {score} ({reason})")
-    return found.verdict != "pass"
+    return gate.verdict != "pass"

@@ -1,4 +1,4 @@
-"""`evalstone collect` and `evalstone traces`: receive traces, and choose samples from them."""
+"""`evalstone collect` and `evalstone traces`: receive traces, and select samples from them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 PORT = 4318
 WAITING = 500
-"""How many samples may wait for their scores in memory; more wait in the file. So many become pending in the ledger
-within a second at the end."""
+"""The most samples that wait in memory for their scores; others wait in the file. At shutdown, this many can be written
+to the ledger as pending within a second."""
 CLOSING = 30.0
-"""Seconds that are left at the end for what is not scored yet; the next start goes on with what is in the ledger."""
+"""Seconds for the remaining scores at shutdown. The next start resumes with what is pending in the ledger."""
 SHUTDOWN = 5.0
-"""Seconds of these, at least, for what is in the queue to become pending in the ledger, and for the worker to end."""
+"""The part of these seconds that is reserved for writing the queue to the ledger as pending, and ending the worker."""
 LAST = 3.0
-"""Seconds that these two take at most."""
+"""The most seconds that these two take."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 FILE = "traces.jsonl"
 
@@ -55,7 +55,7 @@ FIELDS: Mapping[str, Callable[[Sample], str]] = {
     "error": lambda sample: "yes" if "error" in sample.metadata else "no",
     "context": lambda sample: "no" if sample.context is None else "yes",
 }
-"""What --where compares."""
+"""The fields of --where."""
 
 
 def traces(
@@ -83,15 +83,15 @@ def traces(
     if out is not None:
         check_writable(out)
         if Path(out).is_file() and ((Path(file).exists() and Path(file).samefile(out)) or has_traces(Path(out))):
-            raise ConfigError(f"{out!r} has traces, which a dataset would replace; name another file with --out")
+            raise ConfigError(f"{out!r} contains traces, which a dataset would overwrite; use another file for --out")
     try:
         dataset = evalstone.load(file)
     except DataError as error:
         if UNRECOGNIZED not in str(error):
             raise
         raise DataError(
-            f"{named(file)} holds neither traces (export requests of OTLP, with resourceSpans or resourceLogs, or "
-            "spans with their IDs) nor samples of evalstone (with input, output, context, reference, messages or turns)"
+            f"{named(file)} contains neither traces (OTLP export requests, with resourceSpans or resourceLogs, or "
+            "spans with their IDs) nor evalstone samples (with input, output, context, reference, messages or turns)"
         ) from None
     for note in dataset.notes:
         to_stderr(safe(note, 2000))
@@ -106,7 +106,7 @@ def traces(
 
 @dataclass(frozen=True)
 class Choice:
-    """Which samples are chosen."""
+    """The filters for samples."""
 
     values: Mapping[str, frozenset[str]]
     since: datetime | None
@@ -114,7 +114,7 @@ class Choice:
 
     @classmethod
     def of(cls, where: Iterable[str], since: str | None, until: str | None) -> Choice:
-        """A choice from the options of the command line. Raises ConfigError."""
+        """The filters from the options of the command line. Raises ConfigError for a wrong option."""
         values: dict[str, frozenset[str]] = {}
         for text in where:
             field, equals, value = (part.strip() for part in text.partition("="))
@@ -132,7 +132,7 @@ class Choice:
         return cls(values, *times)
 
     def takes(self, sample: Sample) -> bool:
-        """Whether a sample is chosen. One without a time is not, where one is asked for."""
+        """Whether a sample matches. With a period, a sample without a time doesn't."""
         if any(FIELDS[field](sample) not in values for field, values in self.values.items()):
             return False
         if self.since is None and self.until is None:
@@ -210,7 +210,7 @@ def collect(
         from evalstone.otel import emit_otlp, export_otlp
 
         if otel:
-            export_otlp()  # the worker exports; what it would refuse is refused here
+            export_otlp()  # the worker exports, but wrong settings must fail here
             check_endpoints(host, port)
         live = Live(
             options.scorer_specs(scorer),
@@ -234,7 +234,7 @@ def collect(
                 try:
                     url = await receiver.start(host, port)
                     if otel:
-                        check_endpoints(host, urlsplit(url).port)  # of port 0, it is known now
+                        check_endpoints(host, urlsplit(url).port)  # with port 0, the port is only known now
                     if live is not None:
                         live.start()
                     _greet(url, host, out, receiver.file)
@@ -255,25 +255,25 @@ def collect(
 
 
 def check_endpoints(host: str, port: int | None) -> None:
-    """Raise ConfigError where the scores would be exported to the address that is listened on."""
+    """Raise ConfigError if the scores would be exported to the address that this command listens on."""
     from evalstone.otel.export import endpoints
 
     for variable, endpoint in endpoints().items():
         try:
             parts = urlsplit(endpoint.strip())
-            there = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-        except ValueError:  # it is no URL, which its exporter says
+            endpoint_port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        except ValueError:  # not a URL, which the exporter reports
             continue
         name = (parts.hostname or "").casefold()
-        if there == port and (name == host.casefold() or (_is_here(name) and _is_here(host))):
+        if endpoint_port == port and (name == host.casefold() or (_is_local(name) and _is_local(host))):
             raise ConfigError(
                 f"the scores would be exported to {safe(name)} port {port}, where this command itself listens; set "
                 f"{variable} to another endpoint, or choose another --port"
             )
 
 
-def _is_here(host: str) -> bool:
-    """Whether a host is this machine by its loopback address, or by all of its addresses."""
+def _is_local(host: str) -> bool:
+    """Whether a host is this machine, by a loopback address or the address of all interfaces."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -287,16 +287,16 @@ def _greet(url: str, host: str, out: str, file: TraceFile) -> None:
     if file.removed:
         to_stderr(safe(f"Removed an unfinished line of {file.removed:,} bytes at the end of {out}.", 2000))
     if file.locked is None:
-        to_stderr(safe(f"Files can't be locked here. Let no other process write to {out}.", 2000))
+        to_stderr(safe(f"Files can't be locked here. Don't let another process write to {out}.", 2000))
     if host not in LOOPBACK:
         to_stderr(
-            f"Listening beyond this machine, without authentication: whoever reaches {host} can write to the file."
+            f"Listening on {host} without authentication: anyone who can reach this address can write to the file."
         )
     try:
         check_installed()
     except MissingDependency as error:
-        to_stderr(f"Only JSON is understood: {error}")
-    to_stderr(safe(f"Writing to {out}. Export to it with OTEL_EXPORTER_OTLP_ENDPOINT={url}; Ctrl-C ends.", 2000))
+        to_stderr(f"Accepting only JSON: {error}")
+    to_stderr(safe(f"Writing to {out}. Export to it with OTEL_EXPORTER_OTLP_ENDPOINT={url}; Ctrl-C to stop.", 2000))
 
 
 def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
@@ -311,10 +311,10 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
     for note in scoring.notes.lines():
         to_stderr(safe(note, 2000))
     if late := scoring.traces.late:
-        to_stderr(f"{count(late, 'record')} came after their trace was scored; raise --settle")
+        to_stderr(f"{count(late, 'record')} arrived after their trace was scored; increase --settle")
     if left := receiver.unscored:
-        why = "were not scored: scoring ended with an error" if receiver.scoring_error else "came too fast to be scored"
-        to_stderr(safe(f"{count(left, 'record')} at the end of {out} {why}.", 2000))
+        why = "scoring ended with an error" if receiver.scoring_error else "they arrived too fast"
+        to_stderr(safe(f"Not scored: {count(left, 'record')} at the end of {out}; {why}.", 2000))
     try:
         scorers = live.coverage().scorers
     except ConfigError:  # the stream isn't in the ledger, as before its first trace

@@ -1,4 +1,4 @@
-"""`evalstone run --gate`: the gate that watches a run, its place among later looks, and what it decides."""
+"""`evalstone run --gate`: a gate that watches a run, its record for later gates, and its decisions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from evalstone.run.sequential import RunGate
 
 ALPHA = 0.05
-"""The error rate of a gate that watches a run, together with all later gates on the run."""
+"""The error rate of a gate that watches a run, including all later gates on the run."""
 
 
 def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopSignal, config: RunConfig) -> RunGate:
-    """The gate that watches a run, and stops it once its thresholds are decided."""
+    """A gate that watches a run, and stops it once its thresholds are decided."""
     from evalstone.run.sequential import RunGate  # imports numpy
 
     bounds = {**criteria.minimum, **criteria.maximum}
@@ -29,7 +29,7 @@ def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopS
 
 
 def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalstone.GateCriteria, folder: str) -> None:
-    """Keep the gate as the first look at the run, so that later gates on the folder know of it."""
+    """Record the gate as the first look at the run, so that later gates on the folder take it into account."""
     from evalstone.results.looks import remember
 
     warning = remember(folder, result, criteria, gate.verdict, look=1, alpha=ALPHA, missing=gate.missing, watched=True)
@@ -38,7 +38,7 @@ def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalston
 
 
 def exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
-    """Show the decisions of a gate that watched a run; the exit code."""
+    """Show the decisions of a gate that watched a run; returns the exit code."""
     from evalstone.report.gate_view import decisions_view
     from evalstone.report.terminal import show
     from evalstone.results.gate_text import rate
@@ -49,8 +49,8 @@ def exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
     show(decisions_view(gate.decisions()), screen)
     if gate.waiting:
         screen.print(
-            f"Not tested: {count(gate.waiting, 'score')} of the table above. The run ended before a sample that comes "
-            "earlier in the random order was scored.",
+            f"Not tested: {count(gate.waiting, 'score')} in the table above. The run ended before an earlier sample in "
+            "the random order was scored.",
             style="dim",
         )
     if missing := ", ".join(f"{one.name} {one.missing:,}" for one in gate.decisions() if one.missing):

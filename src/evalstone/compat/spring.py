@@ -1,7 +1,7 @@
-"""Evaluators in the form of Spring AI: pass or fail one response by a judge's verdict.
+"""Evaluators with the interface of Spring AI: they pass or fail one response by a judge's verdict.
 
-Each is a thin adapter over the scorer of the same `name`: it turns a request into a sample, has it scored through the
-same session, ledger and budget as every run, and compares the score with a threshold. The five scorers are described in
+Each is a thin adapter for the scorer of the same `name`. It turns a request into a sample, scores it through the same
+session, ledger and budget as every run, and compares the score with a threshold. The five scorers are described in
 `evalstone.scorers.rag.graded`.
 """
 
@@ -48,22 +48,22 @@ class UndecidedError(ReplyError):
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """One response to be judged, and what it is judged by. Blank text is absent.
+    """One response to judge, and the texts to judge it by. Blank text is absent.
 
     Attributes:
-        user_text: What the user asked.
-        data_list: The documents that the response was to be written from: texts, or objects or mappings with a `text`,
-            `content` or `page_content`, as the documents of Spring AI, LlamaIndex, Haystack and LangChain have. They
-            are kept as texts; blank ones and those without text (media) are left out. A single text is one document.
-        response_content: The text that is judged.
+        user_text: The user's question.
+        data_list: The documents that the response is based on: texts, or objects or mappings with a `text`, `content`
+            or `page_content`, like the documents of Spring AI, LlamaIndex, Haystack and LangChain. Only their texts are
+            kept; blank documents and those without text (media) are left out. A single text is one document.
+        response_content: The response to judge.
         reference: The correct answer.
         metadata: Anything else; never judged.
 
-    Spring's short forms are written with names: `EvaluationRequest(user_text=…, response_content=…)` and
+    Write Spring's short forms with names: `EvaluationRequest(user_text=…, response_content=…)` and
     `EvaluationRequest(data_list=…, response_content=…)`.
 
     Raises:
-        ConfigError: For a field of the wrong type, and without a response.
+        ConfigError: A field has the wrong type, or there is no response.
     """
 
     user_text: str = ""
@@ -118,14 +118,14 @@ class EvaluationResponse:
     """The outcome of one evaluation.
 
     Attributes:
-        passed: True, False, or None when it was not decided. None is not a failure: test `passed is True` or `status`.
-        score: In [0, 1]; None when there is none.
-        feedback: Why, for people.
-        metadata: How it came about; its keys are listed in docs/spring.md.
+        passed: True, False, or None if it was not decided. None is not a failure: test `passed is True` or `status`.
+        score: The score, in [0, 1]; None if there is none.
+        feedback: The reason, as text.
+        metadata: Details of the evaluation; docs/spring.md lists the keys.
 
     Raises:
-        OutcomeError: For a score that is not a finite number in [0, 1].
-        ConfigError: For a `passed` that is neither a bool nor None.
+        OutcomeError: The score is not a finite number in [0, 1].
+        ConfigError: `passed` is neither a bool nor None.
     """
 
     passed: bool | None
@@ -144,12 +144,12 @@ class EvaluationResponse:
 
     @property
     def is_pass(self) -> bool:
-        """Whether it passed. False also when it was not decided: `status` distinguishes the two."""
+        """Whether it passed. Also False if it was not decided; `status` distinguishes the two."""
         return self.passed is True
 
     @property
     def status(self) -> Status:
-        """passed, failed, undecided, or error when the judge gave no usable answer and on_error is "keep"."""
+        """passed, failed, undecided, or error if the judge gave no usable answer and on_error is "keep"."""
         if self.passed is None:
             return "error" if "error" in self.metadata else "undecided"
         return "passed" if self.passed else "failed"
@@ -231,7 +231,7 @@ class JudgeEvaluator:
         return self.as_scorer().prompts()
 
     def sample(self, request: EvaluationRequest, id: str = "request") -> Sample:
-        """Return what the scorer is given for a request."""
+        """Return the sample that the scorer gets for a request."""
         reference = request.reference or ""
         if self.documents_are_reference and is_blank(reference):
             reference = "\n\n".join(request.documents)
@@ -359,7 +359,7 @@ class FactCheckingEvaluator(JudgeEvaluator):
     def for_bespoke_minicheck(
         cls, judge: Judge | str | Mapping[str, Any] | None = None, **options: Any
     ) -> FactCheckingEvaluator:
-        """Return one for a judge that is Bespoke-MiniCheck: its trained layout, sentence by sentence, plain replies."""
+        """Return an evaluator for Bespoke-MiniCheck as the judge: its trained layout, one sentence at a time."""
         return cls(judge, layout="minicheck", **options)
 
 
@@ -376,7 +376,7 @@ class AnswerCorrectnessEvaluator(JudgeEvaluator):
 
 @dataclass(frozen=True)
 class AnswerFaithfulnessEvaluator(JudgeEvaluator):
-    """Passes a response that stays with the documents."""
+    """Passes a response that sticks to the documents."""
 
     scorer = AnswerFaithfulness
 
@@ -424,7 +424,7 @@ def our_template(prompt: Prompt | str, kinds: Sequence[type[Question[Any]]]) -> 
     readings = [_Reading(text, doubled, kind) for doubled in styles for kind in kinds]
     reading = min(readings, key=lambda reading: (len(reading.missing), not reading.names, len(reading.extra)))
     reading.check()
-    # In single braces a name in two is text in one, as in Python's formats.
+    # With single braces, a name in double braces is text in single braces, as in Python's format strings.
     escaped = text if reading.doubled else _BRACES[True].sub(r"\\{\2\\}", text)
     renamed = _BRACES[reading.doubled].sub(lambda match: match[1] + reading.names[match[2]] + match[3], escaped)
     if isinstance(prompt, str):
@@ -433,7 +433,7 @@ def our_template(prompt: Prompt | str, kinds: Sequence[type[Question[Any]]]) -> 
 
 
 class _Reading:
-    """A template as it reads in double or in single braces: its names, what it lacks and what nothing fills."""
+    """A template read with double or single braces: its names, and the missing and unknown placeholders."""
 
     def __init__(self, text: str, doubled: bool, kind: type[Question[Any]]) -> None:
         self.text, self.doubled, self.kind = text, doubled, kind

@@ -156,7 +156,7 @@ async def estimate_audit(
 
 @dataclass(frozen=True)
 class _Work:
-    """What the judge is asked about: the drawn samples, unchanged and in all versions."""
+    """The input of an audit: the drawn samples, unchanged and in all versions."""
 
     dataset: Dataset
     plain: Dataset
@@ -167,7 +167,7 @@ class _Work:
 
 
 def _prepare(data: Any, scorers: Any, judge: Any, config: AuditConfig, options: JudgeOptions) -> _Work:
-    """Read and check the arguments, draw the samples and make their versions."""
+    """Read and check the arguments, draw the samples and create their versions."""
     parsed, chosen = parse_judge(judge), parse_scorers(scorers)
     own = map(from_column, dict.fromkeys(config.paraphrases))
     perturbations = (*select_perturbations(config.perturbations), *own)
@@ -185,7 +185,7 @@ def _prepare(data: Any, scorers: Any, judge: Any, config: AuditConfig, options: 
 
 
 def _draw(dataset: Dataset, count: int | None) -> Dataset:
-    """A random sample of the dataset in its order, the same one each time; all of it where it has fewer."""
+    """A random sample of the dataset, in its order and the same each time; the whole dataset if it isn't larger."""
     if count is None or count >= len(dataset):
         return dataset
     indexes = set(random.Random(0).sample(range(len(dataset)), count))
@@ -198,20 +198,20 @@ def _version_id(perturbation: str, sample: str) -> str:
 
 
 def _rescorers(scorers: Sequence[Scorer], perturbation: Perturbation) -> dict[str, Scorer]:
-    """By signature, the changed scorers, of those that the perturbation applies to."""
+    """The changed scorers that the perturbation applies to, by the original signature."""
     if perturbation.rescore is None:
         return {}
     return {scorer.signature: other for scorer in scorers if (other := perturbation.rescore(scorer)) is not None}
 
 
 Scores: TypeAlias = Mapping[str, float | None]
-"""Scores by sample id; None where there is none; samples that the perturbation does not apply to are absent."""
+"""Scores by sample id; None if there is no score. Samples that the perturbation doesn't apply to are absent."""
 AuditScores: TypeAlias = dict[tuple[str, str], dict[str, float | None]]
 """Scores by perturbation and scorer signature, then by sample id."""
 
 
 async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOptions) -> tuple[list[Run], AuditScores]:
-    """Evaluate all versions, run by run, until one stops early; the repetition goes without the ledger."""
+    """Evaluate all versions, run by run, until one stops early. The repetition runs without the ledger."""
     runs = [await options.run("audit", work.versions, work.scorers, work.judge, ledger)]
     scores: AuditScores = {}
     for record in runs[0].records:
@@ -241,7 +241,7 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
 def _threshold(
     scorer: Scorer, run: Run, ledger: str | Path | None, configured: float | None
 ) -> tuple[float, ThresholdSource]:
-    """The score from which the verdict is yes, and where it comes from: a calibration is that of who really judged."""
+    """The score from which the verdict is yes, and its source. A calibration is that of the judge that was asked."""
     if configured is not None:
         return configured, "config"
     identity = run.judge_of(scorer.signature) if scorer.questions else "none"  # as in a run of this scorer alone
@@ -278,7 +278,7 @@ def _audited(
 
 
 def _noise(plain: Scores, repeated: Scores, scale: float) -> Noise | None:
-    """How much the judge varies by itself; None where fewer than three samples have two scores."""
+    """How much the judge varies on its own; None if fewer than three samples have two scores."""
     from evalstone.stats.variance_components import variance_components  # noqa: PLC0415 - numpy
 
     both = [

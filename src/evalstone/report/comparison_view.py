@@ -60,7 +60,7 @@ TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "inconclusive": "
 
 
 def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
-    """Runs compared with the first of them. most: how many of the most changed samples are shown for each scorer."""
+    """Runs compared with the first one. most: how many of the most changed samples to show for each scorer."""
     reach = _reach(comparison.scorers)
     sections: list[Section] = []
     details: list[Section] = []
@@ -113,7 +113,7 @@ def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, f
 
 
 def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
-    """The differences by human labels, beside those of the judge's scores."""
+    """The differences according to human labels, next to those of the judge's scores."""
     columns = (
         words("scorer"),
         Column("judge only"),
@@ -127,17 +127,17 @@ def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
     for line in lines:
         result, digits = line.result, digits_for(line.info.scale)
         verdict, tone = VERDICTS[line.verdict], TONES[line.verdict]
-        raw, found = result.raw, result.estimate
-        between = "-" if found is None else limits(found.low, found.high, digits, sign=True)
+        raw, estimate = result.raw, result.estimate
+        interval = "-" if estimate is None else limits(estimate.low, estimate.high, digits, sign=True)
         rows.append(
             (
                 Cell(line.title),
                 Cell("-" if raw is None else signed(raw.mean, digits)),
-                Cell("-" if found is None else signed(found.mean, digits), "strong"),
-                Cell(between),
+                Cell("-" if estimate is None else signed(estimate.mean, digits), "strong"),
+                Cell(interval),
                 Cell("-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value)),
                 Cell(f"{result.labeled:,} of {result.n:,}"),
-                Cell(verdict if found is not None else "too few labels", tone),
+                Cell(verdict if estimate is not None else "too few labels", tone),
             )
         )
     return table(f"{name} compared with A, corrected by human labels", columns, rows)
@@ -161,10 +161,10 @@ def _difference_cells(
     one: OfScorer, result: PairedComparison | UnpairedComparison, noun: str, verdict: str, tone: Tone, reach: float
 ) -> Iterator[Cell]:
     """Both means, their difference and its interval, with a chart."""
-    a, b, change, interval = difference(one, result)
-    label, found = f"{one.title}: {noun} {change}, interval {interval}, {verdict}", result.difference
-    chart = DifferenceChart(label, found.mean, found.low, found.high, reach, tone)
-    yield from (Cell(a), Cell(b), Cell(change, "strong"), Cell(interval, chart=chart))
+    a, b, change, limits_text = difference(one, result)
+    label, interval = f"{one.title}: {noun} {change}, interval {limits_text}, {verdict}", result.difference
+    chart = DifferenceChart(label, interval.mean, interval.low, interval.high, reach, tone)
+    yield from (Cell(a), Cell(b), Cell(change, "strong"), Cell(limits_text, chart=chart))
 
 
 def _ends(result: PairedComparison | UnpairedComparison) -> Iterator[float]:
@@ -173,17 +173,17 @@ def _ends(result: PairedComparison | UnpairedComparison) -> Iterator[float]:
 
 
 def _reach(lines: Iterable[ScorerComparison]) -> Mapping[float, float]:
-    """How far the axis of each scale reaches: one for all tables of a comparison, so that charts can be compared."""
+    """The end of the axis for each scale. All tables of a comparison share it, so that their charts are comparable."""
     farthest: dict[float, float] = {}
     for line in lines:
         farthest[line.info.scale] = max(farthest.get(line.info.scale, 0.0), *_ends(line.result))
-    return {scale: _rounded_up(far) if far else scale for scale, far in farthest.items()}
+    return {scale: _rounded_up(end) if end else scale for scale, end in farthest.items()}
 
 
-def _rounded_up(far: float) -> float:
-    """The next of 1, 2, 5 times a power of ten, with some room for the mark."""
-    power = 10.0 ** math.floor(math.log10(far * 1.02))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= far * 1.02)
+def _rounded_up(value: float) -> float:
+    """The next of 1, 2 or 5 times a power of ten, with a margin for the marker."""
+    power = 10.0 ** math.floor(math.log10(value * 1.02))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 1.02)
 
 
 def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Section:
@@ -194,13 +194,13 @@ def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, 
         if line.verdict != "inconclusive"
     ]
     lead = lead or ["No significant difference in any slice."]
-    legend = "The axes are those of the comparison above; wider intervals are cut off at their ends."
+    legend = "The axes are those of the comparison above; intervals that exceed them are cut off."
     tables = (_table(lines, name, reach),)
     return Section(f"{name} vs. A by slice", tuple(lead), tables, legend=(legend,), folded=True)
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """How p-values are computed, what other tests say, what is missing or small."""
+    """How p-values are computed, the results of other tests, and what is missing or small."""
     paired = [(line, line.result) for line in comparison.scorers if isinstance(line.result, PairedComparison)]
     changed = [(line, result) for line, result in paired if result.ties < result.n]
     tests: dict[str, dict[str, None]] = {}
@@ -215,7 +215,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if comparison.corrected:
         yield (
             "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
-            "outputs differ and have a label in both runs, which must be a random choice; equal outputs need none."
+            "outputs differ and have a label in both runs. They must be a random selection; equal outputs need none."
         )
         yield from (
             f"{line.title}, {line.a} and {line.b}, corrected: {text}."
@@ -223,8 +223,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             for text in _about_labels(line.result, line.info.scale)
         )
     judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
-    have = {(line.title, line.b) for line in comparison.corrected}
-    if judged and not all((line.title, line.b) in have for line in judged):
+    labeled = {(line.title, line.b) for line in comparison.corrected}
+    if judged and not all((line.title, line.b) in labeled for line in judged):
         weighted = any(line.result.difference.effective is not None for line in judged)
         correct = f"; {term('labels', ...)} corrects them" if paired and not weighted else ""
         yield f"This compares the judge's means, not what people would say{correct}."
@@ -234,7 +234,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             ranks = f"{result.wilcoxon.name} p {p_value(result.wilcoxon.p_value)}"
             by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {ranks}")
     yield from (
-        f"Tests of symmetry (not of the mean), {pair}, unadjusted. {'; '.join(of)}." for pair, of in by_pair.items()
+        f"Tests of symmetry (not of the mean), {pair}, unadjusted. {'; '.join(tests_of_pair)}."
+        for pair, tests_of_pair in by_pair.items()
     )
     for title, result in comparison.all_runs.items():
         if result.friedman is not None:
@@ -250,7 +251,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
 
 
 def _about(line: ScorerComparison) -> Iterator[str]:
-    """What is particular about the samples of a comparison."""
+    """Notes on the samples of a comparison."""
     result = line.result
     yield from (f"{text}." for text in sample_notes(result.difference))
     if line.unpaired:
@@ -260,7 +261,7 @@ def _about(line: ScorerComparison) -> Iterator[str]:
 
 
 def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
-    """What is missing, and what more labels would bring."""
+    """Whether labels are missing, and how much more labels would help."""
     if result.estimate is None:
         yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
     else:
@@ -294,20 +295,19 @@ def _change(
     texts: Mapping[str, Mapping[tuple[str, int | None], Sample]],
     records: Mapping[str, Mapping[tuple[str, str], Sequence[Record]]],
 ) -> SampleView:
-    """Of several trials, each run has the one that shows the change best: the lowest score of the lower mean."""
+    """A changed sample. Of several trials, it shows the one that illustrates the change best: for the run with the
+    lower mean, the one with the lowest score."""
     question = ""
     gain = (change.a - change.b) if line.info.lower_is_better else (change.b - change.a)
     both: list[Block] = []
     sides = ((line.a, line.info, change.a, change.b), (line.b, line.info_b, change.b, change.a))
     for name, info, value, other in sides:
-        scored = [
-            one for one in records[name].get((change.sample, info.signature), ()) if isinstance(one.outcome, Score)
-        ]
+        scored = [r for r in records[name].get((change.sample, info.signature), ()) if isinstance(r.outcome, Score)]
         pick = min if value < other else max
-        record = pick(scored, key=lambda one: one.value or 0.0, default=None)
-        found = texts[name].get((change.sample, None if record is None else record.trial))
-        answer = found.output if found is not None and found.output is not None else "The text is not at hand."
-        question = question or (found.input if found is not None and found.input else "")
+        record = pick(scored, key=lambda record: record.value or 0.0, default=None)
+        sample = texts[name].get((change.sample, None if record is None else record.trial))
+        answer = sample.output if sample is not None and sample.output is not None else "The text is not available."
+        question = question or (sample.input if sample is not None and sample.input else "")
         score = score_text(value, line.info.scale)
         title = f"{name} · {score}"
         if record is not None and record.trial is not None and record.value is not None:
@@ -357,8 +357,8 @@ def drift_view(result: DriftResult) -> View:
         tests.setdefault(test, []).append(one.title)
     rule = (
         f"p: {tests_used(tests)}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
-        f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
-        f"anchors to say. Changed: the {'weighted ' if weighted else ''}share of anchors whose score changed."
+        f"Stable: the interval of the mean change is within ±{' or '.join(tolerances)}. Inconclusive: too few "
+        f"anchors to tell. Changed: the {'weighted ' if weighted else ''}share of anchors whose score changed."
     )
     about = ((one.title, text) for one in result.scorers for text in _about_anchors(one))
     notes = (rule, *by_text(about, len(rows), "All scorers"))
@@ -373,7 +373,7 @@ def drift_view(result: DriftResult) -> View:
 
 
 def _about_anchors(one: ScorerDrift) -> Iterator[str]:
-    """What is particular about the anchors of a scorer."""
+    """Notes on the anchors of a scorer."""
     yield from (f"{text}." for text in sample_notes(one.drift.comparison.difference))
     if one.unpaired:
         yield _left_out(one.unpaired, "anchor")
@@ -381,7 +381,7 @@ def _about_anchors(one: ScorerDrift) -> Iterator[str]:
 
 def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
     result, (verdict, tone) = one.drift.comparison, DRIFT[one.drift.verdict]
-    mark: Tone = "unsure" if tone == "bad" else "dim"  # a drift is neither better nor worse
+    mark: Tone = "unsure" if tone == "bad" else "dim"  # drift is neither better nor worse
     return (
         Cell(one.title),
         *_difference_cells(one, result, "change", verdict, mark, reach),
@@ -432,10 +432,10 @@ def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
         yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
     else:
         yield (
-            "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
-            f"many samples; add {term('baseline', ...)} with a second pilot run."
+            "Both runs score the same samples. Their scores are assumed to be uncorrelated, which usually gives far "
+            f"too many samples; add {term('baseline', ...)} with a second pilot run."
         )
-    yield "80% range: it holds the number that is truly needed in 80% of pilots or more."
+    yield "80% range: contains the number that is actually needed in at least 80% of pilots."
     tests: dict[str, list[str]] = {}
     for one in analysis:
         tests.setdefault(one.plan.test, []).append(one.title)

@@ -1,4 +1,4 @@
-"""Means and pass rates that are corrected by human labels, as a part of a report."""
+"""The sections of a report on means and pass rates corrected with human labels."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ if TYPE_CHECKING:
 
 
 def corrected_section(result: PPIResult | RoganGladenResult) -> Section:
-    """A mean or a pass rate, corrected by labels, beside the judge's."""
+    """A corrected mean or pass rate, next to the judge's."""
+    cautions = (*result.notes, result.result.caution)
     if isinstance(result, RoganGladenResult):
         title = f"Pass rate at {result.threshold:g}, corrected by the calibration: {result.title}"
-        rows = list(_rate_rows(result))
-        scale, said = 1.0, (*result.notes, result.result.caution)
+        rows, scale = list(_rate_rows(result)), 1.0
         method = (
             "Corrected by the Rogan-Gladen estimator. It assumes that the run's samples are like the calibration's, so "
             "that the judge makes the same errors on both."
         )
     else:
         title = f"Corrected by human labels: {result.title}"
-        rows = list(_mean_rows(result))
-        scale, said = result.info.scale, (*result.notes, result.result.caution)
+        rows, scale = list(_mean_rows(result)), result.info.scale
         method = (
             "Corrected by prediction-powered inference (PPI++), stratified by the judge's score. It assumes that the "
-            "labeled samples are a random choice within each stratum, as evalstone annotate makes it."
+            "labeled samples are a random choice within each stratum, which is how evalstone annotate selects them."
         )
     columns = (words("estimate"), Column("mean"), words("95% CI"), words("based on"))
     cells = [
         (name, *interval_cells(f"{result.title}, {name}", interval, scale), basis) for name, interval, basis in rows
     ]
-    notes = [f"{result.title}: {text}." for text in (*_judge_error(result), *said) if text]
+    notes = [f"{result.title}: {text}." for text in (*_judge_error(result), *cautions) if text]
     tables = [table(title, columns, cells)]
     if isinstance(result, PPIResult) and result.slices:
         tables.append(_corrected_slices(result))
@@ -46,7 +45,7 @@ def corrected_section(result: PPIResult | RoganGladenResult) -> Section:
 
 
 def _corrected_slices(result: PPIResult) -> Table:
-    """The corrected means by slice, beside the judge's."""
+    """The corrected means by slice, next to the judge's."""
     columns = (
         words("slice"),
         Column("judge only"),
@@ -58,12 +57,12 @@ def _corrected_slices(result: PPIResult) -> Table:
     digits = digits_for(result.info.scale)
     rows: list[Sequence[Cell]] = []
     for part in result.slices:
-        name, found = f"{part.field}={part.key}", part.result
-        raw = "-" if found.raw is None else number(found.raw.mean, digits)
-        corrected = interval_cells(f"{result.title}, {name}", found.estimate, result.info.scale)
-        if found.estimate is None:
+        name, ppi = f"{part.field}={part.key}", part.result
+        raw = "-" if ppi.raw is None else number(ppi.raw.mean, digits)
+        corrected = interval_cells(f"{result.title}, {name}", ppi.estimate, result.info.scale)
+        if ppi.estimate is None:
             corrected = Cell("-"), Cell("too few labels", "dim")
-        rows.append((Cell(name, quoted=True), Cell(raw), *corrected, Cell(f"{found.labeled:,}"), Cell(f"{found.n:,}")))
+        rows.append((Cell(name, quoted=True), Cell(raw), *corrected, Cell(f"{ppi.labeled:,}"), Cell(f"{ppi.n:,}")))
     return table(f"Corrected by human labels, by slice: {result.title}", columns, rows)
 
 
@@ -76,26 +75,26 @@ def _rate_rows(result: RoganGladenResult) -> Iterator[tuple[str, Interval | None
 
 
 def _mean_rows(result: PPIResult) -> Iterator[tuple[str, Interval | None, str]]:
-    found = result.result
-    labels = count(found.labeled, "label")
-    yield "corrected", found.estimate, f"{labels} and {count(found.n, 'score')}"
-    yield "judge only", found.raw, count(found.n, "score")
-    yield "labels only", found.human, labels
+    ppi = result.result
+    labels = count(ppi.labeled, "label")
+    yield "corrected", ppi.estimate, f"{labels} and {count(ppi.n, 'score')}"
+    yield "judge only", ppi.raw, count(ppi.n, "score")
+    yield "labels only", ppi.human, labels
 
 
 def _judge_error(result: PPIResult | RoganGladenResult) -> Iterator[str]:
     if isinstance(result, PPIResult) and result.result.bias is not None:
-        off, digits = result.result.bias, digits_for(result.info.scale)
-        between = f"{100 * off.confidence:g}% CI {limits(off.low, off.high, digits, sign=True)}"
-        yield f"by the labels, the judge's score is off by {signed(off.mean, digits)} on average ({between})"
+        bias, digits = result.result.bias, digits_for(result.info.scale)
+        interval = f"{100 * bias.confidence:g}% CI {limits(bias.low, bias.high, digits, sign=True)}"
+        yield f"the judge's score differs from the labels by {signed(bias.mean, digits)} on average ({interval})"
         if text := more_labels(result.result, result.info.scale):
             yield text
 
 
-def more_labels(found: PPIEstimate, scale: float) -> str:
-    """What as many labels again would bring; "" where nothing is known or all are labeled."""
-    if found.doubled is None or found.estimate is None:
+def more_labels(result: PPIEstimate, scale: float) -> str:
+    """How much twice as many labels would narrow the interval; "" if it is unknown, or all samples are labeled."""
+    if result.doubled is None or result.estimate is None:
         return ""
-    low, high, digits = found.estimate.low or 0.0, found.estimate.high or 0.0, digits_for(scale)
-    now, then = number((high - low) / 2, digits), number(found.doubled, digits)
-    return f"about {count(found.labeled, 'more label')} would narrow ± {now} to ± {then}"
+    low, high, digits = result.estimate.low or 0.0, result.estimate.high or 0.0, digits_for(scale)
+    now, then = number((high - low) / 2, digits), number(result.doubled, digits)
+    return f"about {count(result.labeled, 'more label')} would narrow ± {now} to ± {then}"

@@ -1,8 +1,8 @@
-"""CSV that no spreadsheet executes: a run as one row a sample and scorer, a comparison as one row a scorer and slice.
+"""CSV that no spreadsheet executes: one row per sample and scorer of a run, or per scorer and slice of a comparison.
 
-A spreadsheet takes a cell for a formula when its text begins with one of = + - @, whatever quotes or spaces come before
-it. Such a cell gets an apostrophe in front, and so does a part behind a semicolon or a line break, at which some
-spreadsheets cut a row anyway. Text is quoted, with its line breaks; numbers are numbers.
+Spreadsheets treat a cell as a formula if its text begins with one of = + - @, possibly after quotes or spaces. Such a
+cell gets an apostrophe in front. So does text after a semicolon or a line break, where some spreadsheets split the row.
+Text is quoted, including its line breaks; numbers are not.
 Source: OWASP, "CSV Injection".
 """
 
@@ -21,10 +21,10 @@ from evalstone.results.run import Run
 from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score
 
 LONGEST_CELL = 32_000
-"""Spreadsheets hold at most 32,767 characters in a cell."""
+"""A spreadsheet cell holds at most 32,767 characters."""
 _FORMULA = re.compile(
     r"""^(?=[\s"'`]*[=+\-@|%\uff1d\uff0b\uff0d\uff20\u2212])|(?<=;)(?=["'`]*[=+\-@])"""
-    # a line of its own for a spreadsheet that cuts the row elsewhere; a bullet calls nothing
+    # the beginning of a line, where some spreadsheets split the row; a bullet is harmless
     r"""|(?<=\n)(?=[ \t"'`]*[=+\-@])(?![ \t]*[-+] [^(|!=\n]*(?:\n|\Z))"""
 )
 
@@ -32,7 +32,7 @@ Cell = str | float | int | None
 
 
 def inert(text: str) -> str:
-    """Text that no spreadsheet takes for a formula, cut to what a cell holds."""
+    """Text that no spreadsheet treats as a formula, cut to the size of a cell."""
     shown = visible(re.sub("\r\n?", "\n", text[: LONGEST_CELL + 1]))
     return _FORMULA.sub("'", shown if len(shown) <= LONGEST_CELL else shown[: LONGEST_CELL - 1] + "…")
 
@@ -55,7 +55,7 @@ RUN_HEADER = (
 
 
 def run_csv(run: Run) -> Iterator[str]:
-    """A run as lines of CSV, in the order of the dataset where it is at hand."""
+    """A run as lines of CSV, in the order of the dataset if it is available."""
     records: dict[tuple[str, int | None], list[Record]] = {}
     for record in run.records:
         records.setdefault((record.sample, record.trial), []).append(record)
@@ -94,7 +94,7 @@ COMPARISON_HEADER = (
 
 
 def comparison_csv(comparison: Comparison) -> Iterator[str]:
-    """A comparison as lines of CSV: one row a scorer, pair of runs and slice."""
+    """A comparison as lines of CSV: one row per scorer, pair of runs and slice."""
     return csv_rows(COMPARISON_HEADER, map(_comparison_row, (*comparison.scorers, *comparison.slices)))
 
 

@@ -27,13 +27,13 @@ TONES: Mapping[Verdict, Tone] = {"pass": "good", "fail": "bad", "inconclusive": 
 def gate_view(gate: Gate) -> View:
     """A gate: each check with its verdict."""
     labels = (
-        "With labels, the estimate is of what people would say (prediction-powered inference); the labeled samples "
-        "must be a random choice."
+        "With labels, the estimate is of the score that people would give (prediction-powered inference). The labeled "
+        "samples must be a random selection."
     )
     notes = (
         *gate_notes(gate),
         *((labels,) if any(decision.labeled is not None for decision in gate.decisions) else ()),
-        *(("Estimates are weighted.",) if any(one.effective is not None for one in gate.decisions) else ()),
+        *(("Estimates are weighted.",) if any(decision.effective is not None for decision in gate.decisions) else ()),
         *_cautions(gate.decisions),
         *_control(gate),
     )
@@ -50,8 +50,8 @@ def gate_view(gate: Gate) -> View:
 
 
 def _control(gate: Gate) -> Iterator[str]:
-    """What error rates hold, or that there was no test."""
-    tested = [one for one in gate.decisions if one.kind != "require"]
+    """The error rates that hold, or a note that nothing was tested."""
+    tested = [decision for decision in gate.decisions if decision.kind != "require"]
     checks = "checks" if len(tested) == len(gate.decisions) else "tests"
     if tested and gate.alpha is not None and gate.look_alpha is not None:
         yield (
@@ -62,11 +62,11 @@ def _control(gate: Gate) -> Iterator[str]:
     elif tested:
         yield UNTESTED
     if len(tested) < len(gate.decisions):
-        yield "Best score in all samples is no test: it says what these samples did."
+        yield "Best score in all samples is not a statistical test: it describes only these samples."
 
 
 def _misses(decisions: Sequence[Decision]) -> Iterator[Table]:
-    """The first samples that miss what is required."""
+    """The first samples that don't meet a requirement."""
     rows = [(decision.name, *miss_cells(miss)) for decision in decisions for miss in decision.misses]
     if rows:
         columns = [Column(title) if title == "score" else words(title) for title in MISSES]
@@ -74,11 +74,14 @@ def _misses(decisions: Sequence[Decision]) -> Iterator[Table]:
 
 
 def _simulated(gate: Gate) -> str:
-    """How often such a check passed wrongly in simulations; "" where none is like it."""
+    """How often such a check passed wrongly in simulations; "" if no simulation applies."""
     plain = [
-        one
-        for one in gate.decisions
-        if one.p_pass is not None and one.labeled is None and one.effective is None and one.groups is None
+        decision
+        for decision in gate.decisions
+        if decision.p_pass is not None
+        and decision.labeled is None
+        and decision.effective is None
+        and decision.groups is None
     ]
     sizes = [decision.n for decision in plain if decision.n]
     if not sizes or gate.run.drawn is not None:
@@ -91,18 +94,18 @@ def _simulated(gate: Gate) -> str:
 
 
 def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
-    """Why to trust checks less, each caution once."""
+    """The distinct cautions, each with its checks."""
     for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
         yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
 
 
 def decisions_view(decisions: Sequence[Decision]) -> View:
-    """Where the checks of a running evaluation stand; nothing is said of how many more samples they need."""
+    """The state of the checks of a running evaluation, without the number of samples that they still need."""
     return View("", "", (Section("", tables=(checks_table(decisions),)),))
 
 
 def checks_table(decisions: Sequence[Decision], next_look: int | None = None) -> Table:
-    """One row a check. next_look: that after more samples, whose number was computed; None if it was not."""
+    """One row per check. next_look: the look for which the number of additional samples was computed; None if none."""
     columns = (
         words("check"),
         *(Column(title) for title in ("estimate", limits_name(decisions), "required", "n")),

@@ -1,7 +1,7 @@
-"""A report as one HTML page: a file that opens offline, loads nothing, runs no script but its own, and prints.
+"""A report as one HTML page: a printable file that opens offline, loads nothing, and runs only its own script.
 
-Judged text comes into a page in two ways: escaped by the templates, and as JSON in blocks that no browser executes. A
-content security policy by hashes forbids every other script, style, image, form and connection.
+Judged text gets into a page in two ways: escaped by the templates, and as JSON in blocks that browsers don't execute. A
+content security policy with hashes forbids any other script, style, image, form and connection.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def page(view: View) -> Iterator[str]:
 
 
 def reliability_svg(chart: ReliabilityChart) -> str:
-    """A reliability diagram as an SVG document of its own."""
+    """A reliability diagram as a standalone SVG document."""
     return _environment().get_template("reliability.svg").render(chart=chart)
 
 
@@ -74,19 +74,19 @@ def _environment() -> Environment:
 
 
 def _finalized(value: Any) -> Any:
-    """Every text that a template writes, with what is invisible in it written out; markup is what was made of such."""
+    """Text that a template writes, with invisible characters made visible. Markup has been through this already."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def json_block(name: str, value: Any) -> Markup:
-    """A value as a block of JSON that a script reads and no browser executes, whatever text it holds."""
+    """A value as a block of JSON for scripts to read. Browsers don't execute it, whatever text it contains."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     safe = _CLOSING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     return Markup(f'<script type="application/json" id="{name}">{safe}</script>\n')  # noqa: S704 - nothing closes it
 
 
 def _sample_data(samples: SampleList) -> Iterator[Markup]:
-    """The samples as blocks of JSON: panels in chunks, which are read when one is opened, and an index of all."""
+    """The samples as blocks of JSON: panels in chunks, which are parsed when a sample is opened, and an index."""
     index: list[Any] = []
     source = iter(samples.samples)
     for number, chunk in enumerate(iter(lambda: list(itertools.islice(source, SAMPLES_PER_BLOCK)), [])):
@@ -100,14 +100,14 @@ def _sample_data(samples: SampleList) -> Iterator[Markup]:
 
 
 def _index_entry(sample: SampleView) -> list[Any]:
-    """What the list shows of a sample: id, the beginning of the question, its scores, and how good it is."""
+    """A sample's entry in the list: its id, the beginning of the question, its scores, and how good it is."""
     scores = [[outcome.value, outcome.text, outcome.tone] for outcome in sample.outcomes]
     excerpt = (sample.question or sample.answer)[:EXCERPT]
     return [visible(sample.id), visible(excerpt), scores, sample.goodness]
 
 
 def _block(block: Block) -> dict[str, Any]:
-    """A block without what is empty in it."""
+    """A block without its empty fields."""
     values: dict[str, Any] = {
         "kind": block.kind,
         "title": visible(block.title),

@@ -1,4 +1,4 @@
-"""JUnit XML, which build servers read: a run as one suite a scorer with one case a sample, and a gate."""
+"""JUnit XML for CI servers: a run, with a suite per scorer and a case per sample, or a gate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_ATTRIBUTE = 32_000
 
 @dataclass(frozen=True)
 class Case:
-    """One test case: its result, and the message of any but a passed one."""
+    """One test case: its result, and a message unless it passed."""
 
     name: str
     group: str
@@ -72,9 +72,9 @@ def _attribute(text: str) -> str:
 
 
 def run_junit(run: Run) -> Iterator[str]:
-    """A run as JUnit XML: a failed result is an error, a skip is skipped, a score is a passed case with its value.
+    """A run as JUnit XML: failed results are errors, skipped ones are skipped, and scores pass, with their values.
 
-    Whether scores are good enough is for a gate to say.
+    Whether scores are good enough is up to a gate.
     """
     by_scorer: dict[str, list[Case]] = {run.titles[info.signature]: [] for info in run.scorers}
     for record in run.records:
@@ -83,7 +83,7 @@ def run_junit(run: Run) -> Iterator[str]:
 
 
 def _record_case(record: Record, title: str) -> Case:
-    # A build server takes two cases of one name for one.
+    # CI servers merge cases with the same name.
     name = record.sample if record.trial is None else f"{record.sample}, trial {record.trial}"
     match record.outcome:
         case Score(value, _, reason):
@@ -96,14 +96,17 @@ def _record_case(record: Record, title: str) -> Case:
 
 
 def gate_junit(gate: Gate, *, inconclusive_fails: bool) -> Iterator[str]:
-    """A gate as JUnit XML, one case a check; an inconclusive one is skipped, or a failure if it counts as one."""
+    """A gate as JUnit XML, with a case per check.
+
+    inconclusive_fails: Report inconclusive checks as failures. Otherwise, they are skipped.
+    """
     cases = [_decision_case(decision, gate.next_look, inconclusive_fails) for decision in gate.decisions]
     return junit("evalstone", {"gate": cases})
 
 
 def _decision_case(decision: Decision, look: int | None, inconclusive_fails: bool) -> Case:
     estimate, interval, expected, n = check_cells(decision)
-    # A build server takes two cases of one name for one: a scorer may have several checks.
+    # CI servers merge cases with the same name, and a scorer may have several checks.
     name = f"{check_name(decision)} {required(decision)}"
     p_values = {"p_pass": decision.p_pass, "p_fail": decision.p_fail}
     properties = {"estimate": estimate, **{name: p_value(p) for name, p in p_values.items() if p is not None}}

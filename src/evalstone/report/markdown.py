@@ -1,6 +1,6 @@
-"""Markdown for a pull request or a page of notes: tables of numbers, and judged text in code spans.
+"""Markdown for a pull request or notes: tables of numbers, and judged text in code spans.
 
-In a code span nothing is a link, a picture, a mention or HTML, so that no judged text can act in a discussion.
+Nothing in a code span is a link, an image, a mention or HTML, so judged text has no effect in a discussion.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LINKED = (
     (re.compile(r"\\#(?=\d)"), "#<!-- -->"),  # an issue, also owner/project#1
     (re.compile(r"(?i)(?<![^\W_])(?:www(?=\.)|gh(?=\\-\d))"), r"\g<0><!-- -->"),
 )
-"""What GitHub makes a link of in spite of a backslash, or without any character that takes one."""
+"""What GitHub links despite a backslash, or without any character that a backslash could escape."""
 
 
 def literal(text: str, width: int = 160) -> str:
@@ -30,9 +30,9 @@ def literal(text: str, width: int = 160) -> str:
 
 
 def prose(text: str) -> str:
-    """Text of ours that may hold a name of someone else's: every character that Markdown reads is escaped.
+    """Our own text, which may contain a user's names: every character with a meaning in Markdown is escaped.
 
-    A comment breaks up mentions, addresses and numbers of issues, which GitHub finds in spite of a backslash.
+    A comment breaks up mentions, addresses and issue numbers, which GitHub links despite a backslash.
     """
     text = _SPECIAL.sub(r"\\\1", safe(text, LONG))
     for pattern, broken in _LINKED:
@@ -81,15 +81,17 @@ def _folded(title: str, inside: Iterable[str]) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """A table. Texts are escaped: a bar in one ends no cell."""
-    places = [at for at in range(len(table.columns)) if at == 0 or any(row[at].text for row in table.rows)]
-    columns = [table.columns[at] for at in places]
+    """A table. Texts are escaped, so that a bar in a text doesn't end the cell."""
+    indexes = table.text_columns
+    columns = [table.columns[index] for index in indexes]
     yield ""
     yield _row([prose(column.title) for column in columns])
     yield "|" + "|".join(" --: " if column.numeric else " :-- " for column in columns) + "|"
     for row in table.rows:
-        yield _row([_cell(row[at]) for at in places])
-    yield from (f"- {prose(note)}" if at else f"\n- {prose(note)}" for at, note in enumerate(table.notes))
+        yield _row([_cell(row[index]) for index in indexes])
+    if table.notes:
+        yield ""
+    yield from (f"- {prose(note)}" for note in table.notes)
 
 
 def _cell(cell: Cell) -> str:

@@ -1,4 +1,4 @@
-"""The progress of a run, on standard error: a bar on a terminal, and a line now and then in the log of a build."""
+"""The progress of a run, on stderr: a bar in a terminal, and a line every few seconds in a CI log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 @contextmanager
 def progress_bar(total: int) -> Generator[Callable[[Record], None]]:
-    """Show the progress towards `total` results; yields the function that counts a record."""
+    """Show the progress toward `total` results. Yields the function to call for each record."""
     if sys.stderr.isatty():
         with _bar(total) as advance:
             yield advance
@@ -49,18 +49,18 @@ def _bar(total: int) -> Generator[Callable[[Record], None]]:
 
 
 class _Terminal:
-    """Standard error; one that is closed ends no run."""
+    """Standard error. If it is closed, the run goes on."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)
 
     def write(self, text: str) -> None:
-        """Write as far as possible."""
+        """Write, if possible."""
         with suppress(OSError):
             sys.stderr.write(text)
 
     def flush(self) -> None:
-        """Flush as far as possible."""
+        """Flush, if possible."""
         with suppress(OSError):
             sys.stderr.flush()
 
@@ -77,7 +77,7 @@ def _lines(total: int) -> Callable[[Record], None]:
             printed = now
             failures = f", {failed:,} failed" if failed else ""
             percent = 100 * done // total
-            with suppress(OSError):  # a log that nobody reads any more ends no run
+            with suppress(OSError):  # a closed log doesn't end the run
                 sys.stderr.write(f"{done:,} of {total:,} results ({percent}%){failures}, {now - started:.0f} s\n")
                 sys.stderr.flush()
 

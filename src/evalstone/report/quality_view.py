@@ -1,4 +1,4 @@
-"""How good a judge is, as reports: its calibration against human labels, and its audit under perturbations."""
+"""Reports on the quality of a judge: its calibration against human labels, and its audit under perturbations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MEASURES = {
 
 
 def calibration_view(calibration: Calibration) -> View:
-    """A judge beside human labels: agreement, confusion tables, ranking, reliability diagram."""
+    """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram."""
     from evalstone.results.calibration import measure  # noqa: PLC0415 - only a calibration needs its statistics
 
     measures = measure(calibration)
@@ -52,7 +52,7 @@ def calibration_view(calibration: Calibration) -> View:
         sections.append(
             Section(
                 "Reliability diagram",
-                lead=("Of the samples with similar scores, how many do people say yes to?",),
+                lead=("How often people say yes to samples with similar scores.",),
                 chart=chart,
                 plain=(*reliability_lines(measures.raw.bins), legend),
             )
@@ -73,14 +73,16 @@ def calibration_view(calibration: Calibration) -> View:
 
 
 def calibration_notes(calibrations: Sequence[Calibration], judges: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """What a run says of each calibration of its judge, and whether that makes the scores doubtful.
+    """A note on each calibration of a run's judge, and whether it makes the scores doubtful.
 
-    calibrations: those of the judge and one scorer. judges: the identities of the judges that the scorer asked.
+    calibrations: those of the judge for one scorer. judges: the identities of the judges that the scorer asked.
     """
-    names = Counter(one.labels for one in calibrations)
-    for one in calibrations:
-        labels = one.labels if names[one.labels] == 1 else f"{one.labels} ({listed(one.columns)})"
-        yield f"judge calibrated on {labels}: {_result(one)}", bool(one.flaw)
+    names = Counter(calibration.labels for calibration in calibrations)
+    for calibration in calibrations:
+        labels = calibration.labels
+        if names[labels] > 1:
+            labels = f"{labels} ({listed(calibration.columns)})"
+        yield f"judge calibrated on {labels}: {_result(calibration)}", bool(calibration.flaw)
     if not calibrations:
         lexical = all(judge.startswith("lexical@") for judge in judges)
         published = "; its accuracy on public data: evalstone judges" if lexical else ""
@@ -88,7 +90,7 @@ def calibration_notes(calibrations: Sequence[Calibration], judges: Sequence[str]
 
 
 def _result(calibration: Calibration) -> str:
-    """How well the judge told bad answers from good ones, in a line."""
+    """How well the judge distinguished bad answers from good ones, on one line."""
     area, threshold = calibration.auroc, calibration.default_threshold
     if area is None or area.low is None or area.high is None:
         return calibration.unusable
@@ -113,7 +115,7 @@ def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | 
 
 
 def calibration_warnings(calibration: Calibration) -> Iterator[str]:
-    """What a reader must know before relying on a calibration."""
+    """What to know before relying on a calibration."""
     scores, truths = calibration.scores_and_truths
     yes, no = sum(truths), len(truths) - sum(truths)
     if not truths:
@@ -122,21 +124,21 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
         only = "yes" if yes else "no"
         yield f"Every label says {only}: the other verdict can't be checked and no threshold was learned."
     elif min(yes, no) < FEW_LABELS:
-        yield f"Few labels ({yes} yes, {no} no): read the intervals, not the estimates."
+        yield f"Few labels ({yes} yes, {no} no): rely on the intervals, not the estimates."
     if len(scores) > 1 and len(set(scores)) == 1:
         yield "The judge scored every sample the same: no discrimination."
     elif calibration.only_verdict:
         yield f"All verdicts at {calibration.default_threshold:.4g} (default) are {calibration.only_verdict}."
     area = calibration.auroc
     if area is not None and calibration.unusable:
-        yield f"No audit and no report uses this calibration: {calibration.unusable}."
+        yield f"Audits and reports don't use this calibration: {calibration.unusable}."
     if yes and no:
         yield from _uninformative(calibration)
     if area is not None and area.high is not None and area.high < 0.5:
         better = "lower" if calibration.lower_is_better else "higher"
         yield (
-            f"Scores rank against the labels. Yes is what a full score of {calibration.name} means, where {better} is "
-            "better: were labels that mean the opposite read as yes?"
+            f"Scores rank opposite to the labels. Yes is what a full score of {calibration.name} means, where {better} "
+            "is better: were labels that mean the opposite read as yes?"
         )
     if truths and calibration.undecided:
         yield f"{count(calibration.undecided, 'sample')} with evenly split annotators left out of the verdicts."
@@ -148,7 +150,7 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
 
 
 def _uninformative(calibration: Calibration) -> Iterator[str]:
-    """That the accuracy at the default threshold does not exceed the no-information rate, or is not shown to."""
+    """A warning if the accuracy at the default threshold is not, or not provably, above the no-information rate."""
     counts = calibration.confusion(calibration.default_threshold)
     rate = max(counts.positives, counts.negatives) / counts.n
     accuracy = proportion_interval(counts.tp + counts.tn, counts.n)
@@ -163,56 +165,55 @@ def _uninformative(calibration: Calibration) -> Iterator[str]:
 def _labels(calibration: Calibration) -> str:
     words = [f"{word} = {'yes' if share else 'no'}" for word, share in calibration.words.items()]
     more = [f"and {len(words) - MOST_WORDS} more"] * (len(words) > MOST_WORDS)
-    read = f"; {listed([*words[:MOST_WORDS], *more])}" if words else ""
-    return f"Labels: {listed(calibration.columns)}{read}; yes from {calibration.label_threshold:g}"
+    meanings = f"; {listed([*words[:MOST_WORDS], *more])}" if words else ""
+    return f"Labels: {listed(calibration.columns)}{meanings}; yes from {calibration.label_threshold:g}"
 
 
 def _by_threshold(calibration: Calibration, measures: CalibrationMeasures) -> dict[str, Verdicts]:
-    """The verdicts at the default threshold and at the fitted one, by what reports call these."""
+    """The verdicts at the default threshold and at the fitted one, by their titles in reports."""
     learned, fitted = calibration.threshold, measures.at_fitted
-    found = {f"at {measures.at_default.threshold:.4g} (default)": measures.at_default}
+    verdicts = {f"at {measures.at_default.threshold:.4g} (default)": measures.at_default}
     if learned is not None and fitted is not None:
-        found[f"at {fitted.threshold:.4g} (best {learned.objective.replace('_', ' ')})"] = fitted
-    return found
+        verdicts[f"at {fitted.threshold:.4g} (best {learned.objective.replace('_', ' ')})"] = fitted
+    return verdicts
 
 
 def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table:
-    found = _by_threshold(calibration, measures)
+    by_threshold = _by_threshold(calibration, measures)
     columns = [words("measure")]
-    for title in found:
+    for title in by_threshold:
         columns += [Column(title), Column("95% CI")]
     rows = [
-        [Cell(title), *(cell for verdicts in found.values() for cell in _estimate(verdicts.measures[name]))]
+        [Cell(title), *(cell for verdicts in by_threshold.values() for cell in _estimate(verdicts.measures[name]))]
         for name, title in _MEASURES.items()
     ]
-    return table("The judge's verdicts against people's", columns, rows)
+    return table("The judge's verdicts compared with people's", columns, rows)
 
 
 def _ranking(measures: CalibrationMeasures) -> Iterator[str]:
     if measures.at_fitted is not None:
-        yield "At the learned threshold: what to expect on new samples, less the optimism of learning it here."
+        yield "At the learned threshold: what to expect on new samples, corrected for learning it on these."
     yield f"AUROC {_with_limits(measures.auroc)}."
     if (rate := measures.no_information_rate) is not None:
         yield f"No-information rate {_with_limits(rate)}: the accuracy of always giving the more frequent label."
 
 
 def _scores_and_labels(calibration: Calibration, measures: CalibrationMeasures) -> Table:
-    found = {
+    estimates = {
         f"score - label, mean (scale {calibration.scale:g})": measures.mean_error,
         "absolute difference, mean": measures.mean_absolute_error,
     }
-    found |= {f"Krippendorff's alpha, {level}": value for level, value in measures.alpha.items()}
-    found |= {f"weighted kappa, {how}": value for how, value in measures.weighted_kappa.items()}
+    estimates |= {f"Krippendorff's alpha, {level}": value for level, value in measures.alpha.items()}
+    estimates |= {f"weighted kappa, {weights}": value for weights, value in measures.weighted_kappa.items()}
     columns = (words("scores and labels"), Column("estimate"), Column("95% CI"))
-    return table(
-        "The judge's scores beside people's", columns, [(name, *_estimate(one)) for name, one in found.items()]
-    )
+    rows = [(name, *_estimate(value)) for name, value in estimates.items()]
+    return table("The judge's scores compared with people's", columns, rows)
 
 
-def _with_limits(found: Interval | None) -> str:
-    if found is None or found.low is None:
-        return number(found and found.mean)
-    return f"{found.mean:.3f} (95% CI {limits(found.low, found.high)})"
+def _with_limits(interval: Interval | None) -> str:
+    if interval is None or interval.low is None:
+        return number(interval and interval.mean)
+    return f"{interval.mean:.3f} (95% CI {limits(interval.low, interval.high)})"
 
 
 def _confusion(verdicts: Verdicts, threshold: str) -> Section:
@@ -230,8 +231,8 @@ def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
     rows: list[Sequence[Cell | str]] = [
         (f"between annotators: {name}", *_estimate(value)) for name, value in between.items()
     ]
-    for place, kappa in enumerate(annotators.judge_kappa):
-        name = names[place] if names else f"annotator {place + 1}"
+    for index, kappa in enumerate(annotators.judge_kappa):
+        name = names[index] if names else f"annotator {index + 1}"
         rows.append((f"judge and {name}: Cohen's kappa", *_estimate(kappa)))
     columns = (words("agreement"), Column("estimate"), Column("95% CI"))
     return Section(f"{annotators.columns} annotators", tables=(table("Agreement of annotators", columns, rows),))
@@ -240,11 +241,11 @@ def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
 def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> Section:
     saved = None if calibration.recalibration is None else calibration.recalibration.kind
     errors = {"uncalibrated scores": measures.raw}
-    errors |= {f"{method}, on held-out samples": one for method, one in measures.recalibrated.items()}
+    errors |= {f"{method}, on held-out samples": error for method, error in measures.recalibrated.items()}
     rows = [
-        (name, *_estimate(one.ece), *_estimate(one.brier), Cell("✓" if saved and name.startswith(saved) else ""))
-        for name, one in errors.items()
-        if one is not None
+        (name, *_estimate(error.ece), *_estimate(error.brier), Cell("✓" if saved and name.startswith(saved) else ""))
+        for name, error in errors.items()
+        if error is not None
     ]
     limit = Column("95% CI")
     columns = (words("probability of yes"), Column("ECE"), limit, Column("Brier score"), limit, words(""))
@@ -259,58 +260,59 @@ def _estimate(value: Interval | None) -> tuple[Cell, Cell]:
 
 
 def reliability_lines(bins: Sequence[Bin]) -> list[str]:
-    """The reliability diagram as lines of ASCII, one a bin.
+    """The reliability diagram as lines of ASCII, one per bin.
 
-    `o` is the share of yes, `-` its interval, `|` the mean score of the bin, where `o` would be if the scores were
-    calibrated; `*` is both.
+    `o` is the share of yes and `-` its interval. `|` is the mean score of the bin, where `o` would be for calibrated
+    scores. `*` is both.
     """
     quarter = DIAGRAM_WIDTH // 4
     scale = "".join(tick.ljust(quarter) for tick in ("0", "0.25", "0.5", "0.75")) + "1"
-    width = max([4, *(len(str(one.n)) for one in bins)])
+    width = max([4, *(len(str(bin.n)) for bin in bins)])
     lines = [f"{'score':<12} {'n':>{width}}   {scale}"]
-    for one in bins:
+    for bin in bins:
         marks = [" "] * DIAGRAM_WIDTH
-        if one.interval is not None and one.interval.low is not None and one.interval.high is not None:
-            for place in range(_place(one.interval.low), _place(one.interval.high) + 1):
-                marks[place] = "-"
-        marks[_place(one.probability)] = "|"
-        marks[_place(one.share)] = "*" if _place(one.share) == _place(one.probability) else "o"
-        lines.append(f"{one.low:.2f} to {one.high:.2f} {one.n:>{width}}   {''.join(marks).rstrip()}")
+        if bin.interval is not None and bin.interval.low is not None and bin.interval.high is not None:
+            for x in range(_x(bin.interval.low), _x(bin.interval.high) + 1):
+                marks[x] = "-"
+        marks[_x(bin.probability)] = "|"
+        marks[_x(bin.share)] = "*" if _x(bin.share) == _x(bin.probability) else "o"
+        lines.append(f"{bin.low:.2f} to {bin.high:.2f} {bin.n:>{width}}   {''.join(marks).rstrip()}")
     return lines
 
 
-def _place(share: float) -> int:
+def _x(share: float) -> int:
+    """The column of a share in the diagram."""
     return round(share * (DIAGRAM_WIDTH - 1))
 
 
 # ---- Audit ----
 
-INJECTION_COUNTED = "an instruction to the judge, which it seems to count as part of the text"
+INJECTION_COUNTED = "an instruction to the judge, which it seems to treat as part of the text"
 _SOURCES = {
-    "config": "as given",
+    "config": "as configured",
     "calibration": "from the calibration",
-    "unusable_calibration": "default; the calibration is not used, it is not shown to be better than chance",
+    "unusable_calibration": "default; the calibration is not used, since it is not shown to be better than chance",
     "default": "default",
 }
 _AUDIT_NOTE = (
-    "Flips: the verdict changes. Changed: the score changes by more than a tenth of the scale. p: of no shift, or of "
-    "no more flips than when the judge is asked again (the smaller one), Holm-adjusted. Affected: p at most 0.05."
+    "Flips: the verdict changes. Changed: the score changes by more than a tenth of the scale. p: tests for a shift, "
+    "and for more flips than when the judge is asked again (the smaller p, Holm-adjusted). Affected: p at most 0.05."
 )
 
 
 def audit_view(audit: Audit) -> View:
-    """What affects a judge: one table a scorer, with the effect of each perturbation."""
+    """The effects of perturbations on a judge: one table per scorer."""
     titles = scorer_titles(audit.scorers)
-    taken = count(audit.samples, "sample")
+    samples = count(audit.samples, "sample")
     if audit.samples != audit.dataset_size:
-        taken = f"{audit.samples:,} of {count(audit.dataset_size, 'sample')}"
+        samples = f"{audit.samples:,} of {count(audit.dataset_size, 'sample')}"
     warnings = [f"The audit ended early: {audit.stop_reason}."] if audit.stop_reason else []
     if audit.failed:
         warnings.append(f"{count(audit.failed, 'result')} failed.")
     unused = [f"Not applicable to any sample: {listed(audit.not_applicable)}."] if audit.not_applicable else []
     return View(
         name=f"Audit on {audit.dataset_name}",
-        lead=f"{taken} · judge {audit.judge}",
+        lead=f"{samples} · judge {audit.judge}",
         notice=audit.judge_note,
         warnings=tuple(warnings),
         sections=tuple(_audited(audit, scorer, titles[scorer.signature]) for scorer in audit.scorers),
@@ -345,23 +347,20 @@ def _audited(audit: Audit, scorer: AuditedScorer, title: str) -> Section:
 
 
 def _noise(scorer: AuditedScorer) -> Iterator[str]:
-    """What asking again shows, and whether more samples or more repeats would help."""
+    """The judge's noise when asked again, and whether more samples or more repeats would help."""
     if (noise := scorer.noise) is None or noise.share is None:
         return
-    once, twice = (one.mean for one in (noise.asked_once, noise.asked_twice))
+    once, twice = noise.asked_once, noise.asked_twice
     yield (
         f"Asked again: {percent(noise.share.mean)} ({_shares(noise.share)}) of the variance of single scores is the "
-        f"judge's noise. Standard error of the mean: {once:.3f} ({_range(noise.asked_once)}) if each sample is asked "
-        f"once, {twice:.3f} ({_range(noise.asked_twice)}) if twice. Twice as many samples divide it by 1.41."
+        f"judge's noise. Standard error of the mean: {once.mean:.3f} ({limits(once.low, once.high)}) if each sample is "
+        f"asked once, {twice.mean:.3f} ({limits(twice.low, twice.high)}) if twice. Twice as many samples divide it by "
+        "1.41."
     )
 
 
-def _range(found: Interval) -> str:
-    return limits(found.low, found.high)
-
-
-def _shares(found: Interval | None) -> str:
-    return "-" if found is None else percents(found.low, found.high)
+def _shares(interval: Interval | None) -> str:
+    return "-" if interval is None else percents(interval.low, interval.high)
 
 
 def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
@@ -390,8 +389,8 @@ def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) ->
     follows = {e.perturbation.name for e in effects if e.follows_injection(lower_is_better=scorer.lower_is_better)}
     for effect in effects:
         if effect.affected:
-            counted = effect.perturbation.direction and effect.perturbation.name not in follows
-            reason = INJECTION_COUNTED if counted else effect.perturbation.why
+            as_text = effect.perturbation.direction and effect.perturbation.name not in follows
+            reason = INJECTION_COUNTED if as_text else effect.perturbation.why
             reasons.setdefault(reason, []).append(effect.perturbation.name)
     if follows:
         yield "The judge follows instructions in the text that it judges."
@@ -417,4 +416,4 @@ def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) ->
         if any(effect.flipped for effect in effects):
             yield f"All verdicts on unchanged samples are {verdict}."
         else:
-            yield f"All verdicts are {verdict}: the judge can't be told from one that always says {verdict}."
+            yield f"All verdicts are {verdict}: the judge is indistinguishable from one that always says {verdict}."

@@ -60,7 +60,7 @@ MOST_SAMPLES = 10_000
 BINS = 20
 LONGEST_JUDGE = 200
 FLAKIEST = 5
-"""How many of the flakiest samples are named."""
+"""The number of flakiest samples to name."""
 
 
 def run_view(
@@ -74,11 +74,11 @@ def run_view(
     """A run as a report.
 
     Args:
-        run: the run.
-        worst: how many of the worst samples are shown.
-        corrected: means and rates corrected by labels.
-        slices: means by slice.
-        calibrations: those of the judge, by scorer signature, the best first; None to say nothing of them.
+        run: The run.
+        worst: The number of worst samples to show.
+        corrected: Means and rates corrected with labels.
+        slices: Means by slice.
+        calibrations: The judge's calibrations by scorer signature, best first; None leaves them out.
     """
     records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
     by_sample = _by_sample(records)
@@ -92,7 +92,7 @@ def run_view(
     # Failed samples come first in the list of all samples; the worst samples are those with scores.
     ranked = {name: mean_goodness(name) for name in by_sample}
     imperfect = {name: value for name, value in ranked.items() if value is not None and value < 1}
-    # Of several trials of a sample the worst one is shown, so that one sample doesn't take every place.
+    # Only the worst trial of a sample is shown, so that one sample doesn't fill the list.
     worst_trials: dict[str, str] = {}
     for name, value in imperfect.items():
         shown = worst_trials.setdefault(records[by_sample[name][0]].sample, name)
@@ -139,7 +139,7 @@ def _corrected(results: Sequence[PPIResult | RoganGladenResult]) -> Iterator[Sec
 
 
 def _done(run: Run, answered: int) -> str:
-    """How much of a run that ended early was done; "" for any other."""
+    """How much of a run that ended early was scored; "" for any other run."""
     if not run.stop_reason:
         return ""
     if run.trials == 1:
@@ -148,7 +148,7 @@ def _done(run: Run, answered: int) -> str:
 
 
 class _Lazy:
-    """Values that are made anew each time they are read, so that many of them need no memory."""
+    """Values that are created anew on each iteration, so that they don't take memory."""
 
     def __init__(self, make: Any) -> None:
         self._make = make
@@ -158,11 +158,11 @@ class _Lazy:
 
 
 def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
-    """Where each sample's records are."""
-    places: dict[str, array[int]] = {}
-    for place, record in enumerate(records):
-        places.setdefault(record.key, array("q")).append(place)
-    return places
+    """The indexes of each sample's records."""
+    indexes: dict[str, array[int]] = {}
+    for index, record in enumerate(records):
+        indexes.setdefault(record.key, array("q")).append(index)
+    return indexes
 
 
 # ---- What was run ----
@@ -170,7 +170,7 @@ def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
 
 def _warnings(run: Run) -> Iterator[str]:
     if run.stop_reason:
-        yield f"The run ended early: {run.stop_reason}. The numbers are those of the samples that were scored."
+        yield f"The run ended early: {run.stop_reason}. The numbers cover only the samples that were scored."
     if run.failed:
         yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
     if run.target is not None and run.target.note:
@@ -197,7 +197,7 @@ def _facts(run: Run) -> Iterator[Fact]:
 
 
 def retries(warnings: Mapping[str, int]) -> str:
-    """What was retried, and how many requests had no answer in time: "retried 40 × HTTP 429; 2 timeouts"."""
+    """The retried requests and the timeouts: "retried 40 × HTTP 429; 2 timeouts"."""
     others = (REPEATED_SECRETS, MALFORMED, TIMEOUTS, _REFUSED)
     retried = [f"{times:,} × {what}" for what, times in warnings.items() if not what.endswith(others)]
     parts = [f"retried {listed(retried)}"] if retried else []
@@ -232,7 +232,7 @@ def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequ
     )
     rows = [_score_row(line, run.titles[line.info.signature], counts[line.info.signature]) for line in run.summary]
     bounds = any(line.bounds is not None for line in run.summary)
-    legend = ("Bounds in the charts show where the mean would lie, whatever the missing scores are.",) if bounds else ()
+    legend = ("Bounds in the charts: where the mean would be, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
     doubts = [(line, text) for line in run.summary if (text := line.doubt)]
     quality: list[tuple[ScorerSummary, str]] = []
@@ -271,13 +271,13 @@ def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence
 
 
 def run_notes(run: Run) -> list[str]:
-    """What a reader must know of the numbers: what is missing, small or clustered samples, how composite judges did."""
+    """Notes on the numbers: missing scores, small or clustered samples, corrections, and composite judges."""
     cautions = [(line, text) for line in run.summary for text in _cautions(line, run.trials)]
     return [*_by_scorer(run, cautions), *filter(None, (run.corrections,)), *judge_notes(run.judge_stats)]
 
 
 def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str]:
-    """Texts on scorers, each once, after the titles of its scorers."""
+    """The distinct texts on scorers, each after the titles of its scorers."""
     return by_text(((run.titles[line.info.signature], text) for line, text in texts), len(run.scorers), "all scorers")
 
 
@@ -288,7 +288,7 @@ def _cautions(line: ScorerSummary, trials: int) -> Iterator[str]:
         noun = "sample" if trials == 1 else "trial"
         yield (
             f"{missing:,} of {count(line.scored + missing, noun)} {'has' if missing == 1 else 'have'} no score; "
-            f"with {'it' if missing == 1 else 'them'} the mean would lie between {low} and {high}"
+            f"with {'it' if missing == 1 else 'them'}, the mean would be between {low} and {high}"
         )
     interval = line.interval
     if interval is not None:
@@ -298,7 +298,7 @@ def _cautions(line: ScorerSummary, trials: int) -> Iterator[str]:
 
 
 def sample_notes(interval: Interval, trials: int = 1) -> Iterator[str]:
-    """That samples are clustered, or weighted. trials: of each sample."""
+    """Whether samples are clustered or weighted. trials: the number of trials of each sample."""
     if interval.groups is not None:
         why = "clustered samples" if trials == 1 else "trials of a sample are not independent"
         yield f"{why}: cluster-robust interval ({count(interval.groups, 'cluster')})"
@@ -307,7 +307,7 @@ def sample_notes(interval: Interval, trials: int = 1) -> Iterator[str]:
 
 
 def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """A line for each composite judge: what it escalated and saved, how far its members agreed."""
+    """A line for each composite judge: what it escalated and saved, or how well its members agreed."""
     for judge, counts in stats.items():
         yield f"{_short(judge)}: {_cascade(counts) if counts['kind'] == 'cascade' else _vote(counts)}"
 
@@ -315,11 +315,11 @@ def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 def _cascade(counts: Mapping[str, Any]) -> str:
     saved, cost = counts["saved_calls"], counts["saved_cost"]
     questions, share = count(counts["questions"], "question"), percent(counts["share"])
-    between = counts.get("share_interval")  # absent from results of earlier versions
-    within = "" if between is None else f", 95% CI {percents(*between)}"
+    ends = counts.get("share_interval")  # absent from results of earlier versions
+    interval = "" if ends is None else f", 95% CI {percents(*ends)}"
     # A question with several verdicts may have escalated in part.
     about = "" if float(counts["escalated"]).is_integer() else "about "
-    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}{within}), "
+    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}{interval}), "
     text += f"{count(saved, 'call')} of {_short(counts['fallback'])} saved"
     return f"{text}, about ${cost:.4f}" if cost else text
 
@@ -338,14 +338,14 @@ def _vote(counts: Mapping[str, Any]) -> str:
 
 
 def _short(judge: str) -> str:
-    """A judge's identity, without its middle where it is so long that it would hide what is said of it."""
+    """A judge's identity. A very long one is shortened in the middle."""
     if len(judge) <= LONGEST_JUDGE:
         return judge
     return f"{judge[: LONGEST_JUDGE // 2]}…{judge[-LONGEST_JUDGE // 2 :]}"
 
 
 def _missing(run: Run) -> Iterator[Section]:
-    """The most frequent reasons of skips and failures, and how many other ones there are."""
+    """The most frequent reasons for skipped and failed results, and the number of other results."""
     rows: list[Sequence[Cell | str]] = []
     for line in run.summary:
         title, rest = run.titles[line.info.signature], line.skipped + line.failed
@@ -370,8 +370,8 @@ def _slice_note(results: Sequence[ScorerSlices]) -> str:
         tests.setdefault(weighted if result.weighted else plain, []).append(result.title)
     return (
         f"p: one-sided {tests_used(tests)}, Holm-adjusted over all slices and scorers. Slices with fewer than five "
-        "samples inside or outside are not tested. Shrunken estimate: the mean drawn toward the other slices, a better "
-        "guess of what a repetition would show."
+        "samples inside or outside are not tested. Shrunken estimate: the mean shrunk toward the other slices, which "
+        "better predicts the result of a repetition."
     )
 
 
@@ -460,7 +460,7 @@ def _trials(run: Run) -> Iterator[Section]:
     ]
     flaky = [
         f"{result.title}: flakiest: "
-        + listed(f"{one.sample} ({one.passed} of {one.trials} passed)" for one in result.flaky[:FLAKIEST])
+        + listed(f"{sample.sample} ({sample.passed} of {sample.trials} passed)" for sample in result.flaky[:FLAKIEST])
         for result in results
         if result.flaky
     ]
@@ -475,8 +475,8 @@ def _trials(run: Run) -> Iterator[Section]:
     judged = run.judge != "none" and not all("trials" in variance.variances for _, variance in variances)
     both = " where the scorer is not repeated" * repeated
     notes = (
-        "pass@k: at least one of k trials passes; pass^k: all of k do. A trial whose target failed counts as not "
-        "passed; any other without a score is left out."
+        "pass@k: at least one of k trials passes; pass^k: all k trials pass. A trial whose target failed counts as not "
+        "passed; other trials without a score are left out."
         + f" The SD between trials includes the judge's own{both}." * judged
         + " The SD of the judge is that of a single judgment." * repeated,
         *(f"{title}: {variance.caution}" for title, variance in variances if repeated and variance.caution),
@@ -489,15 +489,15 @@ def _trials(run: Run) -> Iterator[Section]:
 def _trial_rows(result: Reliability) -> Iterator[Sequence[Cell | str]]:
     digits = digits_for(result.info.scale)
     better = "at most" if result.info.lower_is_better else "at least"
-    for place, one in enumerate(result.passes):
+    for index, one in enumerate(result.passes):
         spread: tuple[str, ...] = ("", "", "")
-        if place == 0 and result.variance is not None:
-            of = result.variance.variances
-            names = ("samples", "trials", "noise") if "trials" in of else ("samples", "noise")
-            spread = (*(number(of[name].mean ** 0.5, digits) for name in names), "")[:3]
+        if index == 0 and result.variance is not None:
+            variances = result.variance.variances
+            names = ("samples", "trials", "noise") if "trials" in variances else ("samples", "noise")
+            spread = (*(number(variances[name].mean ** 0.5, digits) for name in names), "")[:3]
         yield (
-            result.title if place == 0 else "",
-            f"{better} {number(result.threshold, digits)}" if place == 0 else "",
+            result.title if index == 0 else "",
+            f"{better} {number(result.threshold, digits)}" if index == 0 else "",
             f"{one.k}",
             number(one.at_least_one.mean, 3),
             limits(one.at_least_one.low, one.at_least_one.high, 3),

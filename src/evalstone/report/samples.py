@@ -1,4 +1,4 @@
-"""A sample as reports show it: its texts, what each scorer said, and the judge's evidence laid out for people."""
+"""A sample as reports show it: its texts, the outcome of each scorer, and the judge's evidence."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ VERDICTS: Mapping[str, tuple[str, Tone]] = {
     "low": ("low relevance", "unsure"),
     "none": ("no relevance", "bad"),
 }
-"""Verdicts and levels that judges give, as labels."""
+"""The labels of judges' verdicts and levels."""
 HARMS = ("biased", "toxic", "redundant", "refused")
-"""Names of yes-or-no verdicts where yes is the bad answer."""
+"""Yes-or-no verdicts where yes is the bad answer."""
 NEUTRAL = ("used", "useful")
-"""Those where no is not a fault."""
+"""Yes-or-no verdicts where no is not a fault."""
 _LABELS = ("verdict", "level", "choice", "impact")
 _HANDLED = ("reason", "passages", "passage", *_LABELS)
 
 
 def goodness(record: Record, info: ScorerInfo) -> float | None:
-    """How good a score is, from 0 to 1 whatever its scale and direction; None for a skip or a failure."""
+    """How good a score is, from 0 to 1, regardless of scale and direction; None for a skipped or failed result."""
     if not isinstance(record.outcome, Score):
         return None
     return 1 - record.outcome.fraction if info.lower_is_better else record.outcome.fraction
@@ -44,9 +44,9 @@ def goodness(record: Record, info: ScorerInfo) -> float | None:
 def with_texts(
     data: Iterable[Sample] | None, names: Iterable[K], key: Callable[[Sample], K] = attrgetter("key")
 ) -> Iterator[tuple[K, Sample | None]]:
-    """The named samples in the order of the data, then the names of those whose texts are not at hand.
+    """The named samples in the order of the data, then the names of those whose texts are not available.
 
-    key: the name of a sample.
+    key: returns the name of a sample.
     """
     rest = dict.fromkeys(names)
     for sample in data or ():
@@ -64,12 +64,12 @@ def sample_view(
     titles: Mapping[str, str],
     mean_goodness: float | None,
 ) -> SampleView:
-    """A sample with its outcomes. sample: None where its texts are not at hand."""
+    """A sample with its outcomes. sample: None if its texts are not available."""
     evidence = {r.scorer: to_jsonable(r.outcome.evidence) if isinstance(r.outcome, Score) else None for r in records}
     claims = _claims(evidence, titles)
     passages = sample.context if sample is not None and sample.context else ()
     outcomes = tuple(_outcome(record, scorers[record.scorer], titles, evidence[record.scorer]) for record in records)
-    panel = [] if sample is not None else [Block("note", text="The texts of this sample are not at hand.")]
+    panel = [] if sample is not None else [Block("note", text="The texts of this sample are not available.")]
     panel += _texts(sample, _passages(passages, evidence)) if sample is not None else []
     panel += claims
     panel += [
@@ -92,7 +92,7 @@ def sample_view(
 def _headline(
     findings: Sequence[Block], records: Sequence[Record], outcomes: Sequence[Outcome], scorers: Mapping[str, ScorerInfo]
 ) -> str:
-    """What is wrong with a sample: a claim that is not supported, else the reason of its worst score."""
+    """What is wrong with a sample: an unsupported claim, or else the reason of its worst score."""
     if findings:
         return f"{findings[0].labels[0][0]}: {findings[0].text}"
     scored = [(good, at) for at, r in enumerate(records) if (good := goodness(r, scorers[r.scorer])) is not None]
@@ -107,7 +107,7 @@ def _question(sample: Sample | None) -> str:
 
 
 def score_text(value: float, scale: float) -> str:
-    """A score without the zeros at its end, and its scale where that is not 1."""
+    """A score without trailing zeros, and its scale if that is not 1."""
     text = f"{value:.{digits_for(scale)}f}".rstrip("0").rstrip(".")
     return text if scale == 1 else f"{text} of {scale:g}"
 
@@ -115,7 +115,7 @@ def score_text(value: float, scale: float) -> str:
 def _outcome(record: Record, info: ScorerInfo, titles: Mapping[str, str], evidence: Any) -> Outcome:
     outcome, title = record.outcome, titles[record.scorer]
     if isinstance(outcome, Score):
-        # Where the claims are shown, the reason's list of them would say them twice.
+        # The claims are shown anyway, so the reason's list of them is cut off.
         reason = re.split("[;:]", outcome.reason)[0] if _is_claims(evidence) else outcome.reason
         return Outcome(
             title, outcome.value, score_text(outcome.value, info.scale), tone_of(goodness(record, info)), reason
@@ -173,13 +173,13 @@ def _message(message: Message) -> Block:
 
 
 def _data(value: Any) -> Block:
-    """Data of a sample as they are: every name with its value, and after them those with values inside."""
+    """A sample's data, unchanged: names with plain values first, then names with nested values."""
     if isinstance(value, dict):
         entries = cast("dict[str, Any]", value).items()
-        nested = [(name, each) for name, each in entries if _is_nested(each)]
-        pairs = tuple((name, _exact(each)) for name, each in entries if not _is_nested(each))
+        nested = [(name, item) for name, item in entries if _is_nested(item)]
+        pairs = tuple((name, _exact(item)) for name, item in entries if not _is_nested(item))
         return Block(
-            "item", pairs=pairs, items=tuple(Block("group", name, items=(_data(each),)) for name, each in nested)
+            "item", pairs=pairs, items=tuple(Block("group", name, items=(_data(item),)) for name, item in nested)
         )
     if _is_nested(value):
         return Block("group", items=tuple(map(_data, cast("list[Any]", value))))
@@ -195,13 +195,14 @@ def _exact(value: Any) -> str:
 
 
 def _passages(passages: Sequence[str], evidence: Mapping[str, Any]) -> list[Block]:
-    """The passages, each with what the judge said of it."""
+    """The passages, each with the judge's labels."""
     labels: dict[int, dict[tuple[str, Tone], None]] = {}
     for value in evidence.values():
         for item in _about_passages(value):
             labels.setdefault(item["passage"], {}).update(dict.fromkeys(_labels(item)))
     return [
-        Block("passage", f"Passage {at}", text, labels=tuple(labels.get(at, ()))) for at, text in enumerate(passages, 1)
+        Block("passage", f"Passage {number}", text, labels=tuple(labels.get(number, ())))
+        for number, text in enumerate(passages, start=1)
     ]
 
 
@@ -209,7 +210,7 @@ def _passages(passages: Sequence[str], evidence: Mapping[str, Any]) -> list[Bloc
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list that holds nothing else; none for anything else."""
+    """The objects of a list that contains nothing else; empty for any other value."""
     items = cast("list[Any]", value) if isinstance(value, list) else []
     return cast("list[dict[str, Any]]", items) if all(isinstance(item, dict) for item in items) else []
 
@@ -220,14 +221,14 @@ def _is_claims(value: Any) -> bool:
 
 
 def _about_passages(value: Any) -> list[dict[str, Any]]:
-    """What evidence says of passages by number."""
+    """The objects of the evidence that are about passages by number."""
     inside = cast("dict[str, Any]", value).get("passages") if isinstance(value, dict) else value
     items = _objects(inside)
     return items if all(isinstance(item.get("passage"), int) for item in items) else []
 
 
 def _claims(evidence: Mapping[str, Any], titles: Mapping[str, str]) -> list[Block]:
-    """The claims with their verdicts, once for all scorers that share them."""
+    """The claims with their verdicts, once for scorers that share them."""
     shared: dict[str, tuple[list[dict[str, Any]], list[str]]] = {}
     for scorer, value in evidence.items():
         if _is_claims(value):
@@ -240,7 +241,7 @@ def _claims(evidence: Mapping[str, Any], titles: Mapping[str, str]) -> list[Bloc
 
 
 def _explained(record: Record, outcome: Outcome, evidence: Any, *, shown_above: bool) -> Block:
-    """What a scorer said: its reason, evidence that is not shown with the claims and passages, and its judge calls."""
+    """A scorer's outcome: its reason, evidence that isn't shown with the claims and passages, and its judge calls."""
     items: list[Block] = []
     if evidence and not _is_claims(evidence) and not (shown_above and _about_passages(evidence)):
         items.append(laid_out(evidence))
@@ -262,7 +263,7 @@ def _judge_call(call: JudgeCall) -> str:
 
 
 def laid_out(value: Any) -> Block:
-    """Any evidence for people: verdicts as labels, lists as items, everything else as names and values."""
+    """Any evidence as a block: verdicts as labels, lists as items, everything else as names and values."""
     if isinstance(value, dict):
         return _item(cast("dict[str, Any]", value))
     if isinstance(value, list):
@@ -315,7 +316,7 @@ def _labels(item: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether a value is a list without further values inside."""
+    """Whether a value is a list without nested lists or objects."""
     items = cast("list[Any]", value) if isinstance(value, list) else []
     return isinstance(value, list) and not any(isinstance(item, dict | list) for item in items)
 

@@ -1,6 +1,6 @@
-"""A report on a terminal: tables, the samples to look at, and what explains the numbers.
+"""A report in the terminal: tables, the samples to look at, and notes on the numbers.
 
-Judged text is shown as text: no markup in it is read, and control and direction characters are made visible.
+Judged text is shown literally: markup in it is not interpreted, and control and direction characters are made visible.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def show(view: View, console: Console) -> None:
         console.print(Text.assemble((safe(view.name), "bold"), lead))
     _lines(console, [view.notice] if view.notice else [], "dim")
     _lines(console, view.warnings, "yellow")
-    # One section needs no heading; of several, each has one.
+    # A single section needs no heading.
     for section in view.sections:
         _section(section, console, heading=len(view.sections) > 1)
     for examples in view.examples:
@@ -67,7 +67,7 @@ def _lines(console: Console, texts: Iterable[str], style: str) -> None:
 class Grid(RichTable):
     """A table without borders that shows every cell in full, however narrow the terminal.
 
-    Cells wrap between words. Where not even the longest words fit side by side, each row is printed as lines
+    Cells wrap between words. If even the longest words don't fit side by side, each row is printed as lines of
     `column: value`.
     """
 
@@ -78,11 +78,11 @@ class Grid(RichTable):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Any:
         columns = [[_plain(cell) for cell in (column.header, *column.cells)] for column in self.columns]
-        room = options.max_width - GAP * len(columns)
+        available = options.max_width - GAP * len(columns)
         for whole in (True, False):
             least = [_least(cells, whole=whole) for cells in columns]
-            if sum(least) <= room:
-                for column, width in zip(self.columns, _widths(columns, least, room), strict=True):
+            if sum(least) <= available:
+                for column, width in zip(self.columns, _widths(columns, least, available), strict=True):
                     column.width = width
                 return super().__rich_console__(console, options)
         return self._blocks()
@@ -106,35 +106,34 @@ def _plain(cell: object) -> str:
 
 
 def _least(cells: list[str], *, whole: bool) -> int:
-    """The least width of a column, for its title and its cells. whole: numbers and short names stay on one line."""
+    """The minimum width of a column, for its title and its cells. whole: numbers and short names stay on one line."""
     words = [word for cell in cells for word in re.findall(r"^\s*\S+|\S+", cell)]
     if whole and any(any(map(str.isdigit, cell)) for cell in cells[1:]):
         words += [cell for cell in cells[1:] if cell_len(cell) <= LONGEST_UNBROKEN]
     return max(map(cell_len, words), default=1)
 
 
-def _widths(columns: list[list[str]], least: list[int], room: int) -> list[int]:
-    """How wide each column is: as its content, or as much less as the terminal asks for, the widest first."""
+def _widths(columns: list[list[str]], least: list[int], available: int) -> list[int]:
+    """The width of each column: that of its content, reduced to fit the terminal, starting with the widest column."""
     widths = [
         max(low, *(cell_len(line) for cell in cells for line in cell.split("\n")))
         for cells, low in zip(columns, least, strict=True)
     ]
-    while sum(widths) > room:
-        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
+    while sum(widths) > available:
+        widest = max((index for index in range(len(widths)) if widths[index] > least[index]), key=widths.__getitem__)
         widths[widest] -= 1
     return widths
 
 
 def _grid(table: Table) -> Grid:
-    # A column without any text holds charts, which a terminal does not show.
-    places = [at for at in range(len(table.columns)) if at == 0 or any(row[at].text for row in table.rows)]
+    indexes = table.text_columns
     grid = Grid()
     grid.show_header = True
-    for at in places:
-        column = table.columns[at]
+    for index in indexes:
+        column = table.columns[index]
         grid.add_column(Text(safe(column.title)), justify="right" if column.numeric else "left", overflow="fold")
     for row in table.rows:
-        grid.add_row(*(Text(safe(row[at].text), style=STYLES[row[at].tone]) for at in places))
+        grid.add_row(*(Text(safe(row[index].text), style=STYLES[row[index].tone]) for index in indexes))
     return grid
 
 
@@ -157,6 +156,6 @@ def _sample(sample: SampleView, console: Console) -> None:
 
 
 def _indented(console: Console, by: int, *parts: str | tuple[str, str]) -> None:
-    """Print a text with all its lines indented, without the spaces on the right that rich's padding adds."""
+    """Print a text with all lines indented, without the trailing spaces that rich's padding adds."""
     for line in Text.assemble(*parts).wrap(console, console.width - by, overflow="fold"):
         console.print(Text(" " * by) + line)

@@ -1,4 +1,4 @@
-"""What reports say: plain values that terminal, HTML and Markdown lay out, each in its own way.
+"""The content of reports: plain values that the terminal, HTML and Markdown renderers lay out.
 
 Texts are raw here. Each renderer escapes them for its format and makes invisible characters visible.
 """
@@ -26,8 +26,8 @@ class IntervalChart:
     """A mean and its interval on the scale from 0 to `scale`.
 
     Attributes:
-        bounds: Where the mean would lie if the missing scores were all worst, and all best.
-        lower_is_better: Which end of the scale is the better one; None where neither is.
+        bounds: The mean if all missing scores were the worst, and if all were the best.
+        lower_is_better: Whether the low end of the scale is the better one; None if neither is.
     """
 
     label: str
@@ -42,7 +42,7 @@ class IntervalChart:
 
 @dataclass(frozen=True)
 class HistogramChart:
-    """How many scores fall into each of equal parts of the scale from 0 to `scale`."""
+    """The number of scores in each of several equal bins from 0 to `scale`."""
 
     label: str
     counts: tuple[int, ...]
@@ -52,7 +52,7 @@ class HistogramChart:
 
 @dataclass(frozen=True)
 class DifferenceChart:
-    """A difference and its interval beside zero, on an axis from -reach to reach."""
+    """A difference and its interval around zero, on an axis from -reach to reach."""
 
     label: str
     difference: float
@@ -80,10 +80,10 @@ class Cell:
     """One cell of a table.
 
     Attributes:
-        text: What every format shows.
-        chart: Shown in HTML, above the text.
+        text: The text in every format.
+        chart: A chart above the text, in HTML.
         under: A second line, in HTML.
-        quoted: The text is of others; Markdown shows it as code.
+        quoted: Whether it is a user's text, which Markdown shows as code.
     """
 
     text: str
@@ -99,9 +99,9 @@ class Column:
 
     Attributes:
         title: The header.
-        numeric: Set to the right.
-        informative: Kept even where all rows have the same value. Other columns are then said once below the table.
-        under: In HTML its cells stand below the row header instead of in a column.
+        numeric: Align it to the right.
+        informative: Keep it even if all rows have the same value. Other columns become a note below the table then.
+        under: In HTML, put its cells below the row header instead of in a column.
     """
 
     title: str
@@ -111,7 +111,7 @@ class Column:
 
 
 def words(title: str, *, under: bool = False) -> Column:
-    """A column of words, set to the left."""
+    """A column of words, aligned to the left."""
     return Column(title, numeric=False, under=under)
 
 
@@ -124,26 +124,31 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def text_columns(self) -> list[int]:
+        """The indexes of the columns to show where no charts are drawn: those with text, and the first one."""
+        return [index for index in range(len(self.columns)) if index == 0 or any(row[index].text for row in self.rows)]
+
 
 def table(
     caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell | str]], notes: Iterable[str] = ()
 ) -> Table:
-    """A table without the columns that say nothing: empty ones, and those with one value, which a note names."""
+    """A table without empty columns, and without columns with a single value, which a note names."""
     cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
-    keep: list[int] = []
+    shown: list[int] = []
     constant: list[str] = []
-    for place, column in enumerate(columns):
-        texts = {row[place].text for row in cells}
-        drawn = any(row[place].chart for row in cells)
-        if not drawn and cells and texts <= set(ABSENT) and place:
+    for index, column in enumerate(columns):
+        texts = {row[index].text for row in cells}
+        has_chart = any(row[index].chart for row in cells)
+        if not has_chart and cells and texts <= set(ABSENT) and index:
             continue
         if column.informative or len(cells) < 2 or len(texts) > 1:
-            keep.append(place)
+            shown.append(index)
         else:
             constant.append(f"{column.title} {texts.pop()}")
-    said = [f"The same in every row: {', '.join(constant)}."] if constant else []
-    kept_rows = tuple(tuple(row[place] for place in keep) for row in cells)
-    return Table(caption, tuple(columns[place] for place in keep), kept_rows, (*said, *notes))
+    constant_note = [f"The same in every row: {', '.join(constant)}."] if constant else []
+    shown_rows = tuple(tuple(row[index] for index in shown) for row in cells)
+    return Table(caption, tuple(columns[index] for index in shown), shown_rows, (*constant_note, *notes))
 
 
 @dataclass(frozen=True)
@@ -153,11 +158,12 @@ class Section:
     Attributes:
         title: The heading; "" for none.
         lead: Sentences above the tables.
-        chart: A chart below the tables, which `plain` stands for where nothing can be drawn.
-        notes: Sentences below.
-        warnings: What makes the numbers above doubtful, below them.
+        chart: A chart below the tables.
+        plain: Lines of text in place of the chart, for formats that can't draw it.
+        notes: Sentences below the tables.
+        warnings: Reasons to doubt the numbers, below the tables.
         legend: Sentences on the charts, for formats that draw them.
-        folded: Tables are opened on demand, where a format can do that; the lead is always shown.
+        folded: Whether tables are opened on demand, in formats that can do that. The lead is always shown.
     """
 
     title: str
@@ -173,15 +179,16 @@ class Section:
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of a sample: a text with a heading, labels, further values and pieces inside it.
+    """A piece of a sample: a text with a heading, labels, further values and nested blocks.
 
     Attributes:
-        kind: What it is, for the layout: "part", "passage", "claim", "columns", "outcome" and so on.
+        kind: The kind, for the layout: "part", "passage", "claim", "columns", "outcome" and so on.
         labels: Short words with their tones, such as a verdict.
         why: The judge's reason, and the passages that it cites.
-        pairs: Names and values, for what has no layout of its own.
-        cites: Numbers of the passages that decide a claim.
-        folded: Opened on demand.
+        pairs: Names and values that have no layout of their own.
+        items: Nested blocks.
+        cites: The numbers of the passages that decide a claim.
+        folded: Whether it is opened on demand.
     """
 
     kind: str = "part"
@@ -197,7 +204,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one scorer said of a sample. value: None for a skip or a failure, which `text` names."""
+    """The outcome of one scorer for a sample. value: None for a skipped or failed sample, as `text` says."""
 
     title: str
     value: float | None
@@ -211,10 +218,10 @@ class SampleView:
     """One sample with its outcomes.
 
     Attributes:
-        goodness: The mean over its scores, from 0 (worst) to 1 (best) whatever their scales and directions.
-        headline: What is wrong with it, in a line.
-        findings: Claims that no passage supports, for reports that can't show all of a sample.
-        panel: All of the sample, for those that can.
+        goodness: The mean over its scores, each from 0 (worst) to 1 (best), regardless of scale and direction.
+        headline: What is wrong with it, on one line.
+        findings: Claims that no passage supports, for reports that don't show the whole sample.
+        panel: The whole sample, for reports that show it.
     """
 
     id: str
@@ -246,8 +253,8 @@ class ScoreColumn:
 
 @dataclass(frozen=True)
 class SampleList:
-    """All samples of a run, for reports that can be searched. size: how many there are; total: with those left out;
-    noun: what they are."""
+    """All samples of a run, for searchable reports. size: their number; total: including those left out; noun: for
+    samples or trials."""
 
     columns: tuple[ScoreColumn, ...]
     samples: Iterable[SampleView]
@@ -258,7 +265,7 @@ class SampleList:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something about how results were made. line: the same as part of a line of facts; "" to leave it out there."""
+    """One fact of the run's metadata. line: the same within a line of facts; "" leaves it out there."""
 
     name: str
     text: str
@@ -267,14 +274,14 @@ class Fact:
 
 @dataclass(frozen=True)
 class View:
-    """A report: results first, then what explains them, then how they were made.
+    """A report: results first, then what explains them, then the run's metadata.
 
     Attributes:
-        name: What it is about: a dataset, "Comparison".
-        lead: What was evaluated, in a line.
-        notice: What is said of the judge.
-        warnings: What makes the numbers doubtful.
-        verdict: The result in a word, for a gate.
+        name: The title, such as a dataset's name or "Comparison".
+        lead: What was evaluated, on one line.
+        notice: A note on the judge.
+        warnings: Reasons to doubt the numbers.
+        verdict: The result in one word, for a gate.
         sections: The results.
         examples: The samples to look at first.
         details: Further sections.
@@ -309,7 +316,7 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
 
 
 def direction(lower_is_better: bool) -> str:
-    """Which direction of a score is better, in words."""
+    """The better direction of a score, in words."""
     return LOWER if lower_is_better else HIGHER
 
 
@@ -321,7 +328,7 @@ def tone_of(goodness: float | None) -> Tone:
 
 
 def by_text(titled: Iterable[tuple[str, str]], of: int, everyone: str, separator: str = ", ") -> list[str]:
-    """Texts, each once, after its titles; after `everyone` where it has all of several."""
+    """The distinct texts, each after its titles, or after `everyone` if it applies to all of several titles."""
     titles_of: dict[str, list[str]] = {}
     for title, text in titled:
         titles_of.setdefault(text, []).append(title)
@@ -332,5 +339,5 @@ def by_text(titled: Iterable[tuple[str, str]], of: int, everyone: str, separator
 
 
 def tests_used(tests: Mapping[str, Iterable[str]]) -> str:
-    """Tests by name, with the scorers that each is of; without them where there is one test."""
+    """The tests, each with its scorers if there are several tests."""
     return "; ".join(f"{test} ({listed(titles)})" if len(tests) > 1 else test for test, titles in tests.items())

@@ -1,4 +1,4 @@
-"""The base class of scorers: a frozen value with one method, whose keyword parameters are its sample fields."""
+"""The base class of scorers: a frozen dataclass with one method, whose keyword parameters are sample fields."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
 
 
 class _QuestionsOfCode:
-    """The kinds of question that a scorer asks, read from its code; a value set on an instance replaces it."""
+    """The kinds of question that a scorer asks, read from its code. A value set on an instance overrides it."""
 
     def __get__(self, scorer: Scorer | None, kind: type[Scorer]) -> tuple[type[Question[Any]], ...]:
         return _questions(kind)
@@ -54,8 +54,8 @@ class Scorer(ABC):
 
     Attributes:
         scale: The highest score; scores are in [0, scale].
-        explain: Have the judge write the reason, in one more call. Otherwise it is built from the evidence.
-        judge: The judge of this scorer: a name, a table or a Judge. By default, the judge of the run.
+        explain: Have the judge write the reason, in one more call. Otherwise, it is built from the evidence.
+        judge: The judge of this scorer: a name, a table or a Judge. By default, the run's judge.
 
     Raises:
         ConfigError: The scale is not a positive number.
@@ -66,20 +66,20 @@ class Scorer(ABC):
     """Increase it with every change that can change a score."""
     lower_is_better: ClassVar[bool] = False
     interpretation: ClassVar[tuple[tuple[float, str], ...]] = ()
-    """How to interpret a score: lower bounds on a scale of 1, highest first, and the meaning of scores from there."""
+    """How to read a score: lower bounds on a scale of 1, highest first, each with the meaning of scores from there."""
     advice: ClassVar[str] = ""
     """What to do about a bad score."""
     reads_blank: ClassVar[tuple[str, ...]] = ()
     """The fields whose blank text is scored as it is. In any other field, blank text is absent."""
     excluded_from_signature: ClassVar[tuple[str, ...]] = ("name", "version", "judge")
-    """Parameters that the signature shows elsewhere."""
+    """Parameters that are not listed in the signature."""
 
     required_fields: ClassVar[tuple[str, ...]] = ()
     """The required sample fields: the parameters of `score` without a default."""
     questions = _QuestionsOfCode()
     """The kinds of question that `score` asks, read from its code."""
     extractors: ClassVar[Mapping[str, str]] = {}
-    """Sample fields that a function of the sample may supply, and the parameters that take such a function."""
+    """Sample fields that a function of the sample can supply, and the parameters that take such a function."""
     _fields: ClassVar[tuple[str, ...]] = ()
     _takes_ask: ClassVar[bool] = False
 
@@ -88,8 +88,8 @@ class Scorer(ABC):
     judge: Any = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuse an unknown parameter as the command line does; Python's own error names no other."""
-        if unknown_names := kwargs.keys() - {name for name, one in cls.__dataclass_fields__.items() if one.init}:
+        """Refuse an unknown parameter with the command line's message, which suggests the nearest name."""
+        if unknown_names := kwargs.keys() - {name for name, field in cls.__dataclass_fields__.items() if field.init}:
             accepted = inspect.signature(cls.__init__).parameters
             if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in accepted.values()):
                 require_known(cls.__name__, "parameter", sorted(unknown_names - accepted.keys()), cls)
@@ -97,7 +97,7 @@ class Scorer(ABC):
 
     @abstractmethod
     def score(self, *args: Any, **fields: Any) -> Score | Skipped | Awaitable[Score | Skipped]:
-        """Return the score of one sample, or why it has none."""
+        """Return the score of one sample, or Skipped with the reason if it is undefined."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -106,9 +106,9 @@ class Scorer(ABC):
 
     @classmethod
     def _read_parameters(cls) -> None:
-        """Read from `score` which sample fields it takes. Raises ConfigError for a parameter that is none.
+        """Read the sample fields from the parameters of `score`. Raises ConfigError for any other parameter.
 
-        A `score` with `**fields` takes the `required_fields` that its scorers declare.
+        A `score` with `**fields` takes the `required_fields` that the scorer declares.
         """
         parameters = list(inspect.signature(cls.score).parameters.values())[1:]
         cls._takes_ask = bool(parameters) and parameters[0].name == "ask"
@@ -121,8 +121,8 @@ class Scorer(ABC):
                 message = unknown("sample field", parameter.name, SAMPLE_FIELDS)
                 raise ConfigError(f"{cls.__name__}.score: {message} (fields are keyword-only parameters)")
             if parameter.kind is not parameter.KEYWORD_ONLY:
-                form = ", ".join(["self", *["ask"] * cls._takes_ask, "*", *(one.name for one in parameters)])
-                message = f"sample fields are keyword-only parameters; write def score({form})"
+                names = ", ".join(["self", *["ask"] * cls._takes_ask, "*", *(p.name for p in parameters)])
+                message = f"sample fields are keyword-only parameters; write def score({names})"
                 raise ConfigError(f"{cls.__name__}.score takes {parameter.name} by position; {message}")
         cls._fields = tuple(parameter.name for parameter in parameters)
         if "required_fields" not in cls.__dict__:
@@ -143,7 +143,7 @@ class Scorer(ABC):
                 raise ConfigError(f"{self.name}: {field.name} must be True or False, not {value!r}")
 
     def _read_tables(self) -> None:
-        """Turn a table for a parameter that is itself a dataclass into that dataclass."""
+        """Convert a table to the dataclass of the parameter that it was passed for."""
         for field in fields(self):
             kind = field.default_factory
             if isinstance(kind, type) and is_dataclass(kind) and isinstance(getattr(self, field.name), Mapping):
@@ -166,20 +166,20 @@ class Scorer(ABC):
 
     @property
     def may_ask(self) -> bool:
-        """Whether scoring may ask a judge. Code that is not part of evalstone may."""
+        """Whether scoring may ask a judge. A user's own code always may."""
         return bool(self.questions or self.judges or self.explain) or is_own_code(type(self))
 
     @property
     def repeats(self) -> bool:
-        """Whether it asks a question several times, each time for another answer."""
+        """Whether it asks each question several times, for independent answers."""
         return False
 
     @functools.cached_property
     def signature(self) -> str:
         """Name, changed parameters, fingerprints and version: `faithfulness(scale=10; 5c1d77b2, 9a0e41c3)@1`.
 
-        The fingerprints are those of the prompts, and of the code of a scorer that is not part of evalstone. Two scores
-        may be compared when their signatures are equal.
+        The fingerprints are those of the prompts and, for a user's own scorer, of its code. Two scores are comparable
+        if their signatures are equal.
         """
         changed = ", ".join(f"{name}={brief(value)}" for name, value in self.changed_parameters())
         fingerprints = [prompt.fingerprint for prompt in self.prompts()]
@@ -189,7 +189,7 @@ class Scorer(ABC):
         return f"{self.name}({content})@{self.version}" if content else f"{self.name}@{self.version}"
 
     def changed_parameters(self) -> Iterator[tuple[str, Any]]:
-        """Yield each parameter that differs from its default, and is in the signature, with its value."""
+        """Yield the name and value of each parameter that differs from its default and is part of the signature."""
         for field in fields(self):
             value = getattr(self, field.name)
             default = field.default_factory() if field.default_factory is not MISSING else field.default
@@ -197,19 +197,19 @@ class Scorer(ABC):
                 yield field.name, value
 
     def prompts(self) -> tuple[Prompt, ...]:
-        """Return the prompts that this scorer asks with; their fingerprints are in the signature."""
+        """Return the prompts of this scorer's questions. Their fingerprints are in the signature."""
         kinds = (*self.questions, Explain) if self.explain else self.questions
         own = getattr(self, "prompt", None)  # for kinds of question that have no prompt of their own
         return tuple(prompt for kind in kinds if isinstance(prompt := getattr(kind, "prompt", own), Prompt))
 
     def values(self, sample: Sample) -> dict[str, Any]:
-        """Return what `score` is called with for this sample; None for an absent field."""
+        """Return the arguments of `score` for this sample; None for an absent field."""
         return {name: getattr(sample, name) for name in self._fields or self.required_fields}
 
     async def run(self, ask: Ask, sample: Sample) -> Score | Skipped:
-        """Score one sample. Errors of the judge, and of the scorer's own code, are raised.
+        """Score one sample. Errors of the judge and of the scorer's own code are raised.
 
-        A plain `score` that is not part of evalstone runs in a thread, so that it blocks no other sample.
+        A user's own `score` that is a plain function runs in a thread, so that it doesn't block other samples.
         """
         if self.extracts:
             sample = await self._extracted(sample)
@@ -221,7 +221,7 @@ class Scorer(ABC):
             return present
         arguments = (ask,) if self._takes_ask else ()
         if self._runs_user_code:
-            # It may change what it is given, which other scorers and trials are given too.
+            # The code may modify these values, which other scorers and trials get too.
             present |= {name: copy.deepcopy(present[name]) for name in ("metadata", "state") if name in present}
             outcome = await sync.call(self.score, *arguments, **present)
         else:
@@ -246,9 +246,9 @@ class Scorer(ABC):
         return [n for n in self.required_fields if values[n] is None or (n in LISTS and not values[n])]
 
     def present(self, values: Mapping[str, Any]) -> dict[str, Any] | Score | Skipped:
-        """Return the fields that have a value, or the outcome of a sample that lacks a required one.
+        """Return the fields that have a value, or the outcome of a sample that lacks a required field.
 
-        Blank text is no value, nor are passages that are all blank; an empty list of passages is one.
+        Blank text and passages that are all blank don't count as values; an empty list of passages does.
         """
         present = {n: v for n, v in values.items() if not (v is None if n in self.reads_blank else is_absent(v))}
         if len(present) == len(values) and not any(name in present for name in LISTS):
@@ -288,11 +288,11 @@ class Scorer(ABC):
         return is_own_code(type(self)) or any(own_functions)
 
     def description(self) -> str:
-        """Say in a sentence what is measured."""
+        """Return one sentence on what is measured."""
         return summary(type(self))
 
     async def _explained(self, ask: Ask, score: Score) -> str:
-        """The judge's explanation of a score. The score was paid for and stands, also where the explanation fails."""
+        """The judge's explanation of a score. If it fails, the score, which has been paid for, still stands."""
         try:
             return await ask(self._explanation(score))
         except JudgeError as error:
@@ -312,7 +312,7 @@ def summary(kind: type[Scorer]) -> str:
 
 
 def applies_another(kind: type[Scorer]) -> bool:
-    """Whether a scorer applies another one, whose direction and judge calls are its own."""
+    """Whether a scorer applies another one, and takes its direction and judge calls from it."""
     return any(field.name == "scorer" for field in fields(kind))
 
 
@@ -322,7 +322,7 @@ def documentation(kind: type[Scorer]) -> str:
 
 
 def described_parameters(kind: type[Scorer]) -> dict[str, str]:
-    """What the docstrings of a scorer and its bases say about each parameter."""
+    """The descriptions of a scorer's parameters, from its docstring and those of its bases."""
     described: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         attributes = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
@@ -331,7 +331,7 @@ def described_parameters(kind: type[Scorer]) -> dict[str, str]:
 
 
 def is_absent(value: object) -> bool:
-    """Whether a field has no value: nothing, blank text, or passages that are all blank. No passages are a value."""
+    """Whether a field has no value: None, blank text, or passages that are all blank. An empty list is a value."""
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, tuple):
         return value is None
@@ -339,7 +339,7 @@ def is_absent(value: object) -> bool:
 
 
 def _unseen(sample: Sample, values: Mapping[str, Any]) -> str:
-    """Which of the fields holds something that is not text, and what; empty if none does.
+    """A reason that names the first field with an attachment, such as an image; empty if there is none.
 
     The input and the output are the last message of the user and of the assistant.
     """
@@ -352,7 +352,7 @@ def _unseen(sample: Sample, values: Mapping[str, Any]) -> str:
             continue
         if attachments := [kind for message in turns for kind in message.attachments]:
             article = "an" if attachments[0][:1] in "aeiou" else "a"
-            return f"the {field} holds {article} {attachments[0]}, which a judge of text can't see"
+            return f"the {field} contains {article} {attachments[0]}, which a text judge can't see"
     return ""
 
 
@@ -362,16 +362,16 @@ def _questions(kind: type[Scorer]) -> tuple[type[Question[Any]], ...]:
 
 
 def questions_of(function: FunctionType) -> tuple[type[Question[Any]], ...]:
-    """The kinds of question that a function asks, read from its code, each once."""
+    """The distinct kinds of question that a function asks, read from its code."""
     return tuple(dict.fromkeys(_named_questions(function, Scorer, ())))
 
 
 def _named_questions(
     function: FunctionType, owner: type[Scorer], callers: tuple[FunctionType, ...]
 ) -> Iterator[type[Question[Any]]]:
-    """The kinds of question that a function's code names, in order; those of a function that it calls, once each.
+    """The kinds of question that a function's code names, in order, and the distinct ones of functions that it calls.
 
-    Calls to the scorer's methods, to functions of the same module and to functions that take `ask` are followed.
+    It follows calls to the scorer's methods, to functions of the same module and to functions that take `ask`.
     """
     callers = (*callers, function)
     scope = dict(function.__globals__)
@@ -406,7 +406,7 @@ def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
 
 
 def brief(value: Any) -> str:
-    """A parameter's value as it stands in a signature: itself if it is short, else a hash of its content."""
+    """A parameter's value for a signature: the value itself if it is short, else a hash of its content."""
     if callable(value):
         return _function_name(value)
     if isinstance(value, float):
@@ -417,24 +417,24 @@ def brief(value: Any) -> str:
 
 
 def _function_name(function: Any) -> str:
-    """A function's full name, with a hash of its code if it is not part of evalstone."""
-    named: Any = function
-    while isinstance(named, functools.partial):
-        named = cast(Any, named).func
-    named = cast(Any, named if hasattr(named, "__qualname__") else type(named))
-    name = f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
-    return f"{name}#{code_hash(function)[:8]}" if is_own_code(named) or named is not function else name
+    """A function's full name, with a hash of its code if it is the user's own."""
+    target: Any = function
+    while isinstance(target, functools.partial):
+        target = cast(Any, target).func
+    target = cast(Any, target if hasattr(target, "__qualname__") else type(target))
+    name = f"{getattr(target, '__module__', 'builtins')}.{target.__qualname__}"
+    return f"{name}#{code_hash(function)[:8]}" if is_own_code(target) or target is not function else name
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextScorer(Scorer):
-    """A scorer that looks at passages.
+    """A scorer that reads passages.
 
     Attributes:
         context: The passages for every sample, instead of the sample's own.
         context_from: A function of the sample, `def` or `async def`, that returns its passages. It overrides `context`.
 
-    Without either, the passages are the sample's `context`, or else the results of the tool calls in its messages, in
+    By default, the passages are the sample's `context`, or else the results of the tool calls in its messages, in
     order.
     """
 
@@ -454,7 +454,7 @@ class ContextScorer(Scorer):
         return {**values, "context": self.passages_for(sample)} if "context" in values else values
 
     def passages_for(self, sample: Sample) -> tuple[str, ...] | None:
-        """Return the passages that this sample is judged by; None when it has none."""
+        """Return the passages for this sample; None if it has none."""
         if self.context_from is not None:
             return passages(sample.context)
         for context in (self.context, sample.context):
@@ -464,16 +464,16 @@ class ContextScorer(Scorer):
 
 
 def require_known(label: str, what: str, names: Iterable[object], kind: type[Any]) -> None:
-    """Raise ConfigError for a name in a table that is no field of a dataclass, with the nearest one.
+    """Raise ConfigError, with the nearest name, for a name in a table that is not a field of a dataclass.
 
-    For an option of another system that a scorer doesn't have, it says what stands for it here.
+    For an option of another system, the message names its counterpart here.
     """
     known = [field.name for field in fields(kind) if field.init]
     for name in map(str, names):
         if name not in known:
             counterpart = ""
             if issubclass(kind, Scorer):
-                from evalstone.scorers.other_systems import hint  # noqa: PLC0415 - a table that only errors need
+                from evalstone.scorers.other_systems import hint  # noqa: PLC0415 - only errors need these tables
 
                 counterpart = hint(name, kind.__name__, getattr(kind, "name", ""), known)
             if name in (inner := [field.name for field in fields(kind) if not field.init]):
@@ -485,7 +485,7 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
 def require_number(
     owner: Any, *names: str, low: float = 0.0, high: float = sys.float_info.max, exclude_low: bool = False
 ) -> None:
-    """Raise ConfigError for a field of a scorer, or of a dataclass in it, that is not a number from low to high."""
+    """Raise ConfigError if a field of a scorer, or of a dataclass in it, is not a number from low to high."""
     for name in names:
         value = getattr(owner, name)
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -499,7 +499,7 @@ def require_number(
 
 
 def require_whole(scorer: Scorer, name: str, low: int = 0, high: int | None = None) -> None:
-    """Raise ConfigError for a field that is not a whole number from low to high."""
+    """Raise ConfigError if a field is not a whole number from low to high."""
     value: object = getattr(scorer, name)
     if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
         allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
@@ -507,7 +507,7 @@ def require_whole(scorer: Scorer, name: str, low: int = 0, high: int | None = No
 
 
 def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:
-    """Raise ConfigError for a field that is not text, or is blank where that is not allowed."""
+    """Raise ConfigError if a field is not text, or is blank and may not be."""
     value: object = getattr(scorer, name)
     if not isinstance(value, str) or (not blank and is_blank(value)):
         allowed = "text" if blank else "text that is not blank"
@@ -515,25 +515,25 @@ def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:
 
 
 def require_texts(scorer: Scorer, name: str) -> None:
-    """Make a field a tuple. Raise ConfigError if it is not a list of texts that are not blank."""
+    """Convert a field to a tuple. Raise ConfigError if it is not a list of texts that are not blank."""
     value = cast(object, getattr(scorer, name))
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     texts = tuple(cast("Sequence[object]", value)) if is_list else (None,)
     if not all(isinstance(text, str) and not is_blank(text) for text in texts):
-        allowed, given = "a list of texts that are not blank", shortened(repr(cast(object, value)), 60)
-        raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {given}")
+        shown = shortened(repr(cast(object, value)), 60)
+        raise ConfigError(f"{scorer.name}: {name} must be a list of texts that are not blank, not {shown}")
     object.__setattr__(scorer, name, texts)
 
 
 def require_choice(scorer: Scorer, name: str, allowed: Sequence[object]) -> None:
-    """Raise ConfigError for a field whose value is not one of those allowed."""
+    """Raise ConfigError if a field's value is not one of the allowed values."""
     value = cast(object, getattr(scorer, name))
     if value not in allowed:
         raise ConfigError(f"{scorer.name}: {name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
 
 
 def as_text(value: object) -> str:
-    """A text as it is, anything else as JSON."""
+    """Text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(to_jsonable(value), ensure_ascii=False)
 
 
@@ -544,19 +544,19 @@ def lines_of(text: str) -> tuple[str, ...]:
 
 
 def listed(texts: Sequence[str], limit: int = 3, *, notes: Sequence[str] = ()) -> str:
-    """Texts for a reason: the first few in quotes, each with its note, and how many more there are."""
+    """Texts for a reason: the first few in quotes, each with its note, and the number of others."""
     first = itertools.zip_longest(texts[:limit], notes[:limit], fillvalue="")
     shown = "; ".join(f"“{shortened(text)}”{note}" for text, note in first)
     return f"{shown}; and {len(texts) - limit} more" if len(texts) > limit else shown
 
 
 def reason_with(summary: str, *lists: tuple[str, Sequence[str]]) -> str:
-    """A reason for people: a summary, then the texts of each list that is not empty under its label."""
+    """A reason: a summary, then each list that is not empty under its label."""
     return "; ".join([summary, *(f"{label}: {listed(texts)}" for label, texts in lists if texts)]) + "."
 
 
 def share(values: Sequence[bool]) -> float:
-    """true / all, for at least one value."""
+    """The share of values that are true, for at least one value."""
     return sum(values) / len(values)
 
 

@@ -19,11 +19,11 @@ class Definition:
     """What a system computes under a scorer's name.
 
     Attributes:
-        formula: In words.
-        compute: What the scorer computes by this definition; None where all of its definitions compute alike.
-        undefined: What that system returns where its formula is undefined; empty when it has no rule of its own.
-        otherwise: The share of the scale where the formula is undefined; None skips the sample.
-        blank: The fields in which that system takes blank text for text. Elsewhere blank is absent.
+        formula: The formula in words.
+        compute: The function of this definition; None if all definitions of the scorer compute the same way.
+        undefined: What that system returns if its formula is undefined; empty if it has no rule of its own.
+        otherwise: The score, as a share of the scale, if the formula is undefined; None skips the sample.
+        blank: The fields whose blank text that system scores. In any other field, blank text is absent.
     """
 
     formula: str
@@ -35,17 +35,17 @@ class Definition:
 
 @dataclass(frozen=True, kw_only=True)
 class Defined(Scorer, ABC):
-    """A scorer that can compute what another system computes, from the same judge answers.
+    """A scorer that can apply another system's formula to the same judge answers.
 
-    Comparing several definitions asks no more than one does, except that prompt alignment by "mastra" has a call of its
-    own. What another system asks differently is not offered under its name: see docs/definitions.md.
+    Comparing several definitions takes no more judge calls than one, except that prompt alignment by "mastra" has its
+    own call. A measure that needs different questions is not offered under that system's name; see docs/definitions.md.
 
     Attributes:
         definition: The formula: ours ("evalstone"), or that of another system in `definitions`.
     """
 
     definitions: ClassVar[Mapping[str, Definition]] = {}
-    """By the name of the system that uses each."""
+    """The definitions by the name of the system that uses them."""
 
     definition: str = OURS
 
@@ -61,11 +61,11 @@ class Defined(Scorer, ABC):
         return ours if self.definition == OURS else f"{ours} As {self.definition} counts: {formula}."
 
     def compute(self, *args: Any) -> Any:
-        """Return what the formula of the chosen definition gives."""
+        """Return the result of the chosen definition's formula."""
         return cast("Callable[..., Any]", self.definitions[self.definition].compute)(*args)
 
     def undefined(self, reason: str) -> Score | Skipped:
-        """Return the outcome where the formula is undefined: Skipped, unless the definition has a number for it."""
+        """Return the outcome if the formula is undefined: Skipped, unless the definition has a number for it."""
         chosen = self.definitions[self.definition]
         if chosen.otherwise is not None:
             reason = f"{reason[:1].upper()}{reason[1:]}: {chosen.otherwise:g} by {self.definition}."

@@ -1,7 +1,7 @@
-"""What other systems call their scorers and options, what stands for each here, and what has no counterpart.
+"""The scorers and options of other systems and their counterparts here, if any.
 
-`data/SYSTEM.txt` has two tables with lines `theirs | ours | difference`, and a blank line between them; "-" is none.
-The first has scorers, ours as they are written on the command line. The second has options, in sections that begin with
+`data/SYSTEM.txt` has two tables with lines `theirs | ours | difference`, separated by a blank line; "-" means none. The
+first table has scorers, ours as written on the command line. The second has options, in sections that begin with
 `their scorer = our scorer:` for each scorer that takes them, or with the name of a call; further lines are indented.
 Ours is as a user writes it: a parameter of our scorer, a scorer, an option of a command, or a call in Python.
 Semicolons separate the counterparts of several options. SCORER is any scorer's name. All scorers of a system take the
@@ -17,7 +17,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True)
 class Counterpart:
-    """One scorer of another system. ours: a scorer as it can be written on the command line; empty for none."""
+    """One scorer of another system. ours: our scorer as written on the command line; empty for none."""
 
     theirs: str
     ours: str
@@ -35,7 +35,7 @@ class Option:
 
     @property
     def of(self) -> str:
-        """Who takes it, for people: `createToneScorer = tone_consistency`."""
+        """The scorers or calls that take it, as text: `createToneScorer = tone_consistency`."""
         return ", ".join(f"{theirs} = {ours}" if ours else theirs for theirs, ours in self.scorers.items())
 
     @property
@@ -45,34 +45,35 @@ class Option:
 
 
 def counterparts(name: str) -> list[tuple[str, Counterpart]]:
-    """What other systems give this name, each with the system."""
+    """The scorers of other systems that have this name, each with its system."""
     return [(system, row) for system, rows in SYSTEMS.items() for row in rows if bare(row.theirs) == name]
 
 
 def options_for(system: str, name: str) -> list[Option]:
-    """The options of a scorer or a call of a system, and those of this name."""
-    known = name.lower()
+    """The options of a system's scorer or call of this name, and the options of this name."""
     return [
-        one for one in OPTIONS[system] if _is(one, name) or known in (bare(scorer).lower() for scorer in one.scorers)
+        option
+        for option in OPTIONS[system]
+        if _is(option, name) or name.lower() in (bare(scorer).lower() for scorer in option.scorers)
     ]
 
 
 def hint(parameter: str, kind: str, name: str, fields: Collection[str]) -> str:
-    """Say what a parameter that other systems have is called here; empty if none of them has it.
+    """A message with the counterpart here of another system's parameter; empty if no system has it.
 
-    kind: the class of our scorer. name: how a run calls it. fields: its parameters.
+    kind: the class of our scorer. name: its name. fields: its parameters.
     """
-    found = dict[int, str]()
-    for system, option in ((system, each) for system, options in OPTIONS.items() for each in options):
+    hints = dict[int, str]()
+    for system, option in ((system, option) for system, options in OPTIONS.items() for option in options):
         rank = 0 if _plain(kind) in map(_plain, option.scorers.values()) else 1 if option.is_common else 2
         field = option.ours.partition("=")[0]
-        # A parameter of another scorer is no help, and a case is a misspelling.
+        # A parameter of another scorer is no help, and a difference in case is a typo.
         fits = parameter.lower() not in fields and (field in fields or (rank < 2 and not field.isidentifier()))
         if fits and _is(option, parameter):
             verdict = f"is {option.ours} here" if option.ours else "has no counterpart here"
             detail = f" ({option.difference})" if option.difference else ""
-            found.setdefault(rank, f"{system}'s {option.theirs} {verdict}{detail}".replace("SCORER", name or "SCORER"))
-    return found[min(found)] if found else ""
+            hints.setdefault(rank, f"{system}'s {option.theirs} {verdict}{detail}".replace("SCORER", name or "SCORER"))
+    return hints[min(hints)] if hints else ""
 
 
 def bare(name: str) -> str:
@@ -94,7 +95,7 @@ def _options(table: str) -> Iterator[Option]:
         row = line.strip()
         if row == line:
             section, _, row = f"{line} ".partition(": ")
-            scorers = {name: ours for name, _, ours in (one.partition(" = ") for one in section.split(", "))}
+            scorers = {name: ours for name, _, ours in (pair.partition(" = ") for pair in section.split(", "))}
         if not row:
             continue
         theirs, ours, *difference = row.strip().split(" | ")

@@ -21,11 +21,11 @@ SHOWN_SECOND: Mapping[Position, Preferred] = {"first": "other", "second": "outpu
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """Which of two answers is preferred, and what the judge said in either order.
+    """The preferred answer, and the judge's answers in both orders.
 
-    consistent: both orders gave the same. position: the place that the judge chose both times, whichever answer stood
-    there; its share over all samples is the judge's position bias. output_first, output_second: what it said with the
-    output shown first, and second.
+    consistent: both orders gave the same preference. position: the position that the judge chose both times, whichever
+    answer was shown there; its share over all samples is the judge's position bias. output_first, output_second: the
+    judge's answers with the output shown first, and second.
     """
 
     preferred: Preferred
@@ -37,10 +37,10 @@ class PairVerdict:
 
 def verdict_of(output_first: Preference, output_second: Preference) -> PairVerdict:
     """The preference that both orders share; a tie when they differ."""
-    one, other = SHOWN_FIRST[output_first.better], SHOWN_SECOND[output_second.better]
+    first, second = SHOWN_FIRST[output_first.better], SHOWN_SECOND[output_second.better]
     biased = output_first.better == output_second.better != "tie"
     position = output_first.better if biased else None
-    return PairVerdict(one if one == other else "tie", one == other, position, output_first, output_second)
+    return PairVerdict(first if first == second else "tie", first == second, position, output_first, output_second)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Pairwise(Scorer):
 
     Attributes:
         compare_to: Where the other answer is: "reference", or the name of an entry in the sample's metadata.
-        criterion: What makes an answer better; by default whether it is right, complete and clear.
+        criterion: What makes an answer better; by default, being right, complete and clear.
     """
 
     name = "pairwise"
@@ -67,7 +67,8 @@ class Pairwise(Scorer):
         (0.0, "the other answer is better"),
     )
     advice = (
-        "Read the reasons of both orders. Many ties with a position mean that the judge can't tell the answers apart."
+        "Read the reasons for both orders. Many ties in which the judge preferred a position mean that it can't tell "
+        "the answers apart."
     )
 
     compare_to: str = "reference"
@@ -107,6 +108,6 @@ class Pairwise(Scorer):
             shown = {"output": "The answer", "other": "The other answer", "tie": "Neither answer"}[verdict.preferred]
             reason = f"{shown} is better: {output_first.reason or 'no reason was given'}"
         else:
-            said = f"with the answer first: {output_first.better}; with it second: {output_second.better}"
-            reason = f"A tie, for the orders disagree ({said})."
+            choices = f"with the answer first: {output_first.better}; with it second: {output_second.better}"
+            reason = f"A tie: the two orders disagree ({choices})."
         return Score(VALUES[verdict.preferred] * self.scale, self.scale, reason, verdict)

@@ -1,4 +1,4 @@
-"""The scorers by name, and the one parser of what a command line, a file or a Python call names them by."""
+"""The scorers by name, and the parser of scorer specs from the command line, files and Python calls."""
 
 from __future__ import annotations
 
@@ -119,30 +119,31 @@ SCORERS = Registry(
         "trajectory_quality": "agents.trajectories.TrajectoryQuality",
     }
 )
-"""The scorers that can be named. To add one: its file, its line here, its test."""
+"""The scorers that can be named. To add one, add its file, its line here and its test."""
 
 TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "geval": "custom.geval.GEval"})
-"""Kinds of scorer that a table fills in: {"kind": "llm_classifier", "name": "polite", "question": "…"}."""
+"""Kinds of scorer that a table defines: {"kind": "llm_classifier", "name": "polite", "question": "…"}."""
 
-OWN_CODE = "to score with code of your own, write a function of sample fields, or derive a class from evalstone.Scorer"
+OWN_CODE = "to score with your own code, write a function of sample fields, or derive a class from evalstone.Scorer"
 
 
 def parse_scorers(specs: object) -> tuple[Scorer, ...]:
-    """Return scorers from one spec or an iterable of specs, as `parse_scorer` reads each."""
+    """Return scorers from one spec or an iterable of specs; see `parse_scorer`."""
     if isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable):
         return (parse_scorer(cast(object, specs)),)
     return tuple(map(parse_scorer, cast("Iterable[object]", specs)))
 
 
 def parse_scorer(spec: object) -> Scorer:
-    """Return a scorer from its name, maybe with parameters, a table, a Scorer or its class, a function or an evaluator.
+    """Return a scorer from its name (optionally with parameters), a table, a Scorer, its class, a function or an
+    evaluator.
 
     `faithfulness`, `context_relevance(scale=10)`, `contains(expected=Oslo)` (bare words are strings),
     {"name": "faithfulness", "scale": 10}, {"kind": "llm_classifier", "name": "polite", "question": "…"}, or
-    `my_module:my_scorer` for one of your own. Hyphens in names count as underscores.
+    `my_module:my_scorer` for your own. Hyphens in names count as underscores.
 
     Raises:
-        ConfigError: For an unknown scorer or parameter (naming the nearest), and a parameter that the scorer refuses.
+        ConfigError: A scorer or parameter is unknown (the message suggests the nearest), or a parameter is invalid.
     """
     if isinstance(spec, Scorer):
         return spec
@@ -164,12 +165,12 @@ def parse_scorer(spec: object) -> Scorer:
         return _build(str(table.pop("kind")), table, templates_only=True)
     name = table.pop("name", None)
     if not isinstance(name, str):
-        raise ConfigError(f'a scorer\'s table needs a name, such as name = "faithfulness"; it has {sorted(table)}')
+        raise ConfigError(f'a scorer table needs a name, such as name = "faithfulness"; it has {sorted(table)}')
     return _build(name, table)
 
 
 def names_wrapper(spec: object) -> bool:
-    """Whether a name, maybe with parameters, or a table is that of a scorer that applies another one."""
+    """Whether a name, with or without parameters, or a table names a scorer that applies another one."""
     name = spec.partition("(")[0] if isinstance(spec, str) else None
     if isinstance(spec, Mapping):
         name = cast("Mapping[str, Any]", spec).get("name")
@@ -177,7 +178,7 @@ def names_wrapper(spec: object) -> bool:
 
 
 def as_table(spec: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A name, maybe with parameters, or a table as a table. Raises ConfigError for a form that can't be read."""
+    """A name, with or without parameters, or a table as a table. Raises ConfigError if it can't be parsed."""
     if not isinstance(spec, str):
         return dict(spec)
     name, parameters = _parsed(spec)
@@ -185,9 +186,9 @@ def as_table(spec: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
-    """The scorer `module:name`, and the file of the module. folder: where modules are looked up besides `sys.path`.
+    """The scorer `module:name`, and the file of the module. folder: where to look for modules besides `sys.path`.
 
-    Raises ConfigError for what can't be imported, and for what isn't a scorer.
+    Raises ConfigError if it can't be imported, or isn't a scorer.
     """
     name, _, attribute = path.strip().partition(":")
     if name.endswith(".py"):
@@ -201,10 +202,10 @@ def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
     except EvalstoneError:
         raise
     except (Exception, SystemExit) as error:
-        problem = f"the scorer {path} cannot be imported: {described(error)}"
-        beside = None if folder is None or module is None else folder.resolve() / f"{name}.py"
-        if beside is not None and beside.is_file() and not beside.samefile(file := _file(module) or os.devnull):
-            problem += f"; {name} is the installed {file}, which comes before {beside}: rename yours"
+        problem = f"the scorer {path} can't be imported: {described(error)}"
+        own_file = None if folder is None or module is None else folder.resolve() / f"{name}.py"
+        if own_file is not None and own_file.is_file() and not own_file.samefile(file := _file(module) or os.devnull):
+            problem += f"; {name} is the installed {file}, which comes before {own_file}: rename yours"
         raise ConfigError(problem) from error
     if callable(scorer) and not isinstance(scorer, Scorer | type):
         try:
@@ -217,17 +218,17 @@ def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
 
 
 def _function_scorer(function: Any) -> Scorer:
-    """A function as a scorer. Raises ConfigError for one that can't be one."""
-    from evalstone.scorers.custom.function import FunctionScorer  # noqa: PLC0415 - most scorers are no functions
+    """A function as a scorer. Raises ConfigError if it can't be one."""
+    from evalstone.scorers.custom.function import FunctionScorer  # noqa: PLC0415 - most scorers are not functions
 
     return FunctionScorer(function)
 
 
 class _Folder:
-    """Finds in a folder the module that is wanted, and what modules found there import, also later, in a function.
+    """An import hook that finds the requested module in a folder, and the modules there that it imports, even later.
 
-    The folder isn't put on `sys.path`: a library that tries to import an optional module would then run whatever file
-    of that name lies beside the data.
+    The folder isn't added to `sys.path`: a library that tries to import an optional module would then run any file of
+    that name beside the data.
     """
 
     def __init__(self, path: Path) -> None:
@@ -236,7 +237,7 @@ class _Folder:
         self.found: set[str] = set()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """The module, if something of this folder asks for it, and it is there."""
+        """The module, if it is in the folder and was requested, or is imported by a module from the folder."""
         if path is not None or not (name == self.requested or _importer() in self.found):
             return None
         spec = PathFinder.find_spec(name, [str(self.path)])
@@ -246,8 +247,8 @@ class _Folder:
 
 
 def _importer() -> str:
-    """The top-level module whose code has the import that is under way."""
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] - a finder isn't told who imports
+    """The top-level module whose code is running the current import."""
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] - a finder doesn't get the importing module
     while frame is not None:
         if (name := str(frame.f_globals.get("__name__", "")).partition(".")[0]) != "importlib":
             return name
@@ -256,9 +257,9 @@ def _importer() -> str:
 
 
 def import_from(folder: Path, module: str) -> ModuleType:
-    """A module that is installed, or else lies in the folder.
+    """A module that is installed, or else is in the folder.
 
-    Raises ConfigError where a module of another folder has its name; otherwise what the import raises.
+    Raises ConfigError if a module of the same name was imported from another folder, or the import's own error.
     """
     path, top = folder.resolve(), module.partition(".")[0]
     folders = {finder.path: finder for finder in sys.meta_path if isinstance(finder, _Folder)}
@@ -276,7 +277,7 @@ def import_from(folder: Path, module: str) -> ModuleType:
 
 
 def folders_of(modules: Collection[str]) -> list[tuple[Path, str]]:
-    """Those of these modules that were found in folders, each with its folder."""
+    """The modules among these that were found in folders, each with its folder."""
     names = sorted({module.partition(".")[0] for module in modules})
     finders = [finder for finder in sys.meta_path if isinstance(finder, _Folder)]
     return [(finder.path, name) for finder in finders for name in names if name in finder.found]
@@ -287,11 +288,11 @@ def _file(module: ModuleType | None) -> str:
 
 
 def _instance(kind: type[Scorer], name: str) -> Scorer:
-    """A scorer with default parameters. Raises ConfigError for a class that has none."""
+    """A scorer with default parameters. Raises ConfigError for a class that requires parameters."""
     try:
         return kind()
     except TypeError as error:
-        raise ConfigError(f"{name} can't be used without parameters: {error}; make a scorer of it first") from None
+        raise ConfigError(f"{name} can't be used without parameters: {error}; create the scorer first") from None
 
 
 def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = False) -> Scorer:
@@ -301,8 +302,8 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
         known = TEMPLATES if templates_only else [*TEMPLATES, *SCORERS]
         names = name.replace(",", " ").split()
         if len(names) > 1 and set(names) <= set(known):
-            options = " ".join(f"--scorer {each}" for each in names)
-            raise ConfigError(f"{name!r} names {len(names)} scorers; name each on its own: {options}, or {names}")
+            options = " ".join(f"--scorer {known_name}" for known_name in names)
+            raise ConfigError(f"{name!r} names {len(names)} scorers; name each separately: {options}, or {names}")
         raise ConfigError(unknown("kind of scorer" if templates_only else "scorer", name, known))
     require_known(name, "parameter", parameters, kind)
     absent = [
@@ -322,7 +323,7 @@ def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
     name, bracket, rest = spec.partition("(")
     if not bracket:
         return name, {}
-    message = f"{spec!r} cannot be read as a scorer; expected a form such as context_relevance(scale=10)"
+    message = f"{spec!r} can't be parsed as a scorer; expected a form such as context_relevance(scale=10)"
     try:
         call = parse_expression(f"f({rest}")
         if isinstance(call, ast.Call) and call.args and isinstance(call.func, ast.Name):
@@ -338,7 +339,7 @@ def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def _value(parameter: str, node: ast.expr) -> Any:
-    """The value of a parameter. Another scorer may have parameters too: `per_turn(scorer=rouge_l(beta=2))`."""
+    """The value of a parameter. A scorer in it may have parameters too: `per_turn(scorer=regex(pattern=x))`."""
     if parameter == "scorer" and isinstance(node, ast.Call):
         return ast.unparse(node)
     return ast.literal_eval(_BareWords().visit(node))

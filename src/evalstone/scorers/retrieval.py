@@ -22,17 +22,20 @@ from evalstone.types import Score, Skipped
 
 Gain: TypeAlias = Literal["linear", "exponential"]
 
+RERANK_OR_RETRIEVE = "If recall_at_k is high, rerank. If it is low too, retrieve more of the relevant documents first."
+"""The advice on measures of ranks."""
+
 MOST_IDS = 20
-"""Of missing documents, in the evidence."""
+"""The most ids of missing documents in the evidence."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What was retrieved of what is relevant.
+    """The retrieved documents against the relevant ones.
 
-    gains: the grade at each rank; 0 for what is not relevant, and for a document that stands higher up already.
-    grades: those of all relevant documents, from the highest. missing: ids of relevant documents that were not
-    retrieved, the first 20.
+    gains: the grade at each rank; 0 for a document that is not relevant, or is a duplicate of a higher rank. grades:
+    the grades of all relevant documents, highest first. missing: the ids of relevant documents that were not retrieved,
+    at most 20.
     """
 
     gains: tuple[float, ...]
@@ -46,18 +49,18 @@ class Ranking:
 
 
 def ranking(retrieved: object, relevant: object, min_grade: float) -> Ranking:
-    """What was retrieved, by the judgments. Raises OutcomeError for data of another form."""
+    """The ranking of retrieved documents by their judgments. Raises OutcomeError for malformed data."""
     ids = _ranked(_read("retrieved", retrieved))
     judged = _grades(_read("relevant", relevant))
     grades = {key: grade for key, grade in judged.items() if grade > 0 and grade >= min_grade}
-    left, gains = dict(grades), list[float]()
+    missing, gains = dict(grades), list[float]()
     for key in ids:
-        gains.append(left.pop(key, 0.0))
-    return Ranking(tuple(gains), tuple(sorted(grades.values(), reverse=True)), tuple(left)[:MOST_IDS])
+        gains.append(missing.pop(key, 0.0))
+    return Ranking(tuple(gains), tuple(sorted(grades.values(), reverse=True)), tuple(missing)[:MOST_IDS])
 
 
 def _read(name: str, value: object) -> object:
-    """A list or an object that is written as JSON, as in a cell of a CSV file; anything else as it is."""
+    """A list or an object from JSON text, as in a cell of a CSV file; any other value unchanged."""
     try:
         return parsed(value)
     except DataError as error:
@@ -67,7 +70,7 @@ def _read(name: str, value: object) -> object:
 
 
 def _ranked(retrieved: object) -> list[str]:
-    """The ids by rank. Of documents with scores, the higher score comes first, and of equal ones the greater id."""
+    """The ids by rank. With scores, the highest score comes first; among equal scores, the greatest id."""
     if isinstance(retrieved, Mapping):
         scores = {_id("retrieved", key): value for key, value in cast("Mapping[object, object]", retrieved).items()}
         for key, score in scores.items():
@@ -95,7 +98,7 @@ def _listed(name: str, value: object) -> Sequence[object]:
 
 
 def _id(name: str, value: object) -> str:
-    """An id as text, since keys of JSON are: 7 and "7" are one document."""
+    """An id as text, like the keys of JSON objects: 7 and "7" are the same document."""
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise OutcomeError(f"{name}: an id must be text or a whole number, not {_shown(value)}")
     return str(value)
@@ -104,7 +107,7 @@ def _id(name: str, value: object) -> str:
 def _is_number(value: object) -> bool:
     try:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # an int that no float can be
+    except OverflowError:  # an int too large for a float
         return False
 
 
@@ -117,13 +120,13 @@ class RetrievalScorer(CodeScorer, ABC):
     """A measure of a ranked list against relevance judgments.
 
     The sample's metadata has `retrieved`, a list of ids from rank 1 on, or a score for each id; and `relevant`, a list
-    of ids, or a grade for each; either may be written as JSON, in a CSV file. If a target answered, `retrieved` is that
-    of its state: what the dataset holds is another system's. Of equal scores the greater id comes first, as in
-    trec_eval. A document that is retrieved twice keeps both ranks, and counts at the first. Ids are
-    compared as text.
+    of ids, or a grade for each. In a CSV file, either may be written as JSON. If a target answered, `retrieved` is read
+    from its state, since the dataset's comes from another system. Among equal scores, the greater id comes first, as in
+    trec_eval. A document that is retrieved twice keeps both ranks but counts only at the first. Ids are compared as
+    text.
 
     Attributes:
-        min_grade: The lowest grade that counts as relevant; grades of 0 and less never do.
+        min_grade: The lowest grade that counts as relevant; grades of 0 or less never do.
     """
 
     required_fields = ("metadata",)
@@ -160,10 +163,10 @@ class RetrievalScorer(CodeScorer, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class CutRetrievalScorer(RetrievalScorer, ABC):
-    """A measure of the first ranks.
+    """A measure of the first k ranks.
 
     Attributes:
-        k: How many ranks count; None takes all.
+        k: How many ranks count; None counts all.
     """
 
     k: int | None = 10
@@ -187,12 +190,12 @@ class PrecisionAtK(CutRetrievalScorer):
 
     name = "precision_at_k"
     interpretation = (
-        (0.8, "most of what is retrieved is relevant"),
-        (0.5, "about half is relevant"),
-        (0.2, "much of it is not relevant"),
-        (0.0, "hardly anything is relevant"),
+        (0.8, "most of the retrieved documents are relevant"),
+        (0.5, "about half of them are relevant"),
+        (0.2, "many of them are not relevant"),
+        (0.0, "hardly any of them is relevant"),
     )
-    advice = "It can't exceed relevant documents / k. Lower k, re-rank, or retrieve by more than one method."
+    advice = "It can't exceed relevant documents / k. Lower k, rerank, or combine retrieval methods."
 
     def measure(self, ranking: Ranking) -> float:
         hits = ranking.hits[: self.k]
@@ -211,12 +214,12 @@ class RecallAtK(CutRetrievalScorer):
 
     name = "recall_at_k"
     interpretation = (
-        (0.9, "nearly everything that is relevant is found"),
-        (0.6, "some of it is missing"),
-        (0.3, "most of it is missing"),
-        (0.0, "hardly anything is found"),
+        (0.9, "nearly all relevant documents are found"),
+        (0.6, "some of them are missing"),
+        (0.3, "most of them are missing"),
+        (0.0, "hardly any of them is found"),
     )
-    advice = "Read the missing ids: smaller chunks, another embedding model or keyword search beside it may find them."
+    advice = "Read the missing ids: smaller chunks, another embedding model or adding keyword search may find them."
 
     def measure(self, ranking: Ranking) -> float:
         return sum(ranking.hits[: self.k]) / len(ranking.grades)
@@ -233,8 +236,8 @@ class HitRateAtK(CutRetrievalScorer):
     """
 
     name = "hit_rate_at_k"
-    interpretation = ((1.0, "something relevant is found"), (0.0, "nothing relevant is found"))
-    advice = "Read the samples without a hit: the question may use other words than the documents."
+    interpretation = ((1.0, "a relevant document is found"), (0.0, "no relevant document is found"))
+    advice = "Read the samples without a hit: the question may use different words from the documents."
 
     def measure(self, ranking: Ranking) -> float:
         return float(any(ranking.hits[: self.k]))
@@ -261,9 +264,9 @@ class NdcgAtK(CutRetrievalScorer):
         (0.8, "the best documents come first"),
         (0.5, "some of them come late, or are missing"),
         (0.2, "most of them come late, or are missing"),
-        (0.0, "hardly anything relevant is found"),
+        (0.0, "hardly any relevant document is found"),
     )
-    advice = "If recall_at_k is high, re-rank; if it is low too, find more."
+    advice = RERANK_OR_RETRIEVE
 
     gain: Gain = "linear"
 
@@ -276,7 +279,7 @@ class NdcgAtK(CutRetrievalScorer):
         return self._dcg(ranking.gains, ranking.grades[0]) / best
 
     def _dcg(self, grades: Sequence[float], highest: float) -> float:
-        """The sum, divided by a constant so that no power overflows."""
+        """The DCG up to a constant factor, which keeps powers from overflowing."""
         terms = (self._gain(g, highest) / math.log2(n + 1) for n, g in enumerate(grades[: self.k], start=1) if g > 0)
         return math.fsum(terms)
 
@@ -298,12 +301,12 @@ class Mrr(CutRetrievalScorer):
 
     name = "mrr"
     interpretation = (
-        (0.9, "something relevant comes first"),
-        (0.5, "it comes second"),
-        (0.2, "it comes third to fifth"),
-        (0.0, "it comes late, or not at all"),
+        (0.9, "the first relevant document is at rank 1"),
+        (0.5, "it is at rank 2"),
+        (0.2, "it is at rank 3 to 5"),
+        (0.0, "it comes late, or is missing"),
     )
-    advice = "It looks at the first relevant document only; see recall_at_k for the others."
+    advice = "It considers only the first relevant document; see recall_at_k for the others."
 
     k: int | None = None
 
@@ -319,19 +322,19 @@ class Map(CutRetrievalScorer):
         map = Σ over ranks of relevant documents of (relevant up to that rank / rank)  /  relevant documents
         range [0, scale], higher is better
 
-    A relevant document that is missing adds 0. `context_precision` knows only the retrieved passages and divides by the
-    relevant ones among them. Undefined without `retrieved` and `relevant` in the metadata, and when no document is
-    relevant. No judge call. Source: trec_eval (map, map_cut), ir_measures (AP).
+    A relevant document that is missing adds 0. `context_precision` knows only the retrieved passages, and divides by
+    the number of relevant ones among them. Undefined without `retrieved` and `relevant` in the metadata, and when no
+    document is relevant. No judge call. Source: trec_eval (map, map_cut), ir_measures (AP).
     """
 
     name = "map"
     interpretation = (
-        (0.8, "what is relevant comes first"),
-        (0.5, "some of it comes late, or is missing"),
-        (0.2, "most of it comes late, or is missing"),
-        (0.0, "hardly anything relevant is found"),
+        (0.8, "the relevant documents come first"),
+        (0.5, "some of them come late, or are missing"),
+        (0.2, "most of them come late, or are missing"),
+        (0.0, "hardly any relevant document is found"),
     )
-    advice = "If recall_at_k is high, re-rank; if it is low too, find more."
+    advice = RERANK_OR_RETRIEVE
 
     k: int | None = None
 
@@ -352,12 +355,12 @@ class RPrecision(RetrievalScorer):
 
     name = "r_precision"
     interpretation = (
-        (0.8, "what is relevant comes first"),
-        (0.5, "about half of it comes first"),
-        (0.2, "most of it comes late, or is missing"),
-        (0.0, "hardly anything relevant is found"),
+        (0.8, "the relevant documents come first"),
+        (0.5, "about half of them come first"),
+        (0.2, "most of them come late, or are missing"),
+        (0.0, "hardly any relevant document is found"),
     )
-    advice = "If recall_at_k is high, re-rank; if it is low too, find more."
+    advice = RERANK_OR_RETRIEVE
 
     def measure(self, ranking: Ranking) -> float:
         count = len(ranking.grades)

@@ -29,23 +29,23 @@ SHOWN = 10
 _PLAIN = re.compile(r"[\w.:/-]+(?: [\w.:/-]+)*")
 
 Part: TypeAlias = "tuple[Mapping[str, Any], Sample | None]"
-"""What tells a part in the evidence, such as {"turn": 2}, and the part; None for one that can't be scored."""
+"""The label of a part in the evidence, such as {"turn": 2}, and the part; None for a part that can't be scored."""
 
 
 @dataclass(frozen=True)
 class Wrapper(Scorer, ABC):
     """A scorer that applies another one to parts of a sample, or several times, and takes the mean.
 
-    Scale, direction, judges and interpretation are those of the other scorer, and so is what the signature says beside
-    the name. A part without a score is left out; one that fails fails the sample, and what is not yet asked then stays
-    unasked.
+    Scale, direction, judges and interpretation are those of the other scorer, and so is the signature, apart from the
+    name. A part without a score is left out. If one part fails, the sample fails, and the remaining judge calls are
+    canceled.
 
     Attributes:
-        scorer: The scorer to apply: a name, a table, a Scorer or a function. Its own parameters are set there.
+        scorer: The scorer to apply: a name, a table, a Scorer or a function. Set its parameters there.
     """
 
     part: ClassVar[str]
-    """What one part is called."""
+    """The noun for one part."""
     lacks: ClassVar[tuple[str, ...]] = ()
     """The sample fields that no part has."""
 
@@ -62,8 +62,8 @@ class Wrapper(Scorer, ABC):
             inner = parse_scorer(self.scorer)
         except ConfigError as error:
             raise ConfigError(f"{self.name}: {error}") from None
-        if any(isinstance(one, type(self)) for one in applied(inner)):
-            raise ConfigError(f"{self.name} can't be applied to {inner.name}, which has it in it already")
+        if any(isinstance(scorer, type(self)) for scorer in applied(inner)):
+            raise ConfigError(f"{self.name} can't be applied to {inner.name}, which already applies it")
         if lacking := [name for name in inner.required_fields if name in self.lacks]:
             needs = f"which needs {joined(lacking)}: a {self.part} has none"
             raise ConfigError(f"{self.name} can't be applied to {inner.name}, {needs}")
@@ -82,7 +82,7 @@ class Wrapper(Scorer, ABC):
     @property
     @abstractmethod
     def suffix(self) -> str:
-        """What follows the name of the other scorer. It has every parameter, for the signature has no others."""
+        """The text after the other scorer's name. It has every parameter, since the signature has no others."""
 
     @abstractmethod
     def parts(self, sample: Sample) -> Sequence[Part]:
@@ -93,7 +93,7 @@ class Wrapper(Scorer, ABC):
         return parts
 
     def missing(self, parts: Sequence[Part]) -> str:
-        """Say why none of these parts is chosen."""
+        """Return the reason why none of these parts is scored."""
         return f"{self.name} needs {joined(type(self).required_fields)}"
 
     @property
@@ -131,41 +131,41 @@ class Wrapper(Scorer, ABC):
         return {"sample": sample}
 
     def absent(self, values: Mapping[str, Any]) -> list[str]:
-        """What the sample lacks: parts, or a field that the other scorer needs and no part has."""
+        """The fields that the sample lacks: the parts' own, or those that the other scorer needs and no part has."""
         if not (parts := self.parts(values["sample"])):
             return list(type(self).required_fields)
-        lacking = [self.scorer.absent(self.scorer.values(one)) for _, one in self.chosen(parts) if one is not None]
+        lacking = [self.scorer.absent(self.scorer.values(part)) for _, part in self.chosen(parts) if part is not None]
         if not all(lacking):
             return []
-        names = list(dict.fromkeys(name for each in lacking for name in each))
-        return [name for name in names if all(name in each for each in lacking)] or names
+        names = list(dict.fromkeys(name for absent in lacking for name in absent))
+        return [name for name in names if all(name in absent for absent in lacking)] or names
 
     async def run(self, ask: Ask, sample: Sample) -> Score | Skipped:
         return await self.score(ask, sample=sample)
 
     async def score(self, ask: Ask, *, sample: Sample, **fields: Any) -> Score | Skipped:
         """Return the mean over the parts that have a score."""
-        every = self.parts(sample)
-        if not (parts := self.chosen(every)):
-            return Skipped(self.missing(every))
+        all_parts = self.parts(sample)
+        if not (parts := self.chosen(all_parts)):
+            return Skipped(self.missing(all_parts))
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._outcome(ask, place, *part)) for place, part in enumerate(parts)]
+            tasks = [group.create_task(self._outcome(ask, index, *part)) for index, part in enumerate(parts)]
         outcomes = [task.result() for task in tasks]
         scores = [outcome for outcome in outcomes if isinstance(outcome, Score)]
         if not scores:
             return Skipped(self._without_score([where for where, _ in parts], cast("Sequence[Skipped]", outcomes)))
-        mean = math.fsum(one.value for one in scores) / len(scores)
+        mean = math.fsum(score.value for score in scores) / len(scores)
         evidence = [_as_data(where, outcome) for (where, _), outcome in zip(parts, outcomes, strict=True)]
         reason = self._reason([label(where) for where, _ in parts], outcomes)
-        # Rounding may lift a mean of perfect scores.
+        # Rounding may raise a mean of perfect scores above the scale.
         return Score(min(mean, self.scale), self.scale, reason, {f"{self.part}s": evidence})
 
-    async def _outcome(self, ask: Ask, place: int, where: Mapping[str, Any], part: Sample | None) -> Score | Skipped:
-        """The outcome of one part. Errors of the judge and of the outcome are raised with its name."""
+    async def _outcome(self, ask: Ask, index: int, where: Mapping[str, Any], part: Sample | None) -> Score | Skipped:
+        """The outcome of one part. Errors are raised with the part's label."""
         if part is None:
             return Skipped("it did not succeed")
         try:
-            return await self.scorer.run(self.ask_for(ask, place), part)
+            return await self.scorer.run(self.ask_for(ask, index), part)
         except JudgeDeclined as error:
             return Skipped(str(error))
         except JudgeError as error:
@@ -175,11 +175,11 @@ class Wrapper(Scorer, ABC):
         except EvalstoneError:
             raise
         except Exception as error:
-            error.add_note(f"in {label(where)}")  # what is raised is the user's own
+            error.add_note(f"in {label(where)}")  # an exception of the user's own code
             raise
 
-    def ask_for(self, ask: Ask, place: int) -> Ask:
-        """How the part at this place, from 0, asks."""
+    def ask_for(self, ask: Ask, index: int) -> Ask:
+        """Return the `ask` for the part at this index."""
         return ask
 
     def _without_score(self, wheres: Sequence[Mapping[str, Any]], outcomes: Sequence[Skipped]) -> str:
@@ -187,13 +187,13 @@ class Wrapper(Scorer, ABC):
         return f"{label(wheres[0])}: {reasons}" if len(wheres) == 1 else f"no {self.part} has a score: {reasons}"
 
     def _reason(self, labels: Sequence[str], outcomes: Sequence[Score | Skipped]) -> str:
-        """The values of the parts, and why the worst one is as it is."""
-        scored = [(name, one) for name, one in zip(labels, outcomes, strict=True) if isinstance(one, Score)]
+        """The values of the parts, and the reason of the worst one."""
+        scored = [(name, score) for name, score in zip(labels, outcomes, strict=True) if isinstance(score, Score)]
         name, worst = (max if self.lower_is_better else min)(scored, key=lambda pair: pair[1].value)
         reason = f"{name[0].upper()}{name[1:]}: {worst.reason}" if worst.reason else ""
         if len(labels) == 1:
             return reason
-        values = [f"{name}: {one.value:.4g}" for name, one in scored[:SHOWN]]
+        values = [f"{name}: {score.value:.4g}" for name, score in scored[:SHOWN]]
         values += [f"and {len(scored) - SHOWN} more"] * (len(scored) > SHOWN)
         mean = f"Mean of {len(scored)} of {count(len(labels), self.part)} ({', '.join(values)})."
         return f"{mean} {reason}".strip()
@@ -206,12 +206,12 @@ class PerTurn(Wrapper):
         per turn = mean of the score over the turns that have one          range, direction: those of the scorer
 
     The turns are the sample's, or else each user message with everything up to the next one. A turn is a sample with
-    its own input, output and messages, and its own context, reference and state. For recorded messages, the last turn
-    has those of the sample. Undefined when there are no turns, none has a score, or there is no turn with this number.
-    As many judge calls as the scorer makes for each turn. Source: our own.
+    its own input, output, messages, context, reference and state. If the turns come from messages, only the last one
+    has a context, reference and state: the sample's. Undefined when there are no turns, none has a score, or there is
+    no turn with this number. As many judge calls as the scorer makes for each turn. Source: our own.
 
     Attributes:
-        turn: The number of the one turn to score: 1 for the first, -1 for the last. None for all.
+        turn: The number of the turn to score: 1 for the first, -1 for the last. None scores all turns.
     """
 
     name = "per_turn"
@@ -239,8 +239,8 @@ class PerTurn(Wrapper):
     def chosen(self, parts: Sequence[Part]) -> Sequence[Part]:
         if self.turn is None:
             return parts
-        place = self.turn - 1 if self.turn > 0 else len(parts) + self.turn
-        return parts[place : place + 1] if place >= 0 else ()
+        index = self.turn - 1 if self.turn > 0 else len(parts) + self.turn
+        return parts[index : index + 1] if index >= 0 else ()
 
     def missing(self, parts: Sequence[Part]) -> str:
         if not parts:
@@ -255,14 +255,14 @@ class PerStep(Wrapper):
         per step = mean of the score over the steps that have one          range, direction: those of the scorer
 
     The steps are those of the sample's trajectory, including nested steps, or else the tool calls in its messages. A
-    step is a sample. Its input is its arguments, or else the output of the step before. Its output is its result, as
+    step is a sample. Its input is its arguments, or else the output of the previous step. Its output is its result, as
     text or JSON, and its state is its data. Context, instructions and metadata are the sample's. A step has no
-    messages, trajectory or reference, so a scorer that requires one is refused. Steps that failed or did not end are
-    not scored. Undefined when there are no steps, none has a score, or none has this name. As many judge calls as the
-    scorer makes for each step. Source: our own.
+    messages, trajectory or reference, so a scorer that requires one of them is refused. Steps that failed or did not
+    end are not scored. Undefined when there are no steps, none has a score, or none has this name. As many judge calls
+    as the scorer makes for each step. Source: our own.
 
     Attributes:
-        step: The name of the steps to score. None for all.
+        step: The name of the steps to score. None scores all steps.
     """
 
     name = "per_step"
@@ -284,7 +284,7 @@ class PerStep(Wrapper):
 
     def parts(self, sample: Sample) -> Sequence[Part]:
         steps = enumerate(step_samples(sample), start=1)
-        return [({"step": number, "name": step.name}, one) for number, (step, one) in steps]
+        return [({"step": number, "name": step.name}, sample_of_step) for number, (step, sample_of_step) in steps]
 
     def chosen(self, parts: Sequence[Part]) -> Sequence[Part]:
         return [part for part in parts if self.step in (None, part[0]["name"])]
@@ -302,13 +302,13 @@ class Repeated(Wrapper):
 
         repeated = mean of the score over the repetitions that have one          range, direction: those of the scorer
 
-    Each repetition has its own judge calls, numbered from 0 in the ledger. Number 0 is the ordinary answer. The
-    evidence has every judgment, so that the variance of the judge can be estimated. Undefined when no repetition has a
-    score. `times` as many judge calls as the scorer makes. Source: our own.
+    Each repetition has its own judge calls, numbered from 0 in the ledger. Number 0 is the answer without repetitions.
+    The evidence has every judgment, so that the variance of the judge can be estimated. Undefined when no repetition
+    has a score. `times` as many judge calls as the scorer makes. Source: our own.
 
     Attributes:
-        times: How often, from 2 to 1,000. The judge must be one that can vary: a model at a temperature above 0, or
-            with a seed, of which every repetition takes another.
+        times: The number of repetitions, from 2 to 1,000. The judge's answers must be able to vary: use a model with a
+            temperature above 0, or with a seed, which differs for each repetition.
     """
 
     name = "repeated"
@@ -319,7 +319,7 @@ class Repeated(Wrapper):
     def check(self) -> None:
         require_whole(self, "times", 2, MOST_TIMES)
         if not self.scorer.may_ask:
-            raise ConfigError(f"{self.name}: {self.scorer.name} asks no judge, so its score can't vary")
+            raise ConfigError(f"{self.name}: {self.scorer.name} doesn't ask a judge, so its score can't vary")
 
     @property
     def suffix(self) -> str:
@@ -332,12 +332,12 @@ class Repeated(Wrapper):
     def parts(self, sample: Sample) -> Sequence[Part]:
         return [({"judgment": number}, sample) for number in range(1, self.times + 1)]
 
-    def ask_for(self, ask: Ask, place: int) -> Ask:
-        return _Repetition(ask, place)
+    def ask_for(self, ask: Ask, index: int) -> Ask:
+        return _Repetition(ask, index)
 
 
 class _Repetition:
-    """An `ask` that wants this repetition of every answer."""
+    """An `ask` for one repetition of every answer."""
 
     def __init__(self, ask: Ask, number: int) -> None:
         self._ask, self._number = cast(Any, ask), number
@@ -347,18 +347,19 @@ class _Repetition:
         return context_limits_of(self._ask)
 
     def __call__(self, question: Question[A], judge: Judge | None = None) -> CoroutineType[Any, Any, A]:
-        return self._ask(question, judge, self._number)  # no coroutine of its own: one that isn't awaited is noticed
+        # It is not a coroutine function, so that a coroutine that isn't awaited is noticed.
+        return self._ask(question, judge, self._number)
 
 
 def applied(scorer: Scorer) -> Iterator[Scorer]:
-    """A scorer, and those that it applies."""
+    """A scorer and the scorers that it applies."""
     yield scorer
     if isinstance(scorer, Wrapper):
         yield from applied(scorer.scorer)
 
 
 def label(where: Mapping[str, Any]) -> str:
-    """What a part is called: "turn 2", "step 3, search"."""
+    """The label of a part as text: "turn 2", "step 3, search"."""
     return ", ".join(f"{name} {value}" if isinstance(value, int) else str(value) for name, value in where.items())
 
 

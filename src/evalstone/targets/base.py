@@ -1,4 +1,4 @@
-"""What a target is: a system that answers samples, one call per sample and trial."""
+"""Targets: systems that answer samples, with one call per sample and trial."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from evalstone.targets.tools import Tools, parse_tools, uses_tools
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Usage, passages
 
 INPUTS = ("input", "messages", "context", "instructions", "metadata")
-"""The sample fields that a target may be given. What is expected of its answer is not among them."""
+"""The sample fields that a target can get. Fields about the expected answer are not among them."""
 PARAMETERS = (*INPUTS, "trial", "thread")
 CONCURRENCY = 8
-"""Calls of a target in flight, unless its limits say otherwise."""
+"""The default limit on concurrent calls of a target."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a target returns for a sample. A target that has nothing but text to return may return the text.
+    """A target's answer to a sample. A target that returns only text can return the text itself.
 
     Raises:
-        ConfigError: A field has the wrong type, or the state or the trace is no JSON data.
+        ConfigError: A field has the wrong type, or the state or the trace is not JSON data.
     """
 
     output: str | None = None
-    """The answer; by default what the assistant said last after the last message of the user."""
+    """The answer; by default, the assistant's last message after the last user message."""
     messages: Sequence[Message | Mapping[str, Any]] = ()
     """The conversation with its tool calls: Message values, or messages of a known format."""
     context: Sequence[str] | None = None
-    """The passages that were retrieved, in the order of retrieval."""
+    """The retrieved passages, in order of retrieval."""
     state: Any = None
-    """What the target left behind, for scorers of the outcome: JSON data."""
+    """The final state, for scorers of the outcome: JSON data."""
     usage: Usage = NO_USAGE
     """Tokens, if known."""
     cost: float | None = None
@@ -59,7 +59,7 @@ class Answer:
     trace: Any = None
     """Anything to keep with the answer, such as the id of its trace: JSON data."""
     turns: Sequence[Sample] = ()
-    """The turns of a conversation that the target held by itself, with their answers."""
+    """The turns of a conversation that the target held on its own, with their answers."""
 
     def __post_init__(self) -> None:
         if self.output is not None and not isinstance(cast(object, self.output), str):
@@ -93,18 +93,18 @@ class Answer:
             except ValueError as error:
                 raise ConfigError(f"{name} cannot be written as JSON: {error}") from None
         if self.turns != ():
-            held = Sample(id="-", turns=self.turns)  # an ID of its own would be a hash of all that was said
-            object.__setattr__(self, "turns", held.turns)
+            sample = Sample(id="-", turns=self.turns)  # without an id, it would hash the whole conversation
+            object.__setattr__(self, "turns", sample.turns)
         if self.output is None:
             object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
 
     @classmethod
     def of(cls, value: object, *, by: str = "the target") -> Answer:
-        """What a target returned, as an Answer: text, an Answer, a mapping of its fields, or what a known framework or
-        API returns. by: what errors call the target.
+        """An Answer from what a target returned: text, an Answer, a mapping of its fields, or the result of a known
+        framework or API. by: the name of the target in errors.
 
         Raises:
-            DataError: It is none of these, or holds nothing to score.
+            DataError: It is none of these, or has nothing to score.
             ConfigError: A field has the wrong type.
         """
         match value:
@@ -139,9 +139,9 @@ class Answer:
         return cls(**fields)
 
     def fill(self, sample: Sample, *, seconds: float) -> Sample:
-        """The sample with this answer in it. `metadata["target"]` has the seconds, tokens and cost of the call.
+        """The sample with this answer. `metadata["target"]` has the seconds, tokens and cost of the call.
 
-        Messages that hold no user's are taken as the reply to those of the sample.
+        Messages without a user message continue those of the sample.
         """
         messages = cast("tuple[Message, ...]", tuple(self.messages))
         if messages and all(message.role != "user" for message in messages):
@@ -176,9 +176,9 @@ class Prepared:
     call: Callable[..., Awaitable[object]]
     """`Target.call`, once everything is set up."""
     sample: Sample
-    """The sample as the target is given it."""
+    """The sample as the target gets it."""
     state: Any = None
-    """What the conversation has left behind, once it has ended."""
+    """The final state, once the conversation has ended."""
 
 
 class BlankAnswer(DataError):
@@ -195,21 +195,21 @@ _ANSWERS = f"return text, an Answer, or a mapping of its fields ({_NAMES})"
 
 
 def says_something(message: Any) -> bool:
-    """Whether a message is an answer: words or attachments of the assistant, or calls of tools."""
+    """Whether a message is an answer: text or attachments of the assistant, or tool calls."""
     spoken = message.role == "assistant" and not is_blank(message.content)
     return spoken or bool(message.tool_calls or (message.role == "assistant" and message.attachments))
 
 
 def _is_answer(fields: Mapping[str, Any]) -> bool:
-    """Whether these are the fields of an Answer: the output of a response of OpenAI is a list, and not one."""
+    """Whether these are the fields of an Answer. In an OpenAI response, `output` is a list, so it isn't one."""
     return bool(fields) and _FIELDS.issuperset(fields) and not isinstance(fields.get("output"), list)
 
 
 def answer_of(value: object, by: str = "the target") -> Answer:
-    """The answer in what a framework or an API returned. by: what errors call who returned it.
+    """The answer in the result of a framework or an API. by: the name of the target in errors.
 
     Raises:
-        DataError: It is nothing that is known.
+        DataError: The result has no known form.
     """
     entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
     try:
@@ -226,7 +226,7 @@ def answer_of(value: object, by: str = "the target") -> Answer:
 
 
 def _expected(entries: Mapping[str, Any]) -> str:
-    """Of an object with fields of an answer, or with other names for them, what is wrong; "" for any other."""
+    """What is wrong with an object with some fields of an answer, or other names for them; "" for other objects."""
     others = [str(name) for name in entries if name not in _FIELDS]
     meant = {name: known for name in others if (known := field_of(name)) in _FIELDS}
     if not others or (not meant and len(others) == len(entries)):
@@ -236,11 +236,11 @@ def _expected(entries: Mapping[str, Any]) -> str:
 
 
 def conversation(sample: Sample) -> tuple[Message, ...]:
-    """What is put to a target: the messages of the sample up to the last one of the user, for what follows is a
-    recorded answer; the input as one message where there are none."""
-    asked = max((at for at, message in enumerate(sample.messages) if message.role == "user"), default=None)
-    if asked is not None:
-        return tuple(sample.messages[: asked + 1])
+    """The conversation that a target continues: the sample's messages up to the last user message, since the rest is a
+    recorded answer. Without a user message, the input is appended as one."""
+    last = max((index for index, message in enumerate(sample.messages) if message.role == "user"), default=None)
+    if last is not None:
+        return tuple(sample.messages[: last + 1])
     own = () if sample.input is None else (Message(role="user", content=sample.input),)
     return (*sample.messages, *own)
 
@@ -260,12 +260,12 @@ class Target(ABC):
     """
 
     version: str = ""
-    """The version of the system. With one, later runs use the answers of earlier ones; without, only a run that was
-    interrupted does, because a change of the system can't be seen from outside."""
+    """The version of the system. With a version, later runs reuse its answers. Without one, only a resumed run does,
+    because changes of the system can't be detected."""
     timeout: Annotated[float, Range(0, exclusive=True)] = 120.0
-    """Seconds that one answer may take."""
+    """Maximum seconds for one answer."""
     limits: Limits = field(default_factory=lambda: Limits(max_concurrency=CONCURRENCY))
-    """How much it may be asked at a time and per minute."""
+    """Limits on concurrent calls and on calls per minute."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -273,7 +273,7 @@ class Target(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the target is called in results."""
+        """The name of the target in results."""
 
     @property
     def identity(self) -> str:
@@ -282,23 +282,23 @@ class Target(ABC):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The sample fields that it is given."""
+        """The sample fields that it gets."""
         return INPUTS
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The sample fields without which it can't be asked."""
+        """The sample fields that it requires."""
         return ()
 
     def lacking(self, sample: Sample) -> list[str]:
-        """What the target needs and the sample lacks."""
+        """The fields that the target requires and the sample lacks."""
         values = {name: getattr(sample, name) for name in self.required if name != "messages"}
         absent = [name for name, value in values.items() if value is None]
         return [*absent, "messages"] if "messages" in self.required and not conversation(sample) else absent
 
     def check(self, trials: int = 1) -> None:  # noqa: B027 - most targets have nothing to check
-        """Raise ConfigError for what would make every call fail, before any is made. trials: how many there are to
-        be."""
+        """Raise ConfigError for problems that would make every call fail, before the first call. trials: the number of
+        trials."""
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
@@ -307,18 +307,17 @@ class Target(ABC):
 
     @property
     def holds_conversations(self) -> bool:
-        """Whether one call gives a whole conversation, however many turns it has."""
+        """Whether one call returns a whole conversation, with any number of turns."""
         return False
 
     @property
     def follows_conversations(self) -> bool:
-        """Whether it can know what was said before: it is given the messages or a thread."""
+        """Whether it can follow a conversation: it gets the messages or a thread."""
         return True
 
     @property
     def keeps_threads(self) -> bool:
-        """Whether it may know by itself what was said before. A conversation with it can't go on after a crash, but
-        begins again."""
+        """Whether it may remember a conversation on its own. After a crash, such a conversation starts over."""
         return True
 
     @asynccontextmanager
@@ -402,7 +401,7 @@ class FunctionTarget(Target):
 
     @property
     def _source(self) -> Source | None:
-        """What answers its tools; None for what they were wrapped with."""
+        """The source that answers its tool calls; None for the sources that the tools were wrapped with."""
         tools = parse_tools(self.tools)
         return None if tools is None else tools.source
 
@@ -415,7 +414,7 @@ class FunctionTarget(Target):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The sample fields among the function's parameters; with the messages the input, which may stand for them."""
+        """The sample fields among the function's parameters. With the messages, also the input, their substitute."""
         accepted = {*self._accepted, "input"} if "messages" in self._accepted else self._accepted
         return tuple(name for name in INPUTS if name in accepted)
 
@@ -453,7 +452,7 @@ class FunctionTarget(Target):
             yield prepared
         except BaseException:
             if self.finish is not None:
-                with suppress(Exception), outside_answer(self._source):  # what came first is why
+                with suppress(Exception), outside_answer(self._source):  # the first error is the cause
                     await sync.call_at_once(self.finish, sample)
             raise
         with outside_answer(self._source):
@@ -474,12 +473,12 @@ class FunctionTarget(Target):
 
 
 def _with_tool_calls(result: object, calls: Sequence[ToolCall]) -> object:
-    """What a function returned, with the calls of its tools if it has no messages."""
+    """A function's result, with its tool calls added if it has no messages."""
     try:
         answer = Answer.of(result)
     except DataError as problem:
         if not calls:
-            return result  # which is refused as any other
+            return result  # rejected later, like any other
         if not isinstance(problem, BlankAnswer):
             raise
         answer = problem.answer
@@ -491,7 +490,7 @@ def _with_tool_calls(result: object, calls: Sequence[ToolCall]) -> object:
 
 
 def function_name(function: Any) -> str:
-    """The module and name of a function, or of the class of an object that is called like one."""
+    """The module and name of a function, or of the class of a callable object."""
     while isinstance(function, functools.partial):
         function = cast(Any, function).func
     kind = function if hasattr(function, "__qualname__") else cast(Any, type(function))
@@ -499,7 +498,7 @@ def function_name(function: Any) -> str:
 
 
 def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a function. Raises ConfigError where they can't be read."""
+    """The parameters of a function. Raises ConfigError if they can't be read."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -507,6 +506,6 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
 
 
 def absent(target: Target, sample: Sample) -> str:
-    """What a sample lacks for a target, in words; "" if it can be asked."""
+    """A reason why a target can't answer a sample, which lacks a field; "" if it can."""
     lacking = target.lacking(sample)
     return f"the target needs {joined(lacking)}, which the sample lacks" if lacking else ""

@@ -1,7 +1,7 @@
-"""Commands as targets: a process per call, without a shell, that ends with everything it started.
+"""Commands as targets: one process per call, without a shell, which is ended together with its child processes.
 
-The process is run by a thread of its own and not by asyncio, whose ways to wait for processes depend on the version of
-Python, the loop and the thread it runs in.
+A thread runs the process, not asyncio, whose way of waiting for processes depends on the version of Python, the event
+loop and its thread.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from evalstone.targets.templates import chat_messages
 from evalstone.types import Sample
 
 GRACE = 2.0
-"""Seconds between the request to end and the end by force."""
+"""Seconds between SIGTERM and SIGKILL."""
 _WATCH = 0.1
-"""Seconds between two looks at whether the process has ended though its output is open, or is to be ended."""
+"""Seconds between checks of whether the process has ended while its output is still open, or must be ended."""
 _STDERR_TAIL, _SHOWN_TAIL = 4000, 400
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.EPERM)
 _PIECE = 1 << 16
@@ -67,7 +67,7 @@ class CommandTarget(Target):
     command: str
     """The program and its arguments, quoted as in a shell. It runs in the current folder."""
     max_output_bytes: Annotated[int, Range(1)] = 8_000_000
-    """Bytes that it may write to stdout."""
+    """The most bytes that it may write to stdout."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,7 +89,7 @@ class CommandTarget(Target):
 
     @property
     def name(self) -> str:
-        """The address, without secrets; a long one is cut, with a hash of all of it."""
+        """The address, without secrets. A long one is cut, with a hash of the whole command."""
         command = masked(self.command.strip())
         line = " ".join(command.split())
         if line == command and len(line) <= _LONGEST_NAME:
@@ -97,7 +97,7 @@ class CommandTarget(Target):
         return f"cmd:{line[:_LONGEST_NAME]}… ({content_hash(command)[:8]})"
 
     def check(self, trials: int = 1) -> None:
-        """Raise ConfigError for a program that is not there, or can't be executed."""
+        """Raise ConfigError for a program that doesn't exist, or isn't executable."""
         if not hasattr(os, "killpg"):
             raise ConfigError("commands as targets need process groups, which this system does not have")
         program = self.words[0]
@@ -107,7 +107,7 @@ class CommandTarget(Target):
             raise ConfigError(f"{problem}, which the target {self.name} names")
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
-        """Run the command, and read what it writes."""
+        """Run the command, and read its output."""
         values = parameter_values(sample, trial=trial, thread=thread)
         values["messages"] = chat_messages(values["messages"])
         data = json.dumps(to_jsonable(values)).encode() + b"\n"
@@ -135,7 +135,7 @@ class CommandTarget(Target):
         return self._read(ended)
 
     def _read(self, ended: Ended) -> Answer:
-        """The answer in what a command wrote. Raises TargetError for what is none."""
+        """The answer in a command's output. Raises TargetError if there is none."""
         errors = received(ended.stderr).decode("utf-8", "replace").strip()
         said = f"; stderr ends with: {_tail(errors)}" if errors else "; stderr is empty"
         if ended.too_long:
@@ -164,7 +164,7 @@ class CommandTarget(Target):
 
 
 class Ended(NamedTuple):
-    """How a process ended, and what it wrote. code: the negative number of a signal. stderr: the last of it."""
+    """The end of a process, and its output. code: negative for a signal. stderr: only the last part."""
 
     code: int
     stdout: bytes
@@ -180,11 +180,11 @@ def run_command(
     cancelled: threading.Event,
     environment: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run a process to its end, or until it is cancelled or writes too much. No process of its group is left.
+    """Run a process to its end, or until it is canceled or writes too much. Afterward, its process group has ended.
 
-    environment: its variables; by default those of this process.
+    environment: its environment variables; by default those of this process.
 
-    Raises OSError when it can't be started.
+    Raises OSError if it can't be started.
     """
     process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
         words,
@@ -214,7 +214,7 @@ def run_command(
 def _exchange(
     process: subprocess.Popen[bytes], data: bytes, limit: int, cancelled: threading.Event
 ) -> tuple[bytes, bytes, bool]:
-    """Write to a process and read what it writes, until it closes its output or has ended."""
+    """Write to a process and read its output, until it closes the output or ends."""
     stdin, stdout, stderr = map(_open, (process.stdin, process.stdout, process.stderr))
     pending, written, errors, size = memoryview(data), list[bytes](), b"", 0
     with selectors.DefaultSelector() as selector:
@@ -234,7 +234,7 @@ def _exchange(
                         pending = pending[os.write(key.fd, pending[:_PIECE]) :]
                     except BlockingIOError:
                         continue
-                    except OSError:  # it reads no more, which is its own business
+                    except OSError:  # it has closed stdin, which is fine
                         pending = pending[:0]
                     if not pending:
                         selector.unregister(stdin)
@@ -262,7 +262,7 @@ def _exchange(
             if not ended and time.monotonic() > look_at:
                 ended, look_at = _has_ended(process), time.monotonic() + _WATCH
         wait = 0.001
-        while not _has_ended(process) and not cancelled.wait(wait):  # it has closed its output, and may work on
+        while not _has_ended(process) and not cancelled.wait(wait):  # it closed its output but may still be working
             wait = min(2 * wait, _WATCH)
     return b"".join(written), errors, False
 
@@ -274,7 +274,7 @@ def _open(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether a process has ended. Its id stays taken, so that its group is nobody else's."""
+    """Whether a process has ended. It is not reaped, so that its group id isn't reused."""
     if not hasattr(os, "waitid"):
         return process.poll() is not None
     try:
@@ -284,7 +284,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes], *, force: bool) -> None:
-    """End a process and its group. force: at once."""
+    """End a process and its group. force: immediately."""
     if not force:
         _signal_group(process.pid, signal.SIGTERM)
         until = time.monotonic() + GRACE
@@ -300,7 +300,7 @@ def _signal_group(group: int, number: int) -> None:
 
 
 _running: set[int] = set()
-"""The process groups of this process."""
+"""The process groups of the running commands."""
 
 
 @atexit.register

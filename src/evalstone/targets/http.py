@@ -50,28 +50,28 @@ _VARIABLE = re.compile(r"\$(?:\$|\{(\w+)\}|([A-Za-z_]\w*))")
 
 @dataclass(frozen=True, kw_only=True)
 class HTTPTarget(Target):
-    """A service that is sent JSON with POST and replies with JSON. No redirect is followed.
+    """A service that takes JSON by POST and replies with JSON. Redirects are not followed.
 
-    Requests that fail with a broken connection, HTTP 408, 409, 425, 429 or 5xx are sent again. What is no answer in the
-    end is not kept: a run that resumes asks again. HTTP 401, 403 and 404 end a run in which nothing was answered yet.
+    Requests that fail with a broken connection, HTTP 408, 409, 425, 429 or 5xx are retried. Failures are not stored, so
+    a resumed run asks again. HTTP 401, 403 and 404 end a run that has no answer yet.
 
     Raises:
-        ConfigError: The URL can't be asked, it is not known what to send, or a setting is out of range.
+        ConfigError: The URL is invalid, it is unknown what to send, or a setting is out of range.
     """
 
     url: str
     api: str = ""
-    """"chat" (OpenAI chat completions) or "responses" (OpenAI Responses); by default what the URL ends in. The messages
-    of the sample are sent up to the last one of the user, else its input, with its instructions before them."""
+    """"chat" (OpenAI chat completions) or "responses" (OpenAI Responses); by default, what the URL ends in. The request
+    has the sample's instructions and its messages up to the last user message, or else its input."""
     model: str = ""
     """The model to name in the request."""
     body: Mapping[str, Any] | None = None
-    """The request as JSON, in whose texts `{input}`, `{messages}`, `{context}`, `{instructions}`, `{metadata.NAME}`,
-    `{trial}` and `{thread}` are filled in; with an API, what is added to its request."""
+    """The request as JSON. The placeholders `{input}`, `{messages}`, `{context}`, `{instructions}`, `{metadata.NAME}`,
+    `{trial}` and `{thread}` in its texts are filled in. With an API, it is added to the API's request."""
     output: str = ""
-    """The path of the answer's text in the reply, such as `choices.0.text`: names and places from 0, with dots between;
-    a name put to a list is read from each item. Without paths the reply holds the fields of an Answer, or what a known
-    API returns."""
+    """The path of the answer's text in the reply, such as `choices.0.text`: names and indexes from 0, separated by
+    dots. A name applied to a list is read from each item. Without paths, the reply must have the fields of an Answer,
+    or be what a known API returns."""
     context: str = ""
     """The path of the retrieved passages: texts, or objects with a text."""
     messages: str = ""
@@ -79,17 +79,17 @@ class HTTPTarget(Target):
     state: str = ""
     """The path of the final state."""
     cost: str = ""
-    """The path of the cost in US dollars. Without it the cost follows from the tokens, where the prices are known."""
+    """The path of the cost in US dollars. By default, the cost is computed from the tokens if the prices are known."""
     trace: str = ""
-    """The path of what is kept beside the answer."""
+    """The path of data to keep with the answer."""
     headers: Annotated[Mapping[str, str], HEADERS] = field(default_factory=dict[str, str], repr=False)
     """HTTP headers. `$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign."""
     prices: Annotated[tuple[float, float] | None, PRICES] = None
-    """US dollars for a million input and output tokens, in place of the listed ones."""
+    """US dollars per million input and output tokens, instead of the listed prices."""
     retries: Annotated[int, Range(0)] = 3
-    """How often a request is sent again that may have been carried out. Others are as often as `timeout` allows."""
+    """The most retries of a request that may have been processed. Other requests are retried until `timeout`."""
     max_reply_bytes: Annotated[int, Range(1)] = 8_000_000
-    """Bytes of one reply, as received and as decompressed."""
+    """The most bytes of one reply, both as received and decompressed."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,7 +126,7 @@ class HTTPTarget(Target):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The sample fields in the template; with an API its input, messages and instructions."""
+        """The sample fields in the template; with an API, also the input, messages and instructions."""
         names = {name.partition(".")[0] for name in placeholders(self.body)}
         names |= {"input", "messages", "instructions"} if self.api else set()
         return tuple(name for name in INPUTS if name in names or (name == "input" and "messages" in names))
@@ -142,7 +142,7 @@ class HTTPTarget(Target):
         return "thread" in placeholders(self.body)
 
     def lacking(self, sample: Sample) -> list[str]:
-        """The placeholders without a value; with an API, the input where there are no messages."""
+        """The placeholders without a value. With an API, also the input if there are no messages."""
         absent = lacking(self.body, sample)
         return ["input", *absent] if self.api and not conversation(sample) else absent
 
@@ -215,7 +215,7 @@ class HTTPTarget(Target):
             raise TargetError(str(error)) from None
 
     def _read(self, content: bytes) -> Answer:
-        """The answer in a reply. Raises TargetError for what is none."""
+        """The answer in a reply. Raises TargetError if there is none."""
         host = urlsplit(self.url).netloc
         try:
             data = parsed_json(content)
@@ -237,7 +237,7 @@ class HTTPTarget(Target):
             raise TargetError(f"{host} sent a reply without an answer: {error}") from None
 
     def _field(self, name: str, path: str, data: Any) -> Any:
-        """What stands at the path of a field."""
+        """The value at the path of a field."""
         exists, value = value_at(data, path)
         if not exists:
             has = shortlist(map(str, as_object(data))) or type(data).__name__
@@ -258,7 +258,7 @@ class HTTPTarget(Target):
                 return value
 
     def _of_reply(self, data: Any) -> Answer:
-        """The answer in a reply as a whole."""
+        """The answer in a whole reply."""
         reply = as_object(data)
         if self.api == "chat":
             choice = as_object(next(iter(as_list(reply.get("choices"))), None))
@@ -269,7 +269,7 @@ class HTTPTarget(Target):
         return answer_of(data) if self.api else Answer.of(data)
 
     def _cost(self, usage: Usage) -> float | None:
-        """What tokens cost; None where the prices are unknown, or the tokens of one side."""
+        """The cost of the tokens; None if the prices, or the input or output tokens, are unknown."""
         if not usage.input or not usage.output:
             return None
         if self.prices is not None:
@@ -282,7 +282,7 @@ class HTTPTarget(Target):
 
 
 def _check_url(url: str) -> None:
-    """Raise ConfigError for a URL that can't be asked. What may be a key in it is not shown."""
+    """Raise ConfigError for an invalid URL. Possible keys in it are not shown."""
     try:
         parts = url_parts(url)
     except ValueError as error:

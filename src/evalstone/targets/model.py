@@ -50,10 +50,10 @@ class _FreeText(Question[str]):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTarget(Target):
-    """A language model, named `provider/model` as a judge is.
+    """A language model, named `provider/model` like a judge.
 
-    Without a prompt it is sent the messages of the sample up to the last one of the user, else its input. What a model
-    says in place of an answer when it declines is its answer.
+    Without a prompt, it gets the sample's messages up to the last user message, or else the input. If the model refuses
+    to answer, its refusal is the answer.
 
     Raises:
         ConfigError: The provider is unknown, the prompt can't be read or has an unknown placeholder, or a setting is
@@ -63,26 +63,26 @@ class ModelTarget(Target):
     model: str
     prompt: str = ""
     """A text with the placeholders `{input}`, `{context}`, `{instructions}`, `{metadata.NAME}`, or the path of a file
-    with such a text. It takes the place of the last message of the user."""
+    with such a text. It replaces the last user message."""
     system: str = ""
-    """The system prompt, a text or a file likewise; by default the sample's instructions."""
+    """The system prompt, also a text or a file; by default, the sample's instructions."""
     temperature: Annotated[float | None, Range(0, 2)] = None
     seed: int | None = None
-    """Of the first trial; each further trial has the next number."""
+    """The seed of the first trial. Each further trial uses the next number."""
     max_tokens: Annotated[int | None, Range(1)] = None
     reasoning_effort: str | None = None
     base_url: str | None = None
-    """Base URL of an OpenAI-compatible server, in place of the provider's."""
+    """Base URL of an OpenAI-compatible server, instead of the provider's."""
     api_key: str | None = field(default=None, repr=False, compare=False)
-    """The key; None takes it from the provider's environment variable."""
+    """The API key; None reads it from the provider's environment variable."""
     headers: Annotated[Mapping[str, str], HEADERS] = field(default_factory=dict[str, str], repr=False, compare=False)
     """HTTP headers added to every request."""
     prices: Annotated[tuple[float, float] | None, PRICES] = field(default=None, compare=False)
-    """US dollars for a million input and output tokens, in place of the listed ones."""
+    """US dollars per million input and output tokens, instead of the listed prices."""
     retries: Annotated[int, Range(0)] = 3
-    """How often a request is sent again that may have been carried out. Others are as often as `timeout` allows."""
+    """The most retries of a request that may have been processed. Other requests are retried until `timeout`."""
     max_reply_bytes: Annotated[int, Range(1)] = 8_000_000
-    """Bytes of one reply, as received and as decompressed."""
+    """The most bytes of one reply, both as received and decompressed."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,7 +125,7 @@ class ModelTarget(Target):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The sample fields in the prompts, and those that stand before or in place of the prompt."""
+        """The sample fields in the prompts, and those that are sent before or instead of the prompt."""
         names = {name.partition(".")[0] for name in placeholders([self.prompt, self.system])} | {"messages"}
         names |= set() if self.prompt else {"input"}
         names |= set() if self.system else {"instructions"}
@@ -137,12 +137,12 @@ class ModelTarget(Target):
         return False
 
     def lacking(self, sample: Sample) -> list[str]:
-        """The placeholders without a value; without a prompt, the input where there are no messages."""
+        """The placeholders without a value. Without a prompt, the input if there are no messages."""
         absent = lacking([self.prompt, self.system], sample)
         return absent if self.prompt or conversation(sample) else ["input", *absent]
 
     def check(self, trials: int = 1) -> None:
-        """Raise ConfigError for a missing key, and for a setting that the provider can't take."""
+        """Raise ConfigError for a missing API key, and for a setting that the provider doesn't support."""
         self._judge.check()
 
     @asynccontextmanager
@@ -151,7 +151,7 @@ class ModelTarget(Target):
             yield
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
-        """Send the prompt, and return the reply with its tokens and its cost."""
+        """Send the prompt, and return the reply with its tokens and cost."""
         messages = self._messages(parameter_values(sample, trial=trial, thread=thread), sample)
         async with self._judge.opened() as provider:
             ask = partial(provider.complete, messages, _FreeText(), self._settings(trial))

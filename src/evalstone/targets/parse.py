@@ -7,7 +7,7 @@
     openai/gpt-5.1                      a language model
     replay:results/run1                 the answers of a recorded run: its folder, or its ID or name in the ledger
 
-Settings beside the address come in a table. Only the kind of target that an address names is imported.
+A table has an address and settings. Only the kind of target that an address names is imported.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ _LIMITS = ("max_concurrency", "requests_per_minute", "max_requests")
 
 
 FindRun: TypeAlias = "Callable[[str], RecordedRun] | None"
-"""What finds a run by its id or name; None where there is no ledger to look in."""
+"""A function that finds a run by its id or name; None without a ledger."""
 
 
 def parse_target(spec: object, *, find_run: FindRun = None) -> Target:
     """A target from a function, an address, a table of settings with an `address` or `function`, or a Target.
 
-    The settings of a table are those of the kind of target, and the limits `max_concurrency`, `requests_per_minute` and
+    A table can have the settings of its kind of target, and the limits `max_concurrency`, `requests_per_minute` and
     `max_requests`.
 
     Args:
         spec: The target.
-        find_run: Finds the run of `replay:RUN` where that is no folder.
+        find_run: Finds the run of `replay:RUN` if that is not a folder.
 
     Raises:
         ConfigError: There is no such target, or a setting is unknown or out of range.
@@ -113,9 +113,9 @@ def _target(address: object, settings: dict[str, Any], find_run: FindRun) -> Tar
 
 
 def function_at(address: str, what: str = "the target") -> Any:
-    """What `module:function` or `file.py:function` names. what: names it in errors.
+    """The object that `module:function` or `file.py:function` names. what: its role, for errors.
 
-    Raises ConfigError where there is no such thing, or its module can't be imported.
+    Raises ConfigError if there is no such object, or its module can't be imported.
     """
     named = f"{what} {address}"
     file, is_file, name = address.rpartition(".py:")
@@ -143,8 +143,8 @@ def _is_command(address: str) -> bool:
 
 
 def _of_value(value: Any, settings: dict[str, Any], address: str = "") -> Target:
-    """A target from a function, from an object that is called like one, from a class of such objects or from a
-    Target. address: where it was found."""
+    """A target from a function, a callable object, a class of callable objects, or a Target. address: where it was
+    found."""
     if inspect.isclass(value) and issubclass(value, Target):
         arguments = _arguments(value, settings)
         try:
@@ -175,7 +175,7 @@ def _built(kind: type[Target], subject: str, value: Any, settings: Mapping[str, 
 
 
 def _arguments(kind: type[Target], settings: Mapping[str, Any], subject: str = "") -> dict[str, Any]:
-    """The settings as arguments, with those that are limits in one value."""
+    """The settings as arguments, with the limits combined into one."""
     names = [each.name for each in dataclasses.fields(kind) if each.init and each.name != subject]
     arguments: dict[str, Any] = {}
     limits: dict[str, Any] = {}
@@ -208,7 +208,7 @@ def _imported(module: str, named: str) -> ModuleType:
 
 
 def _loaded(file: Path, named: str) -> ModuleType:
-    """The module in a file. Its folder is searched first for what it imports, as for `python file.py`."""
+    """The module in a file. Its imports are looked up in its folder first, as for `python file.py`."""
     path = file.resolve()
     if not path.is_file():
         raise ConfigError(f"there is no file {file}, which {named} names")

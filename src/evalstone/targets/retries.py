@@ -1,4 +1,4 @@
-"""Requests to targets, sent again after errors that may pass, and the errors of providers as errors of targets."""
+"""Retries of requests to targets after transient errors, and the errors of providers as errors of targets."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _HINT = re.compile("; check the key|: set base_url")
 
 
 async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: float, retries: int) -> T:
-    """What a request returns. After a transient error it is sent again `retries` times; one that was certainly not
-    carried out, as often as the time allows.
+    """The result of a request. After a transient error, it is retried up to `retries` times; a request that was
+    certainly not processed is retried until the time is up.
 
     Raises:
-        TargetUnreachable: There was no answer in the end.
+        TargetUnreachable: There was no answer after all retries.
         TargetRefused: The credentials, the address or the name of the model are wrong.
-        TargetError: The request was refused for good, or answered with what can't be read.
+        TargetError: The request was rejected permanently, or the reply can't be read.
     """
     backoff, paid = Backoff(total_timeout), 0
     while True:
@@ -49,9 +49,9 @@ async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: fl
         except PromptTooLong as error:
             raise TargetError(str(error).rpartition("; set ")[0]) from None
         except ProviderError as error:
-            # Of a request that had no answer in time nobody knows the cost; others were not sent.
+            # The cost of a request that timed out is unknown; other requests were not sent.
             unreachable = isinstance(error, ProviderTimeout) and error.cost is not None
             raise (TargetUnreachable if unreachable else TargetError)(str(error)) from None
         except ConfigError as error:
-            # What to check is said in the words of judges' settings.
+            # The hint in the message refers to the settings of judges.
             raise TargetRefused(f"{_HINT.split(str(error))[0]}; {CHECK}") from None

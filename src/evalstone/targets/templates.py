@@ -1,4 +1,4 @@
-"""Templates of what is sent to a target: a text, or JSON data with texts, in which names in braces are filled in."""
+"""Templates for requests to targets: a text, or JSON data with texts, with placeholders in braces."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PLACEHOLDER = re.compile(rf"\\([{{}}])|\{{\{{\s*({_NAME})\s*\}}\}}|\{{({_NAME})
 
 
 def placeholders(template: Any) -> tuple[str, ...]:
-    """The names that a template fills in, each once."""
+    """The distinct placeholders of a template."""
     texts = _texts(template)
     return tuple(dict.fromkeys(m[2] or m[3] for text in texts for m in _PLACEHOLDER.finditer(text) if not m[1]))
 
 
 def check_placeholders(template: Any, known: Iterable[str], what: str) -> None:
-    """Raise PromptError for a name that nothing fills. what: the name of the template."""
+    """Raise PromptError for an unknown placeholder. what: the name of the template."""
     names = tuple(known)
     for name in placeholders(template):
         if name.partition(".")[0] != "metadata" and name not in names:
@@ -32,7 +32,7 @@ def check_placeholders(template: Any, known: Iterable[str], what: str) -> None:
 
 
 def lacking(template: Any, sample: Sample) -> list[str]:
-    """The names in a template that a sample has no value for."""
+    """The placeholders of a template that a sample has no value for."""
     return [name for name in placeholders(template) if _value(sample, name) is None]
 
 

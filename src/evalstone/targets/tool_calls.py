@@ -1,4 +1,4 @@
-"""The calls of tools for one answer of a target, and what answers them."""
+"""The tool calls of one answer of a target, and the sources that answer them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evalstone.types import Sample, ToolCall
 
 
 class Call:
-    """A call of a tool, before, while and after it runs.
+    """A tool call, before, during and after it runs.
 
     Args:
         tool: The name of the tool.
@@ -45,7 +45,7 @@ class Call:
 
     @contextmanager
     def running(self, *, live: bool) -> Generator[None]:
-        """Measure the call, and keep what it raises. live: the function itself is called."""
+        """Time the call, and keep the exception that it raises. live: whether the function itself is called."""
         started, before = time.perf_counter(), inside.set(live)
         try:
             yield
@@ -58,13 +58,13 @@ class Call:
             self.seconds = time.perf_counter() - started
 
     def to_tool_call(self) -> ToolCall:
-        """The call as it stands in a message."""
+        """The call as part of a message."""
         error = None if self.error is None else f"{type(self.error).__name__}: {self.error}"
         state = "call" if not self.finished else "result" if error is None else "error"
         return ToolCall(name=self.tool, arguments=self.arguments, result=self.result, state=state, error=error)
 
     def recorded(self) -> RecordedCall:
-        """The call as it stands in a recording."""
+        """The call as part of a recording."""
         return RecordedCall(
             tool=self.tool,
             arguments=self.arguments,
@@ -76,30 +76,30 @@ class Call:
 
 
 class Source:
-    """What answers the calls of tools: this one, the functions themselves."""
+    """A source of answers to tool calls. This one calls the functions themselves."""
 
     identity = ""
-    """What tells this source from others in the name of a target."""
+    """The part of a target's name that identifies this source."""
     live = True
     """Whether the functions themselves are called."""
 
     def arguments(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Arguments as JSON data. Raises ValueError for those that can't be kept."""
+        """Arguments as JSON data. Raises ValueError if they can't be stored."""
         return {name: _shown(value) for name, value in arguments.items()}
 
     def result(self, result: Any) -> Any:
-        """A result as JSON data. Raises ValueError for one that can't be kept."""
+        """A result as JSON data. Raises ValueError if it can't be stored."""
         return _shown(result)
 
     def answer(self, call: Call, calls: ToolCalls | None) -> Callable[[], Any]:
-        """What to call for the result. calls: None outside of a run. Raises TargetError if there is none."""
+        """The function to call for the result. calls: None outside of a run. Raises TargetError without a result."""
         return call.live
 
     async def keep(self, calls: ToolCalls, of_turn: Sequence[Call]) -> None:
-        """Store the calls of an answer. of_turn: those that this source answered."""
+        """Store the calls of an answer. of_turn: the calls that this source answered."""
 
     def missing(self, calls: ToolCalls) -> str:
-        """What had to be called for this answer and was not, in words; "" for nothing."""
+        """The required calls that this answer didn't make, in words; "" for none."""
         return ""
 
 
@@ -111,30 +111,30 @@ def _shown(value: Any) -> Any:
 
 
 class ToolCalls:
-    """The calls of tools for one sample and trial; in a conversation, those of all turns.
+    """The tool calls for one sample and trial; in a conversation, those of all turns.
 
     Args:
-        sample: What the target answers.
-        trial: Which of several trials this is.
+        sample: The sample that the target answers.
+        trial: The number of the trial.
         thread: The id of this attempt.
-        source: What answers every call, in place of what the tools were wrapped with.
+        source: The source that answers every call, instead of the ones that the tools were wrapped with.
     """
 
     def __init__(self, sample: Sample, trial: int, thread: str, source: Source | None) -> None:
         self.sample, self.trial, self.thread, self.source = sample, trial, thread, source
         self.turn = self.began = 0
-        """The turn, and the first one of this attempt, from 1."""
+        """The number of the turn, and of the first turn of this attempt, from 1."""
         self.open = False
         """Whether the target is answering."""
         self.problem = ""
         """Why the answer doesn't count, even if the target's own code swallowed the error."""
         self.of_turn: list[tuple[Source, Call]] = []
-        """The calls of this turn, in the order in which they began."""
+        """The calls of this turn, in the order in which they started."""
         self.replayed: dict[Source, Replayed] = {}
         self.lock = threading.Lock()
 
     def answer_turn(self, sample: Sample) -> None:
-        """Begin with the next turn. A conversation that was interrupted may go on with a later one than the first."""
+        """Start the next turn. A resumed conversation may start with a later turn than the first."""
         spoken = sum(message.role == "user" for message in sample.messages)
         self.turn = max(self.turn + 1, spoken)
         self.began = self.began or self.turn
@@ -142,7 +142,7 @@ class ToolCalls:
 
     @property
     def sources(self) -> list[Source]:
-        """What answers the calls."""
+        """The sources that answer the calls."""
         if self.source is not None:
             return [self.source]
         return list(dict.fromkeys((*self.replayed, *(source for source, _ in self.of_turn))))
@@ -154,21 +154,21 @@ class ToolCalls:
 
     @property
     def transcript(self) -> tuple[ToolCall, ...]:
-        """The calls of this turn as they stand in messages."""
+        """The calls of this turn as parts of a message."""
         return tuple(call.to_tool_call() for _, call in self.of_turn)
 
 
 current: ContextVar[ToolCalls | None] = ContextVar("evalstone_tool_calls", default=None)
 inside: ContextVar[bool] = ContextVar("evalstone_inside_tool", default=False)
-"""Whether the function of a tool is being called. What it calls is a part of it."""
+"""Whether a tool's function is running. Tools that it calls itself are part of that call."""
 in_flight: set[ToolCalls] = set()
 
 
 class Outside(NamedTuple):
-    """Where a target does not answer, but is set up or cleaned up."""
+    """The state while a target is being set up or cleaned up, not answering."""
 
     source: Source | None
-    """That of the target."""
+    """The source of the target."""
 
 
 outside: ContextVar[Outside | None] = ContextVar("evalstone_outside_answer", default=None)
@@ -176,7 +176,7 @@ outside: ContextVar[Outside | None] = ContextVar("evalstone_outside_answer", def
 
 @contextmanager
 def outside_answer(source: Source | None) -> Generator[None]:
-    """Within the block tools are called as outside of a run: it sets up or cleans up what a target works on."""
+    """Within the block, which sets up or cleans up a target, tools are called as outside of a run."""
     before = outside.set(Outside(source))
     try:
         yield
@@ -186,11 +186,11 @@ def outside_answer(source: Source | None) -> Generator[None]:
 
 @asynccontextmanager
 async def tool_calls(sample: Sample, *, trial: int, thread: str, source: Source | None) -> AsyncGenerator[ToolCalls]:
-    """The calls of tools within the block, which is one answer of a target. The next answer of the same task with the
-    same thread is the next turn of the conversation. sample: its messages are what was said so far.
+    """The tool calls within the block, which is one answer of a target. The next answer of the same task with the same
+    thread is the next turn of the conversation. sample: its messages are the conversation so far.
 
     Raises:
-        TargetError: A call had no answer, whatever the block raises; or what was recorded was not called.
+        TargetError: A call had no answer, whatever the block raises; or a recorded call was not made.
         StorageError: The calls can't be recorded.
     """
     calls = current.get()

@@ -1,10 +1,10 @@
-"""Recordings of tool calls: JSON Lines with the calls of one answer of a target in each line.
+"""Recordings of tool calls: JSON Lines, each with the calls of one answer of a target.
 
     {"sample": "ada", "trial": 1, "thread": "9f0c…", "turn": 1, "began": 1, "calls": [
      {"tool": "search", "arguments": {"query": "Ada"}, "seconds": 0.21, "finished": true, "result": ["…"]}]}
 
-A conversation has a line for each turn. The lines of one attempt at a sample and trial have the same thread. An attempt
-takes the place of earlier ones from the turn on in which it began.
+A conversation has one line per turn. The lines of one attempt at a sample and trial have the same thread. An attempt
+replaces earlier ones from its first turn on.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from evalstone.datasets.writing import check_writable, json_line
 from evalstone.errors import ConfigError, DataError, TargetError
 
 _START = b'{"sample": '
-"""How every line begins: what is left of one whose writer was killed, too."""
+"""The beginning of every line, even of one whose writer was killed."""
 _SHOWN, _BEFORE = 80, 20
-"""Characters of a value in a difference, and how many of them are before it."""
+"""The characters of a value to show around a difference, and how many of them to show before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedError:
-    """What a tool raised."""
+    """An exception that a tool raised."""
 
     kinds: tuple[str, ...]
-    """The name of its type and of the types that this one is based on, those that are not builtin with their module."""
+    """The names of its type and base types; those that are not builtin have their module."""
     text: str
     arguments: tuple[Any, ...] | None = None
-    """Those that it was raised with; None if they have no JSON form."""
+    """The arguments of the exception; None if they have no JSON form."""
 
     @classmethod
     def of(cls, error: Exception) -> RecordedError:
-        """What is kept of an exception."""
+        """The recorded form of an exception."""
         kinds = tuple(_kind_name(kind) for kind in type(error).__mro__ if issubclass(kind, Exception))
         try:
             return cls(kinds=kinds, text=str(error), arguments=tuple(result_data(list(error.args))))
@@ -59,8 +59,8 @@ class RecordedError:
             return cls(kinds=kinds, text=str(error))
 
     def restored(self) -> Exception:
-        """The exception: one of the same builtin type with the same text. For any other type, one of the nearest
-        builtin type, whose text begins with the name of the recorded one."""
+        """An exception of the same builtin type with the same text. For other types, one of the nearest builtin type,
+        with the name of the recorded type at the beginning of its text."""
         for name in self.kinds:
             kind: Any = getattr(builtins, name, None)
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
@@ -115,10 +115,10 @@ class RecordedLine:
 
 
 def result_data(value: Any, place: str = "result") -> Any:
-    """What a tool returned as JSON data: tuples become lists.
+    """A tool's result as JSON data. Tuples become lists.
 
     Raises:
-        ValueError: Something in it would come back from a file as something else; names the place and the type.
+        ValueError: A value in it would not survive a round trip through JSON. The message has its place and type.
     """
     try:
         return _exact(value, place)
@@ -144,10 +144,10 @@ def _exact(value: Any, place: str) -> Any:
 
 
 def argument_data(value: Any) -> Any:
-    """An argument as JSON data, to be compared. Dates, paths and the like become text.
+    """An argument as JSON data, for comparison. Dates, paths and the like become text.
 
     Raises:
-        ValueError: It has no such form.
+        ValueError: It has no JSON form.
     """
     try:
         return json.loads(json.dumps(value, default=_readable, allow_nan=False))
@@ -172,10 +172,10 @@ def _readable(value: object) -> object:
 
 
 class Recorder:
-    """Appends to a recording. Several processes may do so at a time.
+    """Appends to a recording. Several processes can append at the same time.
 
     Raises:
-        ConfigError: The file can't be written, or is there already and is no recording.
+        ConfigError: The file can't be written, or exists and is not a recording.
     """
 
     def __init__(self, path: Path) -> None:
@@ -213,8 +213,8 @@ def _appending(path: Path) -> Generator[BinaryIO]:
 
 
 def _cut_torn_line(file: BinaryIO) -> None:
-    """Cut off what is there of a line whose writer was killed, so that the next one begins a line of its own. A whole
-    line without its end, as editors leave it, is ended."""
+    """Remove an incomplete last line, whose writer was killed, so that the next line starts on its own. A complete line
+    without a line break, as some editors leave it, gets one."""
     end = file.seek(0, os.SEEK_END)
     start, tail = end, b""
     while start and b"\n" not in tail:
@@ -231,11 +231,12 @@ def _cut_torn_line(file: BinaryIO) -> None:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes, RecordedLine]]:
-    """The lines of a recording, each with its place in the file. One at the end whose writer was killed is left out.
+    """The lines of a recording, each with its offset in the file. An incomplete last line, whose writer was killed, is
+    left out.
 
     Raises:
-        ConfigError: It can't be read.
-        DataError: A line is something else; names file and line.
+        ConfigError: The file can't be read.
+        DataError: A line is not part of a recording. The message has the file and the line.
     """
     limit, place, number = row_limit(), 0, 0
     try:
@@ -273,7 +274,7 @@ def _is_whole(text: bytes) -> bool:
 
 
 class _Place(NamedTuple):
-    """Where a line begins, and of which turn it is."""
+    """The offset of a line, with its thread and turn."""
 
     thread: str
     turn: int
@@ -281,7 +282,7 @@ class _Place(NamedTuple):
 
 
 class Recording:
-    """A recording that is replayed. Raises as reading it does."""
+    """A recording to replay. Raises ConfigError or DataError if it can't be read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -296,7 +297,7 @@ class Recording:
         self.digest = digest.hexdigest()
 
     def of(self, sample: str, trial: int, turn: int = 1) -> Replayed:
-        """The calls of a sample and trial; of a conversation that goes on with a later turn, those from this one on.
+        """The calls of a sample and trial, from this turn of the conversation on.
 
         Raises:
             TargetError: They are not recorded, or the file has changed.
@@ -332,10 +333,10 @@ class Replayed:
         self._open = [(turn, _key(call.tool, call.arguments), call) for turn, calls in turns for call in calls]
 
     def match(self, tool: str, arguments: Mapping[str, Any], *, in_order: bool) -> RecordedCall:
-        """The recorded call of this tool with these arguments, which answers no other one.
+        """The recorded call of this tool with these arguments that has not answered another call.
 
         Raises:
-            TargetError: There is none; says what is different.
+            TargetError: There is none. The message says what differs.
         """
         key = _key(tool, arguments)
         for at, (_, recorded, call) in enumerate(self._open[:1] if in_order else self._open):
@@ -345,7 +346,7 @@ class Replayed:
         raise TargetError(self._difference(tool, arguments, in_order=in_order))
 
     def rest(self, turn: int) -> str:
-        """What was recorded up to a turn, from 1, and not called, in words; "" if that is nothing."""
+        """The recorded calls up to a turn, from 1, that were not made, in words; "" for none."""
         left = [call for recorded, _, call in self._open if recorded <= turn]
         if not left:
             return ""

@@ -35,59 +35,59 @@ FORMS = "record:FILE or replay:FILE"
 
 
 class Tools:
-    """The tools of a target: functions whose calls evalstone sees, and records, replays or mocks.
+    """The tools of a target: functions whose calls evalstone observes, records, replays or mocks.
 
     `Tools()` calls the functions themselves; `Tools.record`, `Tools.replay` and `Tools.mock` are the other kinds. Wrap
-    each function: `search = tools(search)`, or with the decorator `@tools`. It stays a function with the same
-    signature, sync or async; methods are wrapped in their class. The `tools` of a target take the place of those that
-    its functions were wrapped with.
+    each function: `search = tools(search)`, or with the decorator `@tools`. It remains a function with the same
+    signature, sync or async; wrap methods in their class. The `tools` setting of a target overrides the tools that its
+    functions were wrapped with.
 
-    If the target returns no messages, its calls become the tool calls of its answer. Which sample and trial a call
-    belongs to is known in tasks, in `asyncio.to_thread` and in threads that are started with a copy of the context
-    (`contextvars.copy_context().run`); a call in any other thread fails the answers in flight.
+    If the target returns no messages, its calls become the tool calls of its answer. Calls are matched to their sample
+    and trial in tasks, in `asyncio.to_thread` and in threads that are started with a copy of the context
+    (`contextvars.copy_context().run`). A call in any other thread fails the answers in flight.
     """
 
     def __init__(self) -> None:
         self.source = Source()
-        """What answers the calls."""
+        """The source that answers the calls."""
         self._names: dict[str, str] = {}
 
     @classmethod
     def record(cls, path: str | Path) -> Tools:
         """Call the functions, and write their calls to a file of JSON Lines.
 
-        The calls of an answer are written before the answer counts. If a sample and trial is in the file already, the
-        new calls take its place. Outside of a run nothing is recorded.
+        The calls of an answer are written before the answer counts. If the file already has the sample and trial, the
+        new calls replace them. Nothing is recorded outside of a run.
 
         Raises:
-            ConfigError: The file can't be written, or is no recording.
+            ConfigError: The file can't be written, or is not a recording.
         """
         return cls._of(_RecordSource(path))
 
     @classmethod
     def replay(cls, path: str | Path, *, strict: bool = False) -> Tools:
-        """Answer from a recording; no function is called.
+        """Answer from a recording, without calling any function.
 
-        A call is matched by its name and arguments, and each recorded call answers one. A call that was not recorded
-        fails the sample and trial. Results are JSON data: tuples come back as lists. Exceptions are those recorded, if
-        their type is builtin, else ones of the nearest builtin type. Outside of a run a call is an error.
+        Calls are matched by name and arguments, and each recorded call answers one call. A call that was not recorded
+        fails the sample and trial. Results are JSON data, so tuples come back as lists. Exceptions of builtin types are
+        restored; others become exceptions of the nearest builtin type. Outside of a run, a call is an error.
 
         Args:
             path: The file that `record` wrote.
             strict: Require the recorded order, and that every recorded call is made.
 
         Raises:
-            ConfigError: The file can't be read, or is no recording.
+            ConfigError: The file can't be read, or is not a recording.
         """
         return cls._of(_ReplaySource(path, strict=strict))
 
     @classmethod
     def mock(cls, mocks: Mapping[str, Any] | Callable[[Sample], Mapping[str, Any]]) -> Tools:
-        """Answer from mocks; no function is called. A tool without a mock fails the sample and trial.
+        """Answer from mocks, without calling the functions. A tool without a mock fails the sample and trial.
 
         Args:
-            mocks: By the name of the tool, a function that is called with the arguments in its place, an exception or a
-                type of exceptions to raise, or a value to return; or a function that returns these for a sample.
+            mocks: For each tool name, a function to call instead, an exception or exception type to raise, or a value
+                to return. Or a function that returns such a mapping for a sample.
 
         Raises:
             ConfigError: It is neither.
@@ -109,11 +109,11 @@ class Tools:
 
         Args:
             function: A function or method, sync or async.
-            name: The name of the tool; by default that of the function.
+            name: The name of the tool; by default, the function's name.
             ignore: Parameters that are neither recorded nor compared, such as a client or a context.
 
         Raises:
-            ConfigError: It can't be wrapped, the name belongs to another function, or a parameter is unknown.
+            ConfigError: The function can't be wrapped, the name belongs to another one, or a parameter is unknown.
         """
         if function is None:
             return functools.partial(self, name=name, ignore=ignore)
@@ -148,7 +148,7 @@ def parse_tools(value: Tools | str | None) -> Tools | None:
     """The tools in a setting of a target.
 
     Raises:
-        ConfigError: It is neither a Tools nor record:FILE or replay:FILE; or as these do.
+        ConfigError: The value is not a Tools, record:FILE or replay:FILE, or the file can't be used.
     """
     if value is None or isinstance(value, Tools):
         return value
@@ -161,8 +161,7 @@ def parse_tools(value: Tools | str | None) -> Tools | None:
 
 
 def uses_tools(function: Callable[..., Any]) -> bool:
-    """Whether tools that were wrapped, or a `Tools`, are among the names that a function can see: those of its module
-    and of the functions around it."""
+    """Whether a function can see a wrapped tool or a `Tools` among the names of its module and enclosing functions."""
     while isinstance(function, functools.partial):
         function = cast("Callable[..., Any]", function.func)
     code: Any = function if inspect.isroutine(function) else type(function).__call__
@@ -176,7 +175,7 @@ def uses_tools(function: Callable[..., Any]) -> bool:
 
 
 class _Tool:
-    """A function that was wrapped."""
+    """A wrapped function."""
 
     def __init__(self, tools: Tools, function: Any, name: str, ignore: Collection[str]) -> None:
         self.tools, self.ignore, self.is_async = tools, ignore, sync.is_async(function)
@@ -200,7 +199,7 @@ class _Tool:
         self.place = f"{getattr(function, '__module__', '')}.{path}"
         in_class = path.rpartition(".")[0].rpartition(".")[2] not in ("", "<locals>")
         self._bound = int(in_class and parameters[:1] in (["self"], ["cls"]))
-        """How many of the first arguments are the object of a method."""
+        """The number of leading arguments that are a method's object: 0 or 1."""
         if isinstance(ignore, str):
             raise ConfigError(f'ignore must be a list of parameters: ignore=["{ignore}"]')
         takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in self._parameters.values())
@@ -210,7 +209,7 @@ class _Tool:
 
     @contextmanager
     def calling(self, live: functools.partial[Any]) -> Generator[tuple[Callable[[], Any], Callable[[Any], Any]]]:
-        """What to call for the result, and what to pass it through. live: the call of the function itself."""
+        """The function to call for the result, and the function to pass it through. live: calls the tool's function."""
         if inside.get():
             yield live, _same
             return
@@ -246,8 +245,7 @@ class _Tool:
             yield answer, returned
 
     def problem(self, problem: str) -> TargetError:
-        """The error for what is wrong with the tool itself. It fails the answer, even where the target's code catches
-        it."""
+        """The error for a problem with the tool itself. It fails the answer, even if the target's code catches it."""
         calls, text = current.get(), f"the tool {self.name} {problem}"
         return TargetError(text) if calls is None else calls.fail(text)
 
@@ -255,7 +253,7 @@ class _Tool:
         arguments: dict[str, Any] = {}
         for name, value in list(self._bind(*live.args, **live.keywords).arguments.items())[self._bound :]:
             if self._parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-                # One may be called as a parameter that is given by its place.
+                # A keyword may have the same name as a positional-only parameter.
                 arguments |= {f"**{key}" if key in self._parameters else key: each for key, each in value.items()}
             else:
                 arguments[name] = value
@@ -265,7 +263,7 @@ class _Tool:
         return Call(self.name, live, own=own, arguments=arguments, is_async=self.is_async)
 
     def _check_place(self, calls: ToolCalls | None) -> None:
-        """Raise TargetError for a call that belongs to no answer although there may be one that it should belong to."""
+        """Raise TargetError for a call outside of an answer that may have been meant for one in flight."""
         if calls is not None:
             if (calls.source or self.tools.source).identity:
                 raise TargetError(f"the tool {self.name} was called after the target had answered")
@@ -274,10 +272,10 @@ class _Tool:
             f"the tool {self.name} was called in a thread that doesn't know the sample; start it with a copy of the "
             "context: contextvars.copy_context().run, or asyncio.to_thread"
         )
-        unsure = list(in_flight)
-        for each in unsure:
-            each.fail(problem)
-        if any((each.source or self.tools.source).identity for each in unsure):
+        possible = list(in_flight)
+        for answer_calls in possible:
+            answer_calls.fail(problem)
+        if any((answer_calls.source or self.tools.source).identity for answer_calls in possible):
             raise TargetError(problem)
 
 
@@ -292,7 +290,7 @@ def _file(path: str | Path) -> Path:
 
 
 class _FileSource(Source):
-    """Calls are compared, so their arguments must have a form as JSON."""
+    """A source with a file. Calls are compared, so their arguments must have a JSON form."""
 
     def arguments(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         data: dict[str, Any] = {}
@@ -343,7 +341,7 @@ class _ReplaySource(_FileSource):
             return functools.partial(_restored, recorded)
         if not call.is_async:
             raise TargetError(f"the tool {call.tool} had not returned when it was recorded")
-        return asyncio.Event().wait  # until the target's code gives it up, as it did then
+        return asyncio.Event().wait  # never returns, as when it was recorded; the target's code gives up on it
 
     def missing(self, calls: ToolCalls) -> str:
         return self._replayed(calls).rest(calls.turn) if self._strict else ""

@@ -1,4 +1,4 @@
-"""Users: who holds a conversation with a target. A list of messages, a function, or a judge that plays a person."""
+"""Users, who talk with a target: a list of messages, a function, or a judge that plays a person."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from evalstone.types import Message, Sample
 A = TypeVar("A")
 
 PARAMETERS = ("messages", "turn", "trial", "input", "metadata")
-"""What a function that plays a user may be given."""
+"""The parameters that a function that plays a user can have."""
 
 
 class AskUser(Protocol):
@@ -39,14 +39,14 @@ class AskUser(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class User(ABC):
-    """Who talks to a target.
+    """Someone who talks to a target.
 
     Raises:
         ConfigError: A setting is out of range.
     """
 
     max_turns: Annotated[int, Range(1)] = 10
-    """After so many messages of the user the conversation ends."""
+    """The number of user messages after which the conversation ends."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -54,7 +54,7 @@ class User(ABC):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """What the user is called in results. Users of one identity say the same, as far as can be seen."""
+        """The name of the user in results. As far as can be detected, users with the same identity say the same."""
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -62,34 +62,34 @@ class User(ABC):
         return ()
 
     def lacking(self, sample: Sample) -> str:
-        """What the user needs and the sample lacks, in words; "" if nothing.
+        """A reason why the user can't talk about a sample, which lacks something; "" if it can.
 
-        Raises ConfigError where it is there and has the wrong type.
+        Raises ConfigError if it is there but has the wrong type.
         """
         return ""
 
     @abstractmethod
     async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
-        """What the user says next; None if they have nothing more to say.
+        """Return the user's next message; None if they have nothing more to say.
 
         Args:
-            sample: The case, with its trial.
-            messages: What was said so far.
-            turn: Which message of the user it is, from 1.
+            sample: The sample, with its trial.
+            messages: The conversation so far.
+            turn: The number of this user message, from 1.
             ask: Asks a judge.
         """
 
     async def left_part(self, sample: Sample, messages: Sequence[Message], ask: AskUser) -> str:
-        """Why what the user said in a conversation is not theirs to say; "" if it is."""
+        """Return why the user fell out of their role in a conversation; "" if they didn't."""
         return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptedUser(User):
-    """Says the same messages in every conversation, after what the sample begins with.
+    """Sends the same messages in every conversation, after any messages of the sample.
 
     Raises:
-        ConfigError: There is none, or one is blank.
+        ConfigError: The script is empty, or a message is blank.
     """
 
     script: Sequence[str]
@@ -116,18 +116,18 @@ class ScriptedUser(User):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionUser(User):
-    """A function that says what the user says next, and returns None when the user has nothing more to say.
+    """A function that returns the user's next message, or None when the user has nothing more to say.
 
-    Its parameters name what it gets: messages, turn (from 1), trial, input, metadata. A plain one runs in a thread.
-    Its code is part of its identity, so that stored conversations with another user are not taken for its own.
+    Its parameters can be messages, turn (from 1), trial, input and metadata. A plain function runs in a thread. Its
+    code is part of its identity, so that stored conversations with another user are not reused.
 
     Raises:
-        ConfigError: A parameter is none of these, or it can't be called in this way.
+        ConfigError: A parameter is none of these, or the function can't be called this way.
     """
 
     function: Callable[..., Any]
     timeout: Annotated[float, Range(0, exclusive=True)] = 120.0
-    """Seconds that one message may take."""
+    """Maximum seconds for one message."""
     _identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +141,7 @@ class FunctionUser(User):
             known = parameter.name in PARAMETERS and parameter.kind is not parameter.POSITIONAL_ONLY
             if not known and parameter.default is parameter.empty:
                 raise ConfigError(f"the user {self._name} has an {unknown('parameter', parameter.name, PARAMETERS)}")
-        # Read now, for calls may change the values that it holds.
+        # Computed now, because calls may change the function's state.
         settings = f"max_turns={self.max_turns}; {code_hash(function)[:8]}"
         object.__setattr__(self, "_identity", f"{self._name} ({settings})")
 
@@ -180,19 +180,19 @@ class FunctionUser(User):
 class SimulatedUser(User):
     """A judge that plays a person with a goal.
 
-    Each sample's metadata have the person's part: `goal` (a text, or a list of texts), and if wanted `persona` (text)
-    and `facts` (a text, a list of texts, or an object of names and values). The person knows nothing else. After the
-    conversation the judge checks each of the person's messages; a person who left their part makes the trial Skipped,
-    for the target answered somebody who isn't in the dataset.
+    Each sample's metadata describe the role: `goal` (a text, or a list of texts), and optionally `persona` (text) and
+    `facts` (a text, a list of texts, or an object of names and values). The person knows nothing else. After the
+    conversation, the judge checks each of the person's messages. If the person fell out of the role, the trial is
+    Skipped, because the target answered somebody who isn't in the dataset.
 
     Raises:
-        ConfigError: The judge is unknown, or can't write.
+        ConfigError: The judge is unknown, or can't write messages.
     """
 
     judge: Annotated[Any, Rule("a judge", lambda _: True)]
-    """Who plays: a name, a table or a Judge. Not the lexical judge."""
+    """The judge that plays the person: a name, a table or a Judge. Not the lexical judge."""
     check: bool = True
-    """Whether the person's messages are checked, in one more call for each conversation."""
+    """Whether to check the person's messages, in one more call per conversation."""
     _judge: Judge = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -227,8 +227,8 @@ class SimulatedUser(User):
 
     async def left_part(self, sample: Sample, messages: Sequence[Message], ask: AskUser) -> str:
         goal, persona, facts = _part(sample)
-        given = conversation(sample)  # what the dataset says needs no check
-        played = tuple(message.content for message in messages[len(given) :] if message.role == "user")
+        recorded = conversation(sample)  # the dataset's own messages need no check
+        played = tuple(message.content for message in messages[len(recorded) :] if message.role == "user")
         if not self.check or not played:
             return ""
         question = CheckUser(goal, persona, facts, tuple(spoken(messages)), played)
@@ -239,12 +239,12 @@ class SimulatedUser(User):
 
 
 def is_open(sample: Sample) -> bool:
-    """Whether the dataset has what the user says first."""
+    """Whether the dataset has the first user message."""
     return any(message.role == "user" for message in conversation(sample))
 
 
 def spoken(messages: Sequence[Message]) -> list[str]:
-    """What was said, by whom. Calls of tools and their results are not seen by a user."""
+    """The conversation as the user sees it, with speakers: without tool calls and their results."""
     speakers = {"user": "Person", "assistant": "Assistant"}
     return [
         f"{speakers[message.role]}: {message.content}"
@@ -280,7 +280,7 @@ _SETTINGS = ("judge", "function", "script", "max_turns", "check", "timeout")
 def parse_user(spec: object) -> User:
     """A user from a list of messages, a function, the name of a judge, a table of settings, or a User.
 
-    A name with a colon and no slash before it, or with `.py:`, is that of a function.
+    A name with a colon and no slash before it, or with `.py:`, names a function.
 
     Raises:
         ConfigError: There is no such function or judge, or a setting is unknown or out of range.

@@ -139,7 +139,7 @@ def test_nothing_is_fetched_for_a_reference(monkeypatch: pytest.MonkeyPatch):
     for ref in ("http://127.0.0.1:9/schema.json", "other.json", "#/$defs/nowhere"):
         outcome = outcome_of(checks.json_schema({"$ref": ref}), Sample(output="1"), [])
         assert isinstance(outcome, Failed)
-        assert f"the schema refers to {ref.lstrip('#')}, which is no part of it; nothing is fetched" in outcome.error
+        assert f"the schema refers to {ref.lstrip('#')}, which is not part of it; nothing is fetched" in outcome.error
     draft = checks.json_schema({"$ref": "https://json-schema.org/draft/2020-12/schema"})
     assert (value(draft, '{"type": "object"}'), value(draft, '{"type": 3}')) == (1, 0)
 

@@ -129,7 +129,7 @@ def test_single_braces_are_refused(question: str) -> None:
         ({"choices": {"yes": True, "no": 0.0}}, r"must be in \[0, 1\]"),
         ({"choices": {"yes": float("nan"), "no": 0.0}}, r"must be in \[0, 1\]"),
         ({"choices": {"yes": None, "no": None}}, "no choice has a value"),
-        ({"choices": ["yes", "no"]}, "choices map words to values"),
+        ({"choices": ["yes", "no"]}, "choices must map words to values"),
         ({"meanings": {"maybe": "x"}}, "'maybe', which is not among the choices"),
         ({"fields": ["answer"]}, "unknown sample field 'answer'"),
         ({"name": "my scorer"}, "letters, digits and underscores"),

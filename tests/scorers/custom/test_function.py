@@ -242,9 +242,9 @@ def test_what_has_no_name_or_is_no_function_is_refused():
         scorer(functools.partial(brevity))
     with pytest.raises(ConfigError, match="a scorer's function must be a function, not 3"):
         scorer(3)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="letters, digits and underscores only; it was 'my scorer'"):
+    with pytest.raises(ConfigError, match="can have only letters, digits and underscores, not 'my scorer'"):
         scorer(name="my scorer")(brevity)
-    with pytest.raises(ConfigError, match="reads_blank has 'input', which is no parameter of the function"):
+    with pytest.raises(ConfigError, match="reads_blank has 'input', which is not a parameter of the function"):
         scorer(reads_blank=("input",))(brevity)
     with pytest.raises(ConfigError, match="unknown parameter 'scal'; did you mean scale"):
         scorer(scal=3)(brevity)  # type: ignore[call-overload]

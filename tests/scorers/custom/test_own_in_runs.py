@@ -55,10 +55,10 @@ def test_one_can_be_written_on_the_command_line() -> None:
         ({"kind": "llm_classifier", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
         ({"kind": "llm_classifier"}, "question"),
         ({"kind": 3}, "unknown kind of scorer"),
-        ("no_such_module:x", "cannot be imported"),
-        ("json:no_such_name", "cannot be imported"),
+        ("no_such_module:x", "can't be imported"),
+        ("json:no_such_name", "can't be imported"),
         ("json:dumps", "json:dumps is not a scorer"),
-        (":x", "cannot be imported"),
+        (":x", "can't be imported"),
     ],
 )
 def test_a_wrong_table_or_path_is_refused(table: object, told: str) -> None:
@@ -90,7 +90,7 @@ def test_a_module_that_raises_is_refused_with_the_line(
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     name = f"own_{request.node.callspec.indices['code']}"
     (tmp_path / f"{name}.py").write_text(code)
-    with pytest.raises(ConfigError, match=f"the scorer {name}:x cannot be imported: {told}"):
+    with pytest.raises(ConfigError, match=f"the scorer {name}:x can't be imported: {told}"):
         parse_scorer(f"{name}:x")
 
 

@@ -193,7 +193,7 @@ def skip(so_far: SoFar) -> Any:
 @pytest.mark.parametrize("declare", [refuse, decline, skip])
 def test_any_step_may_declare_the_sample_not_scorable(step: str, declare: Any) -> None:
     steps: dict[str, Any] = {"score": quarter, step: declare}
-    told = Skipped(f"not scorable, says the step {step}: nothing to see")
+    told = Skipped(f"not scorable (step {step}): nothing to see")
     assert outcome_of(Pipeline(**steps), SAMPLE, []) == told
 
 
@@ -238,8 +238,8 @@ def test_a_placeholder_without_a_value_is_refused_when_the_pipeline_is_built(ste
         ({}, "a pipeline needs a score step"),
         ({"preprocess": words}, "a pipeline needs a score step"),
         ({"score": "half"}, "the step score must be a function or a PromptStep, not str"),
-        ({"score": PromptStep("{{output}}?", bool)}, "the answer of the step score is a number"),
-        ({"score": quarter, "reason": PromptStep("{{output}}?", bool)}, "the answer of the step reason is text"),
+        ({"score": PromptStep("{{output}}?", bool)}, "the answer of the step score is always a number"),
+        ({"score": quarter, "reason": PromptStep("{{output}}?", bool)}, "the answer of the step reason is always text"),
         ({"score": quarter, "required_fields": ["answer"]}, "unknown sample field 'answer'"),
         ({"score": quarter, "scale": 0}, "scale must be a number above 0"),
     ],
@@ -357,7 +357,7 @@ def test_a_function_that_writes_a_prompt_may_say_that_nothing_can_be_scored() ->
         return not_scorable("no promise")
 
     scorer = Pipeline(score=PromptStep(unwilling), name="p")
-    assert outcome_of(scorer, SAMPLE, []) == Skipped("not scorable, says the step score: no promise")
+    assert outcome_of(scorer, SAMPLE, []) == Skipped("not scorable (step score): no promise")
 
 
 @pytest.mark.parametrize("template", [None, 5, ["{{output}}"]])

@@ -1,4 +1,4 @@
-"""What scorers of agents share: where the steps, the conversation, the goal and the tools come from."""
+"""Shared by the agent scorers: where the steps, the conversation, the goal and the tools come from."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from evalstone.scorers.base import Scorer, as_text, shortened
 from evalstone.types import TOOL_STEPS, Message, Role, Sample, ToolCall, Trajectory
 
 _ACTIONS = (*TOOL_STEPS, "agent_run", "workflow_step")
-_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
-"""What ends a line and JSON leaves as it is."""
+_BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
+"""The line breaks that JSON doesn't escape."""
 _HEADINGS: Mapping[Role, str] = {"user": USER, "assistant": ASSISTANT, "tool": RESULT}
 
 
@@ -33,7 +33,7 @@ class ConversationSource(Scorer):
     """A scorer of a sample's conversation: its messages, else the steps of its trajectory as tool calls, else its
     output.
 
-    The input comes first where no message is the user's.
+    If there is no user message, the input comes first as one.
     """
 
     def values(self, sample: Sample) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class ConversationSource(Scorer):
 
 
 def messages_of(trajectory: Trajectory) -> Iterator[Message]:
-    """The steps that did something, those inside others too, each as a message with a tool call."""
+    """The steps that are actions, including nested ones, each as a message with a tool call."""
     for step in trajectory.walk():
         if step.step_type not in _ACTIONS:
             continue
@@ -65,38 +65,36 @@ def messages_of(trajectory: Trajectory) -> Iterator[Message]:
 def require_both_sides(
     scorer: Scorer, messages: Sequence[Message], input: str | None, *, count_blank: bool = False
 ) -> None:
-    """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete. Blank
-    messages are none, unless they are to count."""
-    asked = (each for each in messages if each.role == "user")
-    if input is None and not any(count_blank or not is_blank(each.content) for each in asked):
+    """Raise OutcomeError for an incomplete conversation: one without a user message or an assistant message. Blank
+    messages count only with `count_blank`."""
+    from_user = (m for m in messages if m.role == "user")
+    if input is None and not any(count_blank or not is_blank(m.content) for m in from_user):
         raise OutcomeError(f"{scorer.name}: the conversation has no user message, and the sample no input")
-    spoken = (each for each in messages if each.role == "assistant")
-    if not any(
-        count_blank or each.tool_calls or not is_blank(each.content + (each.reasoning or "")) for each in spoken
-    ):
+    from_assistant = (m for m in messages if m.role == "assistant")
+    if not any(count_blank or m.tool_calls or not is_blank(m.content + (m.reasoning or "")) for m in from_assistant):
         raise OutcomeError(f"{scorer.name}: the conversation has no assistant message")
 
 
 def conversation_of(
     messages: Sequence[Message], *, thinking: bool = False, calls: bool = True, state: Any = None
 ) -> tuple[str, ...]:
-    """A conversation as questions have it: texts that begin with a line that says what they are.
+    """A conversation as questions show it: texts, each with a heading on its first line.
 
-    Blank messages and those of the system are left out. thinking, calls: whether the reasoning and the tool calls of
-    the assistant are in it. state: what was left behind, which comes last; None for nothing.
+    Blank messages and system messages are left out. thinking, calls: include the assistant's reasoning and tool calls.
+    state: the final state, which comes last; None for none.
     """
-    found: list[str] = []
-    for place, message in enumerate(messages):
-        said = ""
+    passages: list[str] = []
+    for index, message in enumerate(messages):
+        content = ""
         if message.role != "system" and not is_blank(message.content):
-            said = f"{_HEADINGS[message.role]}\n{message.content}"
-        thought = f"{THINKING}\n{message.reasoning}" if thinking and not is_blank(message.reasoning or "") else ""
-        made = [_call_text(call) for call in message.tool_calls if calls and call.state != "partial"]
-        is_last = place + 1 == len(messages) or messages[place + 1].role == "user"
-        # Many formats have the calls of a turn in the message with the answer, which was written after them.
-        answers = is_last and all(call.state in ("result", "error") for call in message.tool_calls)
-        found += filter(None, [thought, *made, said] if answers else [thought, said, *made])
-    return (*found, f"{STATE}\n{as_text(state)}") if state is not None else tuple(found)
+            content = f"{_HEADINGS[message.role]}\n{message.content}"
+        reasoning = f"{THINKING}\n{message.reasoning}" if thinking and not is_blank(message.reasoning or "") else ""
+        tool_calls = [_call_text(call) for call in message.tool_calls if calls and call.state != "partial"]
+        is_last = index + 1 == len(messages) or messages[index + 1].role == "user"
+        # Many formats put a turn's calls into the message with the answer, which was written after them.
+        is_answer = is_last and all(call.state in ("result", "error") for call in message.tool_calls)
+        passages += filter(None, [reasoning, *tool_calls, content] if is_answer else [reasoning, content, *tool_calls])
+    return (*passages, f"{STATE}\n{as_text(state)}") if state is not None else tuple(passages)
 
 
 def _call_text(call: ToolCall) -> str:
@@ -114,20 +112,20 @@ def _call_text(call: ToolCall) -> str:
 def goal_of(
     scorer: Scorer, metadata: Mapping[str, Any] | None, messages: Sequence[Message], *, longest: int | None = None
 ) -> tuple[str, ...]:
-    """The criteria of a sample's goal: `goal` in the metadata, else what the user asked for, as one; else none.
+    """The criteria of a sample's goal: `goal` in the metadata, or else one criterion from the user's messages.
 
-    longest: how many characters of what the user asked for it has at most, from the beginning and the end.
+    Empty if there are neither. longest: the most characters of the user's messages, from the beginning and the end.
     """
     if goal := texts_in(scorer, metadata, "goal"):
         return goal
-    asked = "\n\n".join(text for text in texts(messages, "user") if not is_blank(text))
-    if longest is not None and len(asked) > longest:
-        asked = f"{asked[: longest // 2]} […] {asked[-longest // 2 :]}"
-    return (f"The user gets what they ask for: {asked}",) if asked else ()
+    request = "\n\n".join(text for text in texts(messages, "user") if not is_blank(text))
+    if longest is not None and len(request) > longest:
+        request = f"{request[: longest // 2]} […] {request[-longest // 2 :]}"
+    return (f"The user gets what they ask for: {request}",) if request else ()
 
 
 def texts_in(scorer: Scorer, metadata: Mapping[str, Any] | None, name: str) -> tuple[str, ...]:
-    """A text or a list of texts in the metadata, as a tuple; empty where there is none.
+    """A text or a list of texts in the metadata, as a tuple; empty if there is none.
 
     Raises OutcomeError for anything else, and for a blank text in the list.
     """
@@ -145,7 +143,7 @@ def texts_in(scorer: Scorer, metadata: Mapping[str, Any] | None, name: str) -> t
 
 def require_tools(scorer: Scorer) -> None:
     """Make the field `tools` a tuple of texts. Raise ConfigError if it is not a list of tools."""
-    tools: object = getattr(scorer, "tools")  # noqa: B009 - of the scorers that have one
+    tools: object = getattr(scorer, "tools")  # noqa: B009 - not every scorer has it
     if isinstance(tools, str | bytes) or not isinstance(tools, Sequence):
         raise ConfigError(f"{scorer.name}: tools must be a list of tools, not {tools!r}")
     object.__setattr__(scorer, "tools", tuple(_described(scorer, cast("Sequence[object]", tools))))

@@ -11,7 +11,7 @@ from evalstone.scorers.base import reason_with, share
 from evalstone.types import Message, Score
 
 LONGEST_REQUEST = 2000
-"""Characters of the criterion. The conversation, which is shown too, has all of the user's messages."""
+"""The most characters of the user's messages in the criterion. The conversation has all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +20,11 @@ class GoalReached(ConversationSource):
 
         goal reached = criteria that were reached / criteria          range [0, scale], higher is better
 
-    The criteria are `goal` in the sample's metadata: a text, or a list of texts that are judged separately. Each is
-    something to be reached; for rules that must never be broken, use multi_turn_judge or checks. Without a goal, the
-    only criterion is everything that the user asks for in the messages. The state at the end counts. The results of
-    tool calls and the sample's `state` are evidence; claims of the agent are not. If the sample has a reference, it is
-    the expected outcome, and the criteria are judged against it.
+    The criteria are `goal` in the sample's metadata: a text, or a list of texts that are judged separately. Each
+    describes something to achieve; for rules that must never be broken, use multi_turn_judge or checks. Without a goal,
+    the only criterion is everything that the user asks for in the messages. What counts is the final state. Tool
+    results and the sample's `state` are evidence; the agent's claims are not. If the sample has a reference, it is the
+    expected outcome, and the criteria are judged against it.
 
     The conversation is the sample's messages, or else its input and the steps of its trajectory, or else its input and
     output. Undefined without any of them. A conversation without an assistant message is an error. One judge call.
@@ -34,13 +34,13 @@ class GoalReached(ConversationSource):
 
     name = "goal_reached"
     interpretation = (
-        (1.0, "all that was wanted is done, and the conversation shows it"),
-        (0.5, "at least half of it is done"),
+        (1.0, "every criterion is reached, and the conversation shows it"),
+        (0.5, "at least half of the criteria are reached"),
         (0.0, "the goal was not reached, or nothing shows that it was"),
     )
     advice = (
-        "Read the criteria that failed, then those that are not shown: did the agent only say that it was done? Look "
-        "at the errors that tools returned, and have the agent check the result before it answers."
+        "Read the criteria that failed, then those that are not shown: did the agent only claim success? Look at the "
+        "errors that tools returned, and have the agent check its results before it answers."
     )
 
     async def score(

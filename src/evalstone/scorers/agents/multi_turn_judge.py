@@ -20,19 +20,17 @@ class MultiTurnJudge(Defined):
 
         multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
 
-    The judge sees only the assistant's turns, in order, without blank ones. If in doubt, the criterion is not met.
+    The judge sees only the assistant's turns, in order, without blank ones. When in doubt, the criterion is not met.
     Undefined for a sample without messages or a criterion, and when the assistant says nothing. One judge call. Source:
     @mastra/evals.
 
     Attributes:
-        criterion: What to meet; by default `criterion` in the sample's metadata.
+        criterion: The criterion; by default `criterion` in the sample's metadata.
     """
 
     name = "multi_turn_judge"
-    interpretation = ((1.0, "the criterion is met"), (0.0, "the criterion is not met, or it is in doubt"))
-    advice = (
-        "Read the turns that the reason names. A criterion that asks for two things is better judged as two scorers."
-    )
+    interpretation = ((1.0, "the criterion is met"), (0.0, "the criterion is not met, or it is unclear"))
+    advice = "Read the turns that the reason names. If a criterion asks for two things, split it into two scorers."
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("1 if the criterion is met, else 0"),
         "mastra": Definition("the same; an assistant that says nothing is judged", blank=("messages",)),

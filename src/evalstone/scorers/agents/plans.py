@@ -21,7 +21,7 @@ WORTH: Mapping[Holds, float] = {"yes": 1.0, "partly": 0.5, "no": 0.0}
 
 
 async def plan_of(ask: Ask, messages: Sequence[Message], state: Any) -> tuple[str, ...]:
-    """The steps of the plan: `plan` in the state, else what the judge finds in the conversation; none without a plan.
+    """The steps of the plan: `plan` in the state, or else what the judge finds in the conversation. Empty if none.
 
     Raises OutcomeError for a plan in the state that is neither text nor a list.
     """
@@ -52,10 +52,10 @@ class PlanQuality(ConversationSource):
     unnecessary. The outcome of the plan doesn't matter.
 
     The plan is `plan` in the sample's state (a list of steps, or a text), else what the agent says or thinks in its
-    messages that it will do. The task is `goal` in the metadata, else what the user asks for. Undefined when the agent
-    made no plan. A conversation without a user's or an assistant's message is an error. Two judge calls, the first
-    shared with plan adherence; one for a list in the state. Source: our own; deepeval's PlanQuality is a number that
-    the judge gives, 1 without a plan.
+    messages that it will do. The task is `goal` in the metadata, or else what the user asks for. Undefined when the
+    agent made no plan. A conversation without a user message or an assistant message is an error. Two judge calls, the
+    first shared with plan adherence; one for a list in the state. Source: our own; deepeval's PlanQuality is a number
+    that the judge gives, 1 without a plan.
 
     Attributes:
         tools: The tools that were available: names, `name: description`, or objects with a `name` (or `id`) and a
@@ -64,14 +64,14 @@ class PlanQuality(ConversationSource):
 
     name = "plan_quality"
     interpretation = (
-        (0.9, "a plan that does what is asked"),
-        (0.6, "a usable plan with gaps"),
-        (0.3, "a plan that hardly leads to the goal"),
-        (0.0, "no plan for this task"),
+        (0.9, "the plan does what was asked"),
+        (0.6, "the plan is usable but has gaps"),
+        (0.3, "the plan is unlikely to reach the goal"),
+        (0.0, "the plan does not fit the task"),
     )
     advice = (
-        "Read the problems of each criterion. Give the agent its tools and their limits before it plans, ask for the "
-        "steps and what each of them needs, and have it check the plan against the request."
+        "Read the problems under each criterion. Tell the agent its tools and their limits before it plans, ask for "
+        "the steps and what each one needs, and have it check the plan against the request."
     )
 
     tools: Sequence[str | Mapping[str, Any]] = ()
@@ -98,15 +98,19 @@ class PlanQuality(ConversationSource):
         return Score(plan_worth(review) * self.scale, self.scale, reason, {"plan": plan, **criteria})
 
 
-def out_of_order(places: Sequence[int | None]) -> list[int]:
-    """The fewest numbers, from 0, of the places to leave out so that the others don't descend; None is left aside."""
+def out_of_order(positions: Sequence[int | None]) -> list[int]:
+    """The fewest indexes to drop so that the remaining positions never decrease. None is ignored.
+
+    The rest is a longest non-decreasing subsequence.
+    """
     best: list[tuple[int, ...]] = []
-    for number, place in enumerate(places):
-        before = [kept for kept in best if place is not None and cast(int, places[kept[-1]]) <= place]
-        if place is not None:
-            best.append((*max(before, key=len, default=()), number))
-    kept = max(best, key=len, default=())
-    return [number for number, place in enumerate(places) if place is not None and number not in kept]
+    """The longest such subsequence that ends at each position, as indexes."""
+    for index, position in enumerate(positions):
+        if position is not None:
+            before = [chain for chain in best if cast(int, positions[chain[-1]]) <= position]
+            best.append((*max(before, key=len, default=()), index))
+    in_order = max(best, key=len, default=())
+    return [index for index, position in enumerate(positions) if position is not None and index not in in_order]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,27 +121,28 @@ class PlanAdherence(ConversationSource):
 
     p is the number of steps in the plan, d the number done in order, and o the number done out of order. u is the
     number of tool calls that belong to no step, and w is `out_of_order`. A step is done if a tool call did it, or if a
-    message says what the step was to say. Claiming a step is not doing it. The order follows from the last passage that
-    the judge cites for each step: the fewest steps whose removal puts the others in plan order are out of order.
+    message says what the step was to say. Claiming that a step is done doesn't count. A step's position is the last
+    passage that the judge cites for it; the fewest steps whose removal puts the others in plan order are out of order.
 
     The plan is `plan` in the sample's state (a list of steps, or a text), else what the agent says or thinks in its
-    messages that it will do. Undefined when the agent made no plan. A conversation without a user's or an assistant's
-    message is an error. Two judge calls, the first shared with plan quality; one for a list in the state. Source: our
-    own; deepeval's PlanAdherence is a number that the judge gives, 1 without a plan.
+    messages that it will do. Undefined when the agent made no plan. A conversation without a user message or an
+    assistant message is an error. Two judge calls, the first shared with plan quality; one for a list in the state.
+    Source: our own; deepeval's PlanAdherence is a number that the judge gives, 1 without a plan.
 
     Attributes:
-        out_of_order: What a step counts that was done out of order, in [0, 1].
+        out_of_order: The credit for a step that was done out of order, in [0, 1].
     """
 
     name = "plan_adherence"
     interpretation = (
-        (0.9, "the agent did what it had planned"),
-        (0.6, "it left steps out, or did others"),
-        (0.0, "it did not keep to its plan"),
+        (0.9, "the agent followed its plan"),
+        (0.6, "it skipped steps, or did something unplanned"),
+        (0.0, "it did not follow its plan"),
     )
     advice = (
-        "Read the steps that were not done and the calls that were not planned. If they were right, the plan was not: "
-        "have the agent revise it when a tool returns something unexpected. Otherwise show it the plan at every step."
+        "Read the steps that were not done and the calls that were not planned. If the agent was right, the plan was "
+        "wrong: have it revise the plan when a tool returns something unexpected. If not, show it the plan at every "
+        "step."
     )
 
     out_of_order: float = 0.5
@@ -155,16 +160,16 @@ class PlanAdherence(ConversationSource):
         execution = await ask(JudgeExecution(plan, conversation))
         done = [verdict.verdict == "done" for verdict in execution.plan]
         late = out_of_order([max(v.passages) if v.verdict == "done" else None for v in execution.plan])
-        # The votes of a panel may take the steps from one judge and the rest from another.
+        # A panel may vote for one judge's steps and another judge's unplanned calls.
         cited = {number for verdict in execution.plan for number in verdict.passages}
         unplanned = [conversation[number - 1] for number in execution.unplanned if number not in cited]
         value = (sum(done) - len(late) + self.out_of_order * len(late)) / (len(plan) + len(unplanned))
-        moved = [plan[number] for number in late]
+        late_steps = [plan[index] for index in late]
         reason = reason_with(
             f"{sum(done)} of {count(len(plan), 'planned step')} done",
-            ("out of order", moved),
+            ("out of order", late_steps),
             ("not done", [step for step, was_done in zip(plan, done, strict=True) if not was_done]),
             ("not planned", unplanned),
         )
-        evidence = {"plan": execution.plan, "out_of_order": moved, "unplanned": unplanned}
+        evidence = {"plan": execution.plan, "out_of_order": late_steps, "unplanned": unplanned}
         return Score(value * self.scale, self.scale, reason, evidence)

@@ -15,7 +15,7 @@ Arguments: TypeAlias = Literal["equal", "subset", "ignore"]
 
 
 def call_matches(expected: ExpectedStep, made: TrajectoryStep, arguments: Arguments) -> bool:
-    """Whether a call is the one expected: by its name, and by the arguments that are expected, if there are any."""
+    """Whether a call matches an expected one: by its name, and by the expected arguments, if there are any."""
     if expected.name != made.name:
         return False
     if arguments == "ignore" or "tool_args" not in expected.data:
@@ -28,32 +28,31 @@ def call_matches(expected: ExpectedStep, made: TrajectoryStep, arguments: Argume
 
 
 def most_pairs(left: int, right: int, fits: Callable[[int, int], bool]) -> list[int | None]:
-    """For each number below `left` a number below `right` that fits, each at most once, and for as many as can be.
+    """A maximum matching: for each number below `left`, a number below `right` that fits it, or None.
 
-    A number without one takes a free one, or that of another number which can move on, and so forth: the shortest such
-    chain is looked for.
+    Each number is matched at most once. The matching grows along shortest augmenting paths.
     """
-    options = [[one for one in range(right) if fits(number, one)] for number in range(left)]
-    mate: list[int | None] = [None] * left
+    candidates = [[other for other in range(right) if fits(number, other)] for number in range(left)]
+    match: list[int | None] = [None] * left
     owner: dict[int, int] = {}
     for start in range(left):
-        wanted_by: dict[int, int] = {}
+        parent: dict[int, int] = {}
         queue = deque([start])
         free: int | None = None
         while queue and free is None:
             number = queue.popleft()
-            for one in options[number]:
-                if one not in wanted_by:
-                    wanted_by[one] = number
-                    if one not in owner:
-                        free = one
+            for other in candidates[number]:
+                if other not in parent:
+                    parent[other] = number
+                    if other not in owner:
+                        free = other
                         break
-                    queue.append(owner[one])
+                    queue.append(owner[other])
         while free is not None:
-            number = wanted_by[free]
+            number = parent[free]
             owner[free] = number
-            mate[number], free = free, mate[number]
-    return mate
+            match[number], free = free, match[number]
+    return match
 
 
 def _tool_steps(expected: TrajectoryExpectation) -> Iterator[ExpectedStep]:
@@ -83,18 +82,19 @@ class ToolCallF1(TrajectorySource):
     ToolCallF1, which compares sets, so that repeated calls don't count, and gives 0 when nothing is expected.
 
     Attributes:
-        arguments: "equal": the arguments are those expected; "subset": these are among them; "ignore": any.
+        arguments: "equal": the arguments equal the expected ones; "subset": they include the expected ones; "ignore":
+            any arguments.
     """
 
     name = "tool_call_f1"
     interpretation = (
         (1.0, "the expected calls were made, and no others"),
-        (0.6, "most calls are those expected"),
-        (0.0, "the agent called other tools, or with other arguments"),
+        (0.6, "most calls match the expected ones"),
+        (0.0, "the agent called other tools, or used other arguments"),
     )
     advice = (
-        "Read which calls are missing and which were not expected. A tool in both lists was called with other "
-        "arguments: describe its parameters better, or compare only those that matter with arguments='subset'."
+        "Read the missing and the unexpected calls. A tool in both lists was called with other arguments: describe its "
+        "parameters better, or expect only the arguments that matter and set arguments='subset'."
     )
 
     arguments: Arguments = "equal"
@@ -109,11 +109,11 @@ class ToolCallF1(TrajectorySource):
             return Skipped("no tool call is expected: the expected trajectory names none")
         made = [step for step in trajectory.walk() if step.step_type in TOOL_STEPS]
         pairs = most_pairs(
-            len(expected), len(made), lambda one, other: call_matches(expected[one], made[other], self.arguments)
+            len(expected), len(made), lambda wanted, call: call_matches(expected[wanted], made[call], self.arguments)
         )
         matched = set(pairs) - {None}
-        missing = [_line(step) for step, place in zip(expected, pairs, strict=True) if place is None]
-        extra = [_line(step) for place, step in enumerate(made) if place not in matched]
+        missing = [_line(step) for step, index in zip(expected, pairs, strict=True) if index is None]
+        extra = [_line(step) for index, step in enumerate(made) if index not in matched]
         value = 2 * len(matched) / (len(made) + len(expected)) if made or expected else 1.0
         evidence = {
             "precision": len(matched) / len(made) if made else None,

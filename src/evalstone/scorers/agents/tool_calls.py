@@ -23,11 +23,11 @@ def call_line(call: ToolCall) -> str:
 
 
 def right_calls(called: Sequence[str], order: Sequence[str], *, strict: bool) -> bool:
-    """Whether the calls are those expected (strict), or their first calls come in the expected order."""
+    """Whether the calls equal the expected ones (strict), or each tool's first call comes in the expected order."""
     if strict:
         return list(called) == list(order)
     firsts = [called.index(name) for name in order if name in called]
-    return len(firsts) == len(order) and all(one < after for one, after in itertools.pairwise(firsts))
+    return len(firsts) == len(order) and all(first < second for first, second in itertools.pairwise(firsts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,26 +39,26 @@ class ToolCallAccuracy(Scorer):
     The expected tools are `order`, or else `tool`, or else the tools in the sample's expected trajectory. Calls are
     read from all messages; a call whose arguments were still being written is ignored. An order is met if every tool
     was called and the first calls are in that order, possibly with other calls between them. An order that names a tool
-    twice is therefore never met. An agent that called nothing gets 0. An empty `order` means that no order is given;
-    without `tool` as well, no calls are correct.
+    twice is therefore never met. An agent that called nothing gets 0. An empty `order` counts as no order; without
+    `tool` as well, the score is always 0.
 
     Undefined when nothing is expected. A conversation without a user message or an assistant message is an error. No
     judge call. Source: @mastra/evals, which supports only `order` and `tool`.
 
     Attributes:
-        tool: The name of the tool to be called.
-        order: The names of the tools to be called, in their order.
+        tool: The name of the tool that must be called.
+        order: The names of the tools that must be called, in order.
         strict: Allow no other calls: exactly those in `order`, or one call of `tool`.
     """
 
     name = "tool_call_accuracy"
     interpretation = (
         (1.0, "the expected tools were called"),
-        (0.0, "the expected tools were not called, or not in their order"),
+        (0.0, "the expected tools were not called, or not in order"),
     )
     advice = (
-        "Read which tool is missing. Say in the tool's description when it is to be used, remove tools that overlap, "
-        "or name the order in the agent's instructions."
+        "Read which tool is missing. Say in the tool's description when to use it, remove overlapping tools, or give "
+        "the order in the agent's instructions."
     )
 
     tool: str | None = None
@@ -124,14 +124,14 @@ class ToolCallAppropriateness(Scorer):
 
     name = "tool_call_appropriateness"
     interpretation = (
-        (0.9, "the calls are those that the request needs"),
+        (0.9, "nearly all calls fit the request"),
         (0.6, "some calls were not needed"),
         (0.3, "most calls were not needed"),
-        (0.0, "the calls do not serve the request, or none was made where one was needed"),
+        (0.0, "the calls do not fit the request, or a needed call is missing"),
     )
     advice = (
-        "Read the calls that were not needed, and the missing tools. Say in each tool's description when it is to be "
-        "used and when not; offer fewer tools; have the agent ask back when it lacks something."
+        "Read the calls that were not needed, and the missing tools. Say in each tool's description when to use it and "
+        "when not to, offer fewer tools, and have the agent ask for missing information."
     )
 
     tools: Sequence[str | Mapping[str, Any]] = ()
@@ -145,7 +145,7 @@ class ToolCallAppropriateness(Scorer):
     ) -> Score | Skipped:
         require_both_sides(self, messages, input, count_blank=True)
         if output is None and messages[-1].role == "user":
-            return Skipped("the conversation ends with a message of the user, which has no answer")
+            return Skipped("the conversation ends with an unanswered user message")
         question = JudgeToolCalls(
             request=input if input is not None else last_user_text(messages) or "",
             answer=output if output is not None else answer_text(messages) or "",
@@ -160,4 +160,4 @@ def _reason(verdicts: ToolCallVerdicts) -> str:
     needless = [v.call for v in verdicts.calls if not v.appropriate]
     reason = f"{len(verdicts.calls) - len(needless)} of {len(verdicts.calls)} calls are appropriate"
     reason = reason if verdicts.calls else "No tool was called"
-    return reason_with(reason, ("not", needless), ("missing", verdicts.missing))
+    return reason_with(reason, ("not appropriate", needless), ("missing", verdicts.missing))

@@ -21,19 +21,19 @@ UNDEFINED: Mapping[Measure, str] = {
 
 
 def adherence(verdicts: Sequence[RequestVerdict], measure: Measure) -> float | None:
-    """The measure over at least one request, as the class has it; None where its divisor is 0."""
-    right = sum(v.on_topic and v.answered for v in verdicts)
-    astray = sum(v.answered and not v.on_topic for v in verdicts)
-    refused = sum(v.on_topic and not v.answered for v in verdicts)
+    """The measure of at least one request, as TopicAdherence defines it; None if its denominator is 0."""
+    tp = sum(v.on_topic and v.answered for v in verdicts)
+    fp = sum(v.answered and not v.on_topic for v in verdicts)
+    fn = sum(v.on_topic and not v.answered for v in verdicts)
     match measure:
         case "precision":
-            part, whole = right, right + astray
+            part, whole = tp, tp + fp
         case "recall":
-            part, whole = right, right + refused
+            part, whole = tp, tp + fn
         case "f1":
-            part, whole = 2 * right, 2 * right + astray + refused
+            part, whole = 2 * tp, 2 * tp + fp + fn
         case "accuracy":
-            part, whole = len(verdicts) - astray - refused, len(verdicts)
+            part, whole = len(verdicts) - fp - fn, len(verdicts)
     return part / whole if whole else None
 
 
@@ -51,26 +51,26 @@ class TopicAdherence(ConversationSource):
     wrong; otherwise it is refused. TP are requests on topic that were answered, FP requests off topic that were
     answered, and FN requests on topic that were refused.
 
-    Undefined without topics, when the user asks for nothing, and when the divisor is 0: precision when nothing was
+    Undefined without topics, when the user asks for nothing, and when the denominator is 0: precision when nothing was
     answered, recall when nothing is on topic, F1 when nothing is on topic and nothing was answered. If every request
     should be refused, use measure="accuracy". A conversation without a user message or an assistant message is an
     error. Two judge calls. Source: ragas' TopicAdherence, which uses topics instead of requests; the accuracy is
     deepeval's.
 
     Attributes:
-        topics: What the agent is there for; by default `topics` in the sample's metadata.
+        topics: The topics that the agent covers; by default `topics` in the sample's metadata.
         measure: "f1", "precision", "recall" or "accuracy".
     """
 
     name = "topic_adherence"
     interpretation = (
-        (0.95, "the agent keeps to its topics"),
-        (0.7, "it sometimes strays, or refuses what it should answer"),
+        (0.95, "the agent stays on its topics"),
+        (0.7, "it sometimes goes off topic, or refuses what it should answer"),
         (0.0, "it answers anything, or refuses too much"),
     )
     advice = (
-        "Read the requests that were answered off topic, and those that were refused on topic. Name the topics in the "
-        "system prompt, with an example of a request to decline and of one that only looks off topic."
+        "Read the off-topic requests that were answered, and the on-topic requests that were refused. Name the topics "
+        "in the system prompt, with an example of a request to decline and of one that only looks off topic."
     )
 
     topics: Sequence[str] = ()
@@ -94,7 +94,7 @@ class TopicAdherence(ConversationSource):
         verdicts = await ask(JudgeRequests(requests, topics, conversation_of(messages)))
         value = adherence(verdicts, self.measure)
         if value is None:
-            return Skipped(f"{UNDEFINED[self.measure]}, so there is no {self.measure}")
+            return Skipped(f"{UNDEFINED[self.measure]}, so {self.measure} is undefined")
         on_topic = sum(v.on_topic for v in verdicts)
         reason = reason_with(
             f"{on_topic} of {count(len(verdicts), 'request')} on topic, {sum(v.answered for v in verdicts)} answered",

@@ -33,7 +33,7 @@ from evalstone.types import (
 
 
 def expectation_of(scorer: Scorer, field: str) -> TrajectoryExpectation | None:
-    """A scorer's parameter that holds an expectation, read from plain data if it is not one yet."""
+    """The expectation in a scorer's parameter, read from plain data if necessary."""
     value = getattr(scorer, field)
     try:
         return None if value is None else TrajectoryExpectation.read(value)
@@ -42,7 +42,7 @@ def expectation_of(scorer: Scorer, field: str) -> TrajectoryExpectation | None:
 
 
 def step_line(step: TrajectoryStep | ExpectedStep) -> str:
-    """A step, or an expected one, on one line, with those inside it in brackets."""
+    """A step or an expected step on one line, with its nested steps in brackets."""
     data = [f"{key}={shortened(as_text(value), 300)}" for key, value in step.data.items()]
     line = " ".join([*filter(None, [step.step_type]), step.name, *data])
     inner = step.children.steps if isinstance(step.children, TrajectoryExpectation) else step.children
@@ -63,10 +63,11 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
     are compared as JSON regardless of key order; in @mastra/evals, key order matters.
 
     Attributes:
-        expected: The expected steps; they win over the sample's expected trajectory.
-        ordering: "relaxed": in the expected order, others between them cost nothing; "unordered": anywhere; "strict":
-            each in its place, less 0.5 / expected steps for each step too many. The sample's own wins.
-        allow_repeated_steps: False takes off 0.1 for each name that came twice or more. The sample's own wins.
+        expected: The expected steps; they override those of the sample's expected trajectory.
+        ordering: "relaxed": in the expected order, with any steps between them; "unordered": anywhere; "strict": each
+            in its position, minus 0.5 / expected steps for each extra step. The sample's own ordering overrides it.
+        allow_repeated_steps: False deducts 0.1 for each name that occurs more than once. The sample's own setting
+            overrides it.
     """
 
     name = "trajectory_accuracy"
@@ -74,11 +75,11 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
         (1.0, "the expected steps were taken"),
         (0.7, "most expected steps were taken"),
         (0.3, "many expected steps are missing or out of order"),
-        (0.0, "the agent went another way"),
+        (0.0, "the agent took a different path"),
     )
     advice = (
-        "Read which steps are missing or out of order. If other ways are as good, relax the expectation: "
-        "ordering relaxed or unordered, names without data."
+        "Read which steps are missing or out of order. If other paths are just as good, relax the expectation: set "
+        "ordering to relaxed or unordered, or expect names without data."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("expected steps found / expected steps - deductions"),
@@ -116,14 +117,14 @@ def _accuracy_reason(compared: TrajectoryComparison) -> str:
     return reason_with(
         f"{compared.matched} of {compared.expected} expected steps were taken",
         ("missing", compared.missing),
-        ("in another place", compared.out_of_order),
+        ("out of order", compared.out_of_order),
         ("not expected", compared.extra),
         ("repeated", compared.repeated),
     )
 
 
 def judged_value(verdicts: StepVerdicts, *, necessary: float, in_order: float, missing: float) -> float:
-    """The weighted shares, kept in [0, 1]; the weights are those of needed, well-placed and missing steps."""
+    """The weighted shares, clipped to [0, 1]; the weights are those of necessary, ordered and missing steps."""
     n, m = len(verdicts.steps), len(verdicts.missing)
     if not n:
         return 0.0 if m else 0.5 if verdicts.extra else 1.0
@@ -155,14 +156,14 @@ class TrajectoryJudge(TrajectorySource):
 
     name = "trajectory_judge"
     interpretation = (
-        (0.85, "the steps are those that the task needs"),
-        (0.6, "some steps were not needed, or come at the wrong time"),
+        (0.85, "the task needed these steps, in this order"),
+        (0.6, "some steps were not needed, or came at the wrong time"),
         (0.3, "many steps were not needed"),
-        (0.0, "the agent went astray"),
+        (0.0, "the agent went off track"),
     )
     advice = (
-        "Read the steps that were not needed, and those that are missing. Plan before acting, limit the steps, or say "
-        "in the instructions in which order things are done."
+        "Read the steps that were not needed, and the missing ones. Have the agent plan before it acts, limit the "
+        "number of steps, or give the order in the instructions."
     )
 
     expected: TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None = None
@@ -197,7 +198,7 @@ def _judge_reason(verdicts: StepVerdicts) -> str:
         ("not needed", needless),
         ("out of order", late),
         ("missing", verdicts.missing),
-        ("too many", verdicts.extra),
+        ("extra", verdicts.extra),
     )
 
 
@@ -207,7 +208,7 @@ RETRIES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryWeights:
-    """How much each part of a level counts; a negative weight counts as 0."""
+    """The weights of the parts of a level. A negative weight counts as 0."""
 
     accuracy: float = 0.4
     efficiency: float = 0.3
@@ -223,11 +224,12 @@ class Level:
     """The result at one level.
 
     Attributes:
-        path: The steps that lead to it.
-        value: With the levels inside it included.
-        parts: Those that counted.
+        path: The names of the steps that lead to it.
+        value: The value, including that of the levels inside.
+        parts: The parts that applied, by name.
         missing: Expected steps that were not taken.
-        hits: What was blacklisted and done.
+        hits: The blacklisted tools and sequences that occurred.
+        inside: The levels of nested steps.
     """
 
     path: tuple[str, ...]
@@ -245,7 +247,7 @@ class Level:
 
 
 def parts_of(actual: Trajectory, expected: TrajectoryExpectation) -> dict[str, float]:
-    """The parts that count at one level, by name, each rounded; the blacklist is checked separately."""
+    """The parts that apply at one level, by name and rounded, except for the blacklist."""
     parts: dict[str, float] = {}
     if expected.steps is not None:
         compared = compare_trajectories(
@@ -273,7 +275,7 @@ def parts_of(actual: Trajectory, expected: TrajectoryExpectation) -> dict[str, f
 
 
 def weighted_mean(parts: Mapping[str, float], weights: TrajectoryWeights) -> float:
-    """The weighted mean of the parts; 1 when there is none, or none has a weight."""
+    """The weighted mean of the parts; 1 if there are none, or all weights are 0."""
     shares = {name: max(0.0, getattr(weights, name)) for name in parts}
     total = sum(shares.values())
     return sum(shares[name] * value for name, value in parts.items()) / total if total else 1.0
@@ -290,13 +292,13 @@ def review(
         parts["blacklist"] = 0.0 if hits else 1.0
     missing: list[str] = []
     inside: list[Level] = []
-    for step, children, taken in inner_pairs(actual.steps, expected.steps or ()):
+    for step, children, match in inner_pairs(actual.steps, expected.steps or ()):
         below = (*path, step.name)
-        if taken is None:
+        if match is None:
             missing.append(step.name)
             inside.append(Level(below, 0.0, {}))
         else:
-            inner = Trajectory(steps=taken.children, total_duration_ms=taken.duration_ms)
+            inner = Trajectory(steps=match.children, total_duration_ms=match.duration_ms)
             inside.append(review(inner, children, weights, below))
     value = 0.0 if hits else weighted_mean(parts, weights)
     if inside:
@@ -309,22 +311,22 @@ def review(
 def inner_pairs(
     steps: Sequence[TrajectoryStep], expected: Sequence[ExpectedStep]
 ) -> Iterator[tuple[ExpectedStep, TrajectoryExpectation, TrajectoryStep | None]]:
-    """Each expected step that is looked at inside, with the first step of its name (and type) that is still free."""
-    free = list(steps)
+    """Each expected step with `children`, its children, and the first unmatched step of its name (and type)."""
+    unmatched = list(steps)
     for step in expected:
         if step.children is not None:
-            taken = next((s for s in free if s.name == step.name and step.step_type in (None, s.step_type)), None)
-            free = [s for s in free if s is not taken]
-            yield step, step.children, taken
+            match = next((s for s in unmatched if s.name == step.name and step.step_type in (None, s.step_type)), None)
+            unmatched = [s for s in unmatched if s is not match]
+            yield step, step.children, match
 
 
 def _rounded(value: float) -> float:
-    """Two decimals, half up, as the source rounds a part; a level it rounds without the smallest addition."""
+    """Two decimals, half up, as the source rounds a part. It rounds a level without adding epsilon."""
     return math.floor((value + sys.float_info.epsilon) * 100 + 0.5) / 100
 
 
 def expects_something(expected: TrajectoryExpectation) -> bool:
-    """Whether there is anything by which a trajectory could fail."""
+    """Whether a trajectory could fail any of the expectations."""
     limits = (expected.max_steps, expected.max_total_tokens, expected.max_total_duration_ms)
     entries = (expected.steps, expected.no_redundant_calls, expected.max_retries_per_tool, *limits)
     return any(entry is not None for entry in entries) or bool(
@@ -343,7 +345,7 @@ class TrajectoryQuality(Defined, TrajectorySource):
     A level is a weighted mean of the parts that apply:
 
     - accuracy (weight 0.4), if steps are expected: the share of steps taken, as in `trajectory_accuracy`
-    - efficiency (0.3), if there is a budget or `no_redundant_calls`: the mean over these limits, each 1 if it is kept,
+    - efficiency (0.3), if there is a budget or `no_redundant_calls`: the mean over these limits, each 1 if it is met,
       else less
     - tool failures (0.2), if a failed call was retried: 1, minus 0.2 for each retry beyond `max_retries_per_tool` (2 by
       default)
@@ -359,20 +361,20 @@ class TrajectoryQuality(Defined, TrajectorySource):
     judge call. Source: @mastra/evals.
 
     Attributes:
-        defaults: What is expected of every sample; what a sample expects itself wins, entry by entry.
-        weights: How much each part of a level counts.
+        defaults: The expectations for every sample. A sample's own expectations override them, entry by entry.
+        weights: The weight of each part of a level.
     """
 
     name = "trajectory_quality"
     interpretation = (
-        (0.95, "as expected"),
+        (0.95, "everything is as expected"),
         (0.7, "mostly as expected: read which part fell short"),
-        (0.3, "much is missing, or far beyond its budget"),
-        (0.0, "the agent went another way, or did something forbidden"),
+        (0.3, "much is missing, or far over budget"),
+        (0.0, "the agent took a different path, or did something blacklisted"),
     )
     advice = (
-        "Read the parts. Accuracy: see which steps are missing. Efficiency: limit steps, shorten prompts, keep results "
-        "instead of asking again. Tool failures: fix the tool, or tell the agent what its error means."
+        "Read the parts. Accuracy: see which steps are missing. Efficiency: limit steps, shorten prompts, and reuse "
+        "results instead of repeating calls. Tool failures: fix the tool, or tell the agent what its errors mean."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("level, or 0.7 x level + 0.3 x mean of the levels inside steps"),
@@ -411,4 +413,4 @@ def _quality_reason(level: Level) -> str:
             parts.append(f"blacklisted: {listed(below.hits)}")
         if parts:
             lines.append(f"{' > '.join(below.path)}: {', '.join(parts)}" if below.path else ", ".join(parts))
-    return "; ".join(lines) + "." if lines else "Nothing that is expected could be checked, and nothing went wrong."
+    return "; ".join(lines) + "." if lines else "None of the expectations applied, and nothing went wrong."

@@ -1,7 +1,7 @@
 """Checks: small scorers in code that pass or fail. `from evalstone import checks; checks.contains("Paris")`.
 
-Text checks compare the answer with `expected`, or without it with each sample's own reference. Tool checks look at the
-calls in the assistant's messages, whatever became of each. A call in state "partial" was not made and does not count.
+Text checks compare the answer with `expected`, or else with each sample's own reference. Tool checks look at all calls
+in the assistant's messages, failed ones too. A call in state "partial" was never made and doesn't count.
 """
 
 from evalstone._core.lazy import lazy_exports

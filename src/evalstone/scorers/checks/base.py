@@ -1,4 +1,4 @@
-"""What checks share: the full scale or nothing, and comparing an answer with one text."""
+"""Shared by the checks: scoring the full scale or 0, and comparing an answer with one text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from evalstone.types import Score, Skipped
 
 @dataclass(frozen=True, kw_only=True)
 class Check(CodeScorer, ABC):
-    """A scorer in code that gives the full scale when a condition holds and 0 when it does not."""
+    """A scorer in code that gives the full scale if a condition holds, else 0."""
 
-    interpretation = ((1.0, "it holds"), (0.0, "it does not hold"))
-    advice = "Read the answers, or the calls, of the samples that fail."
+    interpretation = ((1.0, "the check passes"), (0.0, "the check fails"))
+    advice = "Read the answers, or the tool calls, of the samples that fail."
 
     def passed(self, holds: bool, reason: str) -> Score:
         """Return the score of a condition, with the reason."""
@@ -25,9 +25,9 @@ class Check(CodeScorer, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class TextCheck(Check, ABC):
-    """A check of the answer against one text: the one given for all samples, or each sample's reference.
+    """A check of the answer against one text: the same for all samples, or each sample's reference.
 
-    A blank answer is checked like any other: it contains nothing, and matches what it matches.
+    A blank answer is checked like any other.
 
     Attributes:
         expected: The text for all samples; by default each sample's reference.
@@ -35,7 +35,7 @@ class TextCheck(Check, ABC):
     """
 
     constant: ClassVar[str] = "expected"
-    """The field with the text for all samples; None in it stands for the sample's reference."""
+    """The field with the text for all samples. None means each sample's reference."""
 
     required_fields = ("output", "reference")
     reads_blank = ("output",)
@@ -48,7 +48,7 @@ class TextCheck(Check, ABC):
 
     @abstractmethod
     def check(self, output: str, expected: str) -> Score | Skipped:
-        """Return the score of an answer against the text that is expected."""
+        """Return the score of an answer against the expected text."""
 
     def score(self, *, output: str, reference: str | None = None) -> Score | Skipped:
         present = self.present({"output": output, "reference": reference})

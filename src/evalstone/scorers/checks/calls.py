@@ -1,4 +1,4 @@
-"""Checks of what a target's call took: seconds, US dollars, tokens."""
+"""Checks of a target's call: latency, cost and tokens."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from evalstone.types import Score, Skipped
 
 @dataclass(frozen=True, kw_only=True)
 class CallCheck(Check, ABC):
-    """A check of the target's call, which `metadata["target"]` describes. Skipped where it does not."""
+    """A check of the target's call, as described by `metadata["target"]`. Skipped without that description."""
 
     reported: ClassVar[str]
-    """What the description of the call must have."""
+    """The value that the description of the call must have."""
     limit: float
 
     def __post_init__(self) -> None:
@@ -27,7 +27,7 @@ class CallCheck(Check, ABC):
 
     @abstractmethod
     def measured(self, call: Mapping[str, Any]) -> object:
-        """Return what the call took; None if that is unknown."""
+        """Return the measured amount; None if it is unknown."""
 
     @abstractmethod
     def shown(self, amount: float) -> str:
@@ -46,8 +46,8 @@ class CallCheck(Check, ABC):
 class Latency(CallCheck):
     """Whether the target answered within a given number of seconds.
 
-    1 if the call took at most `limit` seconds, else 0; the mean is the share of answers in time. Skipped where no
-    target answered.
+    1 if the call took at most `limit` seconds, else 0; the mean is the share of answers in time. Skipped if no target
+    answered.
 
     Attributes:
         limit: The longest time that passes, in seconds.
@@ -69,8 +69,8 @@ class Latency(CallCheck):
 class Cost(CallCheck):
     """Whether the target's answer cost at most a given amount.
 
-    1 if the call cost at most `limit` US dollars, else 0; the mean is the share of answers within the amount. Skipped
-    where no target answered, and where it reports no cost. The cost of judge calls is not in it.
+    1 if the call cost at most `limit` US dollars, else 0; the mean is the share of answers within the limit. Skipped if
+    no target answered, or it reports no cost. The cost of judge calls is not included.
 
     Attributes:
         limit: The highest cost that passes, in US dollars.
@@ -92,8 +92,8 @@ class Cost(CallCheck):
 class Tokens(CallCheck):
     """Whether the target's answer used at most a given number of tokens.
 
-    1 if the call took at most `limit` tokens, input and output together, else 0; the mean is the share of answers
-    within the limit. Skipped where no target answered, and where it reports no tokens.
+    1 if the call used at most `limit` tokens, input and output together, else 0; the mean is the share of answers
+    within the limit. Skipped if no target answered, or it reports no tokens.
 
     Attributes:
         limit: The highest number of tokens that passes.

@@ -1,4 +1,4 @@
-"""Checks of JSON in the answer: whether it can be read, and whether it fits a schema."""
+"""Checks of JSON in the answer: whether it is valid, and whether it conforms to a schema."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from evalstone.scorers.checks.base import Check
 from evalstone.types import Score, Skipped
 
 MOST_ERRORS = 10
-"""Of an answer that doesn't fit, in the evidence."""
+"""The most schema errors of an answer in the evidence."""
 _LONG = 4000
 
 
 def read_json(text: str) -> Any:
-    """The value that a text is as JSON (RFC 8259). Raises ValueError where it is none, with the place."""
+    """The JSON value (RFC 8259) of a text. Raises ValueError, with the position, if the text is not JSON."""
     try:
         return json.loads(text, parse_constant=_refuse, parse_int=_whole)
     except json.JSONDecodeError as error:
@@ -39,11 +39,11 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _whole(digits: str) -> int | Decimal:
-    return int(digits) if len(digits) < _LONG else Decimal(digits)  # Python refuses longer ones
+    return int(digits) if len(digits) < _LONG else Decimal(digits)  # Python refuses to parse longer integers
 
 
 def _unfenced(text: str) -> str:
-    """What stands between a Markdown code fence on the first line and one on the last; else the text as it is."""
+    """The content of a Markdown code fence from the first line to the last, or else the text unchanged."""
     lines = text.strip().split("\n")
     fenced = len(lines) > 1 and lines[0].startswith("```") and "`" not in lines[0][3:] and lines[-1].strip() == "```"
     return "\n".join(lines[1:-1]) if fenced else text
@@ -51,7 +51,7 @@ def _unfenced(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class JsonCheck(Check, ABC):
-    """A check of an answer that should be JSON. A blank answer is none.
+    """A check of an answer that should be JSON. A blank answer is not JSON.
 
     Attributes:
         fenced: Accept a single Markdown code fence around all of the answer.
@@ -62,7 +62,7 @@ class JsonCheck(Check, ABC):
     fenced: bool = False
 
     def read(self, output: str) -> Any:
-        """The value in an answer. Raises ValueError where it is no JSON."""
+        """The value in an answer. Raises ValueError if it is not JSON."""
         return read_json(_unfenced(output) if self.fenced else output)
 
 
@@ -70,9 +70,9 @@ class JsonCheck(Check, ABC):
 class JsonValid(JsonCheck):
     """Whether the answer is JSON.
 
-    1 if all of the answer is one JSON value as RFC 8259 defines it, of any type, else 0. White space around it is
-    fine; NaN, Infinity, comments, trailing commas, single quotes and a byte order mark are not, nor is nesting that
-    Python can't read, beyond several hundred levels. Text around the JSON makes it 0. No judge call.
+    1 if the whole answer is one JSON value of any type as defined by RFC 8259, else 0. White space around it is
+    allowed. Text around it, NaN, Infinity, comments, trailing commas, single quotes and a byte order mark are not, nor
+    is nesting too deep for Python, beyond several hundred levels. No judge call.
     """
 
     name = "json_valid"
@@ -87,7 +87,7 @@ class JsonValid(JsonCheck):
 
 @dataclass(frozen=True)
 class SchemaError:
-    """Where an answer doesn't fit the schema, as a path such as $.items[0].price, and why."""
+    """Where an answer violates the schema, as a path such as $.items[0].price, and why."""
 
     path: str
     message: str
@@ -97,13 +97,17 @@ class SchemaError:
 class JsonSchema(JsonCheck):
     """Whether the answer is JSON that conforms to a JSON schema.
 
-    1 if all of the answer is JSON, as for `json_valid`, and the schema allows it, else 0. The draft is the one that
+    1 if the whole answer is JSON, as for `json_valid`, and conforms to the schema, else 0. The draft is the one that
     `$schema` names, by default 2020-12. `format` is an annotation and isn't checked. `$ref` may name a part of the
-    schema itself, or a JSON Schema draft; nothing is fetched. Failed for another reference, and for a `pattern` that
+    schema itself, or a JSON Schema draft; nothing is fetched. Failed for any other reference, and for a `pattern` that
     takes more than 10 seconds. Requires the extra `metrics` (jsonschema). No judge call.
 
     Attributes:
         schema: The schema, as a dictionary.
+
+    Raises:
+        ConfigError: The schema is not a JSON schema.
+        MissingDependency: jsonschema is not installed.
     """
 
     name = "json_schema"
@@ -114,8 +118,8 @@ class JsonSchema(JsonCheck):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(cast(object, self.schema), Mapping):
-            given = shortened(repr(self.schema), 60)
-            raise ConfigError(f"{self.name}: schema must be a JSON schema as a dictionary, not {given}")
+            shown = shortened(repr(self.schema), 60)
+            raise ConfigError(f"{self.name}: schema must be a JSON schema as a dictionary, not {shown}")
         try:
             _validator(self._schema_text)
         except MissingDependency:
@@ -147,7 +151,7 @@ class JsonSchema(JsonCheck):
 
 @functools.lru_cache(maxsize=64)
 def _validator(schema_text: str) -> Any:
-    """What checks values by a schema. Raises ConfigError for a wrong schema, MissingDependency without jsonschema."""
+    """The validator of a schema. Raises ConfigError for an invalid schema, MissingDependency without jsonschema."""
     try:
         from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - optional
         from jsonschema import SchemaError as WrongSchema  # noqa: PLC0415
@@ -160,13 +164,13 @@ def _validator(schema_text: str) -> Any:
         kind.check_schema(schema)
     except WrongSchema as error:
         raise ConfigError(f"schema is not a JSON schema, at {error.json_path}: {shortened(error.message)}") from None
-    # With a registry of its own jsonschema fetches nothing.
+    # With an explicit registry, jsonschema fetches nothing.
     extend = cast(Any, validators).extend
     return extend(kind, {"pattern": _check_pattern})(schema, registry=REGISTRY)
 
 
 def _check_pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Exception]:
-    """The keyword `pattern`, with the limit on the time of a match."""
+    """The keyword `pattern`, with a time limit on matching."""
     if validator.is_type(value, "string") and not matches(re.compile(pattern), value, whole=False):
         from jsonschema import ValidationError  # noqa: PLC0415 - optional
 
@@ -174,16 +178,16 @@ def _check_pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Ite
 
 
 def _errors(validator: Any, value: Any) -> tuple[SchemaError, ...]:
-    """Where a value does not fit the validator's schema, the first places. Raises OutcomeError where it can't tell."""
+    """The first violations of the validator's schema. Raises OutcomeError if the value can't be checked."""
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - optional
 
     try:
-        found: list[Any] = list(itertools.islice(validator.iter_errors(value), MOST_ERRORS))
+        errors: list[Any] = list(itertools.islice(validator.iter_errors(value), MOST_ERRORS))
     except Unresolvable as error:
-        raise OutcomeError(f"the schema refers to {error.ref}, which is no part of it; nothing is fetched") from None
+        raise OutcomeError(f"the schema refers to {error.ref}, which is not part of it; nothing is fetched") from None
     except RecursionError:
         raise OutcomeError("the schema or the answer is nested too deeply") from None
-    return tuple(SchemaError(shortened(error.json_path), shortened(error.message)) for error in found)
+    return tuple(SchemaError(shortened(error.json_path), shortened(error.message)) for error in errors)
 
 
 json_valid, json_schema = JsonValid, JsonSchema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import require_text, shortened
@@ -17,7 +17,7 @@ _SPACES = re.compile(r"[^\S\n]+")
 
 @functools.lru_cache(maxsize=64)
 def _patterns(letters: str) -> tuple[re.Pattern[str], ...]:
-    """Statements of a choice, lines that are nothing else, an answer that begins with one, choices in brackets."""
+    """Patterns for statements of a choice, lines with only a choice, a leading choice, and choices in brackets."""
     upper, either = f"[{letters}]", f"[{letters}{letters.lower()}]"
     bracketed = rf"[(\[{{] ?({either}) ?[)\]}}]"
     # "The answer is A dog" states no choice.
@@ -39,17 +39,17 @@ def _patterns(letters: str) -> tuple[re.Pattern[str], ...]:
 
 
 def choice_in(text: str, letters: str) -> str | None:
-    """The choice that an answer makes, as it stands in `letters`; None if it makes none, or it is unclear which.
+    """The choice that an answer makes, as written in `letters`; None if it makes none, or it is unclear which.
 
-    The first of these that the answer has decides:
+    The first of these that the answer contains decides:
 
     1. statements ("the answer is B", "option C", "I pick B", "B is correct", a line that ends with ": (b)", a box in
        LaTeX): the last one;
-    2. lines that are nothing but a choice ("B", "(b).", "**B**"), if they agree;
+    2. lines with only a choice ("B", "(b).", "**B**"), if they agree;
     3. a choice at the very beginning, with a bracket, a period or a colon ("B) Paris");
     4. choices in brackets, if they agree.
 
-    Outside of brackets and of lines of their own, lower-case letters are words.
+    Lowercase letters count only in brackets and on lines of their own.
     """
     text = _SPACES.sub(" ", _MARKUP.sub("", text)).strip()
     stated, alone, leading, bracketed = _patterns(letters)
@@ -70,7 +70,7 @@ def choice_in(text: str, letters: str) -> str | None:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The choice that was read from the answer, None if none was, and the one that is expected."""
+    """The choice that was read from the answer, or None, and the expected one."""
 
     answer: str | None
     expected: str
@@ -80,13 +80,13 @@ class Chosen:
 class Choice(TextCheck):
     """Whether the answer to a multiple-choice question makes the expected choice.
 
-        choice = 1 if the choice of the answer is the one that is expected, else 0
+        choice = 1 if the answer makes the expected choice, else 0
 
     The expected choice is `expected`, or else the one in the sample's reference. The choice in an answer is read from
     the first of these that it contains:
 
     - the last statement: "the answer is B", "option C", "B is correct", a line that ends with ": (b)", a LaTeX box
-    - lines with nothing but a choice
+    - lines with only a choice
     - a choice at the very beginning: "B) Paris"
     - choices in brackets
 
@@ -122,14 +122,9 @@ class Choice(TextCheck):
         if expected_choice is None:
             return Skipped(f"the reference makes no choice among {self.letters}: {shortened(expected, 60)!r}")
         chosen = choice_in(output, self.letters)
-        said = f"The answer chooses {chosen}" if chosen else "No single choice can be read from the answer"
-        holds = chosen == expected_choice
-        return Score(
-            float(holds) * self.scale,
-            self.scale,
-            f"{said}; expected {expected_choice}.",
-            Chosen(chosen, expected_choice),
-        )
+        result = f"The answer chooses {chosen}" if chosen else "No single choice can be read from the answer"
+        score = self.passed(chosen == expected_choice, f"{result}; expected {expected_choice}.")
+        return replace(score, evidence=Chosen(chosen, expected_choice))
 
 
 choice = Choice

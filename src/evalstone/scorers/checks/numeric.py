@@ -19,7 +19,7 @@ Which: TypeAlias = Literal["last", "first", "any", "only"]
 WHICH: tuple[Which, ...] = ("last", "first", "any", "only")
 
 MOST_DIGITS = 4000
-"""Of one number, its power of ten included. Python itself reads no more than 4,300."""
+"""The most digits of one number, including its power of ten. Python itself parses at most 4,300."""
 _GROUPING = "'’\u00a0\u202f\u2009"
 _LATEX_FRACTION = re.compile(r"(?<!\d)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
 _LATEX_SIGNS = (("{,}", ","), ("\\,", ","), ("\\%", "%"))
@@ -28,7 +28,7 @@ _MINUS = "-−–"
 
 
 class Number(NamedTuple):
-    """A number as it is written, and its exact value; None if it has none, or one of more than 4,000 digits."""
+    """A number as written, and its exact value; None if it has no value, or more than 4,000 digits."""
 
     text: str
     value: Fraction | None
@@ -37,7 +37,7 @@ class Number(NamedTuple):
 @functools.cache
 def _pattern(decimal: str) -> re.Pattern[str]:
     point, group = re.escape(decimal), re.escape("," if decimal == "." else ".")
-    # A comma before other than three digits can't group; between more than two numbers it separates.
+    # A comma that isn't followed by three digits can't group; between more than two numbers, it separates.
     comma = (
         r"| (?(whole)|(?!)) (?(group)(?!)) (?(listed)(?!)) ,(?:(?<=(?<!\d)0,)|(?!\d{3}(?!\d))) (?P<comma>\d++) (?!,\d)"
     )
@@ -66,13 +66,14 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
 
     A number may have groups of three digits (1,234; 1'234; no-break spaces), decimals (.5), a sign, a currency sign
     ($5), a unit or a percent sign after it, and a power of ten (1e3, 1 × 10^3, 1 × 10³); 3/4 is a fraction. LaTeX's
-    \\frac{3}{4}, 1{,}234 and 50\\% are read too. Digits of any script count. None are words (five, infinity), and
-    digits in a word (B2, GPT-4), a version (1.2.3), a date with slashes or another power (10²).
+    \\frac{3}{4}, 1{,}234 and 50\\% are read too. Digits of any script count. Words (five, infinity) are not numbers,
+    nor are digits in a word (B2, GPT-4), a version (1.2.3), a date with slashes or another power (10²).
 
     Args:
-        text: What to read.
-        decimal: The decimal sign, "." or ","; the other one groups. With ".", a comma that can't group is one too.
-        percent: Read 50% as 0.5; otherwise the sign is ignored.
+        text: The text to read.
+        decimal: The decimal sign, "." or ","; the other one groups digits. With ".", a comma that can't group digits is
+            also a decimal sign.
+        percent: Read 50% as 0.5; otherwise, the sign is ignored.
     """
     if "\\" in text or "{" in text:
         text = _LATEX_FRACTION.sub(r"\1/\2", text)
@@ -102,9 +103,9 @@ def _value(match: re.Match[str], percent: bool) -> Fraction | None:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The number of the answer that was compared, as it is written, the one that was expected, and their distance.
+    """The compared number of the answer and the expected number, as written, and their distance.
 
-    distance: as a decimal number with at most 12 digits; None if a number is missing or too long.
+    distance: a decimal number with at most 12 digits; None if a number is missing or too long.
     """
 
     answer: str | None
@@ -118,22 +119,22 @@ class NumericMatch(TextCheck):
 
         numeric match = 1 if |answer - expected| ≤ max(tolerance, relative · |expected|), else 0
 
-    The expected number is `expected`, or without it the only number in the sample's reference. Numbers are compared
-    exactly, not as floats: 0.3 is 0.30, and 1.1 lies within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "3/4"
-    and "5 kg" are numbers; "50%" is 0.5; "five" and "1.2.3" are not. Units and words such as "million" are not looked
-    at. A comma before three digits groups (12,500 is 12500); before any other number of digits it is a decimal comma
-    (12,5 is 12.5), but "1,2,3" are three numbers. 0 if the answer has no number, or
-    one of over 4,000 digits. Undefined if the reference has no number, or several. No judge call.
+    The expected number is `expected`, or else the only number in the sample's reference. Numbers are compared exactly,
+    not as floats: 0.3 is 0.30, and 1.1 is within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "3/4" and "5 kg"
+    are numbers, and "50%" is 0.5; "five" and "1.2.3" are not. Units and words such as "million" are ignored. A comma
+    before three digits groups them (12,500 is 12500). Before any other number of digits, it is a decimal comma (12,5 is
+    12.5), but "1,2,3" are three numbers. 0 if the answer has no number, or the number has over 4,000 digits. Undefined
+    if the reference has no number, or several. No judge call.
 
     Attributes:
         expected: The number for all samples, or a text with it; by default each sample's reference.
-        tolerance: How far the answer may be off.
-        relative: How far, as a share of the expected number.
-        which: The number of the answer that counts: the "last" one, the "first", "any", or the "only" one, which fails
-            an answer with several.
-        decimal: The decimal sign, "." or ","; the other one groups digits by three. Set it for answers with decimal
-            commas, of which "." reads only those that can be nothing else.
-        percent: Read 50% as 0.5; otherwise percent signs are ignored.
+        tolerance: The largest distance that passes.
+        relative: The largest distance that passes, as a share of the expected number.
+        which: The number of the answer that counts: the "last" one, the "first" one, "any" of them, or the "only" one,
+            which fails an answer with several.
+        decimal: The decimal sign, "." or ","; the other one groups digits by three. Set it to "," for answers with
+            decimal commas: with ".", only unambiguous decimal commas are read.
+        percent: Read 50% as 0.5; otherwise, percent signs are ignored.
     """
 
     name = "numeric_match"
@@ -166,8 +167,8 @@ class NumericMatch(TextCheck):
         numbers = self._numbers(text)
         if len(numbers) == 1 and numbers[0].value is not None:
             return numbers[0]
-        found = f"has {count(len(numbers), 'number')}" if len(numbers) != 1 else "has a number that can't be read"
-        return f"{found}, not one: {shortened(text, 60)!r}"
+        problem = f"has {count(len(numbers), 'number')}" if len(numbers) != 1 else "has a number that can't be read"
+        return f"{problem}, not one: {shortened(text, 60)!r}"
 
     def check(self, output: str, expected: str) -> Score | Skipped:
         expected_value = self._expected(expected)
@@ -177,12 +178,12 @@ class NumericMatch(TextCheck):
         allowed = max(_exact(self.tolerance), _exact(self.relative) * abs(target))
         numbers = self._numbers(output)
         if not numbers or (self.which == "only" and len(numbers) > 1):
-            found = count(len(numbers), "number") if numbers else "no number"
+            number_count = count(len(numbers), "number") if numbers else "no number"
             evidence = Numbers(None, expected_value.text, None)
-            reason = f"The answer has {found}; expected {shortened(expected_value.text, 40)}."
+            reason = f"The answer has {number_count}; expected {shortened(expected_value.text, 40)}."
             return Score(0.0, self.scale, reason, evidence)
-        tried = numbers if self.which == "any" else [numbers[0 if self.which == "first" else -1]]
-        best = min(tried, key=lambda number: math.inf if number.value is None else abs(number.value - target))
+        candidates = numbers if self.which == "any" else [numbers[0 if self.which == "first" else -1]]
+        best = min(candidates, key=lambda number: math.inf if number.value is None else abs(number.value - target))
         distance = None if best.value is None else abs(best.value - target)
         label = "nearest" if self.which == "any" else self.which
         reason = f"The {label} number is {shortened(best.text, 40)}; expected {shortened(expected_value.text, 40)}"
@@ -194,12 +195,12 @@ class NumericMatch(TextCheck):
 
 
 def _exact(number: float) -> Fraction:
-    """A parameter as the decimal number that was written: 0.1 is one tenth."""
+    """A parameter as the decimal number that the user wrote: 0.1 is one tenth."""
     return Fraction(str(number))
 
 
 def _decimal(value: Fraction) -> str:
-    """A number from 0 with at most 12 digits, whatever its size."""
+    """A non-negative number of any size, with at most 12 digits."""
     try:
         return f"{float(value):.12g}" if not value or value > Fraction(1, 10**300) else "under 1e-300"
     except OverflowError:

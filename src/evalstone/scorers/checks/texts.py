@@ -17,8 +17,8 @@ from evalstone.types import Score
 class Contains(TextCheck):
     """Whether the answer contains a text.
 
-    1 if `expected`, or without it the sample's reference, occurs anywhere in the answer, else 0. Every answer contains
-    the empty text.
+    1 if `expected`, or else the sample's reference, occurs anywhere in the answer, else 0. Every answer contains the
+    empty text.
     """
 
     name = "contains"
@@ -58,7 +58,7 @@ class NotContains(TextCheck):
 class ExactMatch(TextCheck):
     """Whether the answer equals an expected text.
 
-    1 if the answer equals `expected`, or without it the sample's reference, white space included, else 0.
+    1 if the answer equals `expected`, or else the sample's reference, including white space, else 0.
     """
 
     name = "exact_match"
@@ -76,11 +76,11 @@ class ExactMatch(TextCheck):
 class Similarity(TextCheck):
     """How much wording the answer shares with a text, or whether that reaches a threshold.
 
-    2 · common bigrams / bigrams of both texts, as in `content_similarity`; with `threshold`, 1 if it is at least that,
-    else 0. The text is `expected`, or without it the sample's reference.
+    2 · common bigrams / (bigrams of one text + bigrams of the other), as in `content_similarity`. With `threshold`, 1
+    if the similarity is at least that, else 0. The text is `expected`, or else the sample's reference.
 
     Attributes:
-        threshold: The similarity from which the check passes, in [0, 1]; None scores the similarity itself.
+        threshold: The lowest similarity that passes, in [0, 1]; None scores the similarity itself.
     """
 
     name = "similarity"
@@ -109,8 +109,8 @@ class Similarity(TextCheck):
 class Regex(TextCheck):
     """Whether the answer matches a regular expression.
 
-    1 if `pattern`, or without it the sample's reference, matches somewhere in the answer, or with `exact` all of it,
-    else 0. The syntax is that of Python's `re`, with inline flags such as `(?s)`. Failed if a match takes more than 10
+    1 if `pattern`, or else the sample's reference, matches anywhere in the answer (with `exact`, all of it), else 0.
+    The syntax is that of Python's `re`, including inline flags such as `(?s)`. Failed if a match takes more than 10
     seconds.
 
     Attributes:
@@ -132,7 +132,7 @@ class Regex(TextCheck):
             raise ConfigError(f"{self.name}: {error}")
 
     def _compile(self, pattern: str) -> tuple[re.Pattern[str] | None, str]:
-        """The pattern, compiled (`re` caches it), and what is wrong with it."""
+        """The compiled pattern (`re` caches it), or what is wrong with it."""
         try:
             return re.compile(pattern, re.IGNORECASE if self.ignore_case else 0), ""
         except (re.error, RecursionError, OverflowError) as error:
@@ -147,10 +147,10 @@ class Regex(TextCheck):
         except OutcomeError as problem:
             raise OutcomeError(f"{self.name}: {problem}") from None
         if match:
-            found = "The whole answer matches" if self.exact else "Part of the answer matches"
+            result = "The whole answer matches" if self.exact else "Part of the answer matches"
         else:
-            found = "The answer as a whole does not match" if self.exact else "No part of the answer matches"
-        return self.passed(match, f"{found} {shortened(expected)}.")
+            result = "The answer as a whole does not match" if self.exact else "No part of the answer matches"
+        return self.passed(match, f"{result} {shortened(expected)}.")
 
 
 contains, not_contains, exact_match, similarity, regex = Contains, NotContains, ExactMatch, Similarity, Regex

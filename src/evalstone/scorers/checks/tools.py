@@ -15,10 +15,10 @@ from evalstone.types import Message, Score, Skipped, ToolCall
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCheck(Check, ABC):
-    """A check of the tool calls in a sample's messages. Without messages it is Skipped: the calls are unknown."""
+    """A check of the tool calls in a sample's messages. Skipped without messages, since the calls are unknown."""
 
     include_partial: ClassVar[bool] = False
-    """Whether calls whose arguments were still being written are looked at too."""
+    """Whether calls whose arguments were still being written are checked too."""
 
     @abstractmethod
     def check(self, calls: Sequence[ToolCall]) -> Score:
@@ -39,7 +39,7 @@ class ToolCalled(ToolCheck):
 
     Attributes:
         tool: The name of the tool.
-        times: The lowest number of calls that passes.
+        times: The fewest calls that pass.
     """
 
     name = "tool_called"
@@ -86,8 +86,8 @@ class ToolNotCalled(ToolCheck):
 class ToolOrder(ToolCheck):
     """Whether the agent called tools in a given order.
 
-    1 if `tools` were called in this order, else 0. Other calls may come before, between and after; a tool
-    named twice must be called twice. An empty order always scores 1.
+    1 if `tools` were called in this order, else 0. Other calls may come before, between and after. A tool named twice
+    must be called twice. An empty order always scores 1.
 
     Attributes:
         tools: The names of the tools, in order.
@@ -114,7 +114,7 @@ class MaxToolCalls(ToolCheck):
     1 if the messages contain at most `limit` calls, else 0.
 
     Attributes:
-        limit: The highest number of calls that passes.
+        limit: The most calls that pass.
     """
 
     name = "max_tool_calls"
@@ -147,8 +147,8 @@ class NoToolCalls(ToolCheck):
 class NoToolErrors(ToolCheck):
     """Whether every tool call returned a result without an error.
 
-    0 if a call failed, never returned, or returned an object whose `error` is not empty, else 1. A partial call fails
-    only by such a result. 1 when nothing was called.
+    0 if a call failed, never returned, or returned an object with a non-empty `error`, else 1. A partial call fails
+    only if it has such a result. 1 if nothing was called.
     """
 
     name = "no_tool_errors"
@@ -164,13 +164,13 @@ max_tool_calls, no_tool_calls, no_tool_errors = MaxToolCalls, NoToolCalls, NoToo
 
 
 def is_subsequence(order: Sequence[str], called: Sequence[str]) -> bool:
-    """Whether the names occur in this order; others may stand between them."""
+    """Whether the names occur in this order, possibly with others between them."""
     rest = iter(called)
     return all(name in rest for name in order)
 
 
 def has_failed(call: ToolCall) -> bool:
-    """Whether a call failed, never returned (unless it is partial), or returned an object with an `error` in it."""
+    """Whether a call failed, never returned (unless it is partial), or returned an object with a non-empty `error`."""
     if call.state not in ("result", "partial"):
         return True
     result = cast(object, call.result)

@@ -1,4 +1,4 @@
-"""Scorers made of data and functions instead of a class, and what they share: a name, and fields from placeholders."""
+"""Scorers made from data or functions instead of a class, and what they share: names, and fields from placeholders."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _SINGLE = re.compile(r"(?<![\\{])\{\s*(" + "|".join(PLACEHOLDERS) + r")\s*\}(?!\
 
 @dataclass(frozen=True, kw_only=True)
 class CustomScorer(ContextScorer, ABC):
-    """A scorer that is made of data, not written as a class. Its `required_fields` are set on the instance.
+    """A scorer made from data, not written as a class. Its `required_fields` are set on the instance.
 
     Attributes:
-        name: Letters, digits and underscores; by default the first words of what it asks.
-        version: Raise it when something changes that the signature does not show, such as a function that a step calls.
-        lower_is_better: The direction.
+        name: Letters, digits and underscores; by default the first words of the question or criterion.
+        version: Increase it when something changes that the signature does not show, such as a function that a step
+            calls.
+        lower_is_better: Whether a lower score is better.
     """
 
     name: str = ""  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
@@ -40,19 +41,19 @@ class CustomScorer(ContextScorer, ABC):
         if not self.name:
             object.__setattr__(self, "name", name_from(self.description()))
         elif not isinstance(cast(object, self.name), str) or not _NAME.fullmatch(self.name):
-            raise ConfigError(f"a scorer's name has letters, digits and underscores only; it was {self.name!r}")
+            raise ConfigError(f"a scorer's name can have only letters, digits and underscores, not {self.name!r}")
         super().__post_init__()
 
 
 def name_from(text: str) -> str:
-    """A name made of a text's first words."""
+    """A name made from a text's first words."""
     words = re.findall(r"[^\W_]+", re.sub(r"\{\{.*?\}\}", " ", text).lower())
     name = "_".join(words[:6])
     return name if _NAME.fullmatch(name) else f"scorer_{name}".rstrip("_")
 
 
 def template_prompt(template: str, instructions: str, *, placeholders: Iterable[str] = PLACEHOLDERS) -> Prompt:
-    """A prompt from a user's template. Raises PromptError for an unknown placeholder, and for single braces."""
+    """The prompt of a user's template. Raises PromptError for an unknown placeholder, and for single braces."""
     if not template.strip():
         raise PromptError("the template is empty")
     known = tuple(placeholders)
@@ -69,9 +70,9 @@ def template_prompt(template: str, instructions: str, *, placeholders: Iterable[
 
 
 def with_fields(text: str, fields: Sequence[str] | None) -> str:
-    """A template that shows the fields before the text, except those that already have a placeholder in it.
+    """A template that shows the fields before the text, except for fields with a placeholder in it.
 
-    Without fields: input and output, if the text has no placeholder at all.
+    If fields is None, it shows input and output before a text that has no placeholder at all.
     """
     present = Prompt("", text).placeholders
     names = (DEFAULT_FIELDS if not present else ()) if fields is None else fields
@@ -83,12 +84,12 @@ def with_fields(text: str, fields: Sequence[str] | None) -> str:
 
 
 def inputs(values: Mapping[str, Any]) -> dict[str, Material]:
-    """What fills the placeholders of sample fields."""
+    """The values for the placeholders of sample fields."""
     return {name: as_material(value) for name, value in values.items() if name in PLACEHOLDERS}
 
 
 def as_material(value: Any) -> Material:
-    """Any value as text for a prompt: texts and lists of texts as they are, messages a line each, the rest as JSON."""
+    """Any value for a prompt: texts and lists of texts unchanged, messages one per line, anything else as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, Sequence):

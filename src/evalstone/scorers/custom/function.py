@@ -1,4 +1,4 @@
-"""A plain function as a scorer: its parameters name the sample fields that it gets."""
+"""A plain function as a scorer: its parameters name the sample fields that it takes."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class FunctionScorer(CustomScorer):
 
         function scorer = what the function returns          range [0, scale]; a value outside is an error
 
-    The parameters of the function are the sample fields it gets; a default makes one optional. With a parameter `ask`
-    it may ask a judge. It returns a number, True (the scale) or False (0), a Score, or Skipped where the score is
-    undefined; an exception makes the outcome Failed. It can be `def`, which runs in a thread, or `async def`. The
-    signature has a hash of its code. Calling the scorer calls the function.
+    The parameters of the function are the sample fields that it takes; a default makes a field optional. With a
+    parameter `ask`, it can ask a judge. It returns a number, True (the scale) or False (0), a Score, or Skipped if the
+    score is undefined. An exception makes the outcome Failed. It can be `def`, which runs in a thread, or `async def`.
+    The signature has a hash of its code. Calling the scorer calls the function.
 
     Attributes:
         function: The function.
         reads_blank: The fields whose blank text is scored as it is. In any other field, blank text is absent.
 
     Raises:
-        ConfigError: For a parameter that is no sample field, and a function without a name.
+        ConfigError: A parameter of the function is not a sample field, or the function has no name.
     """
 
     function: Callable[..., Any]
@@ -50,8 +50,8 @@ class FunctionScorer(CustomScorer):
         if not self.name:
             name = getattr(self.function, "__name__", "")
             if not str(name).isidentifier():
-                given = "a lambda" if name == "<lambda>" else type(self.function).__name__
-                raise ConfigError(f'{given} has no name to score under; give it one: scorer(name="brevity")(…)')
+                kind = "a lambda" if name == "<lambda>" else type(self.function).__name__
+                raise ConfigError(f'{kind} has no name to score under; give it one: scorer(name="brevity")(…)')
             object.__setattr__(self, "name", name)
         super().__post_init__()
         parameters = self._parameters()
@@ -60,8 +60,9 @@ class FunctionScorer(CustomScorer):
         required = tuple(name for name in fields if parameters[name].default is inspect.Parameter.empty)
         object.__setattr__(self, "required_fields", required)
         object.__setattr__(self, "reads_blank", tuple(self.reads_blank))
-        if odd := [name for name in self.reads_blank if name not in fields]:
-            raise ConfigError(f"{self.name}: reads_blank has {odd[0]!r}, which is no parameter of the function")
+        if unexpected := [name for name in self.reads_blank if name not in fields]:
+            message = f"reads_blank has {unexpected[0]!r}, which is not a parameter of the function"
+            raise ConfigError(f"{self.name}: {message}")
         asks = "ask" in parameters and isinstance(self.function, FunctionType)
         object.__setattr__(self, "questions", questions_of(cast(FunctionType, self.function)) if asks else ())
 
@@ -113,7 +114,7 @@ class FunctionScorer(CustomScorer):
         value: Any = sys.modules.get(module)
         for part in name.split("."):
             value = getattr(value, part, None)
-        if value is self:  # decorated: the name is the scorer's, so that pickle doesn't find the function under it
+        if value is self:  # a decorated function: its name refers to the scorer, so pickle can't find the function
             return _named, (module, name)
         return super().__reduce__()
 
@@ -140,18 +141,18 @@ def scorer(
 
 
 def scorer(function: Callable[..., Any] | None = None, /, **parameters: Any) -> Any:
-    """Make a scorer of a function: `@scorer`, or `@scorer(scale=10, lower_is_better=True)`.
+    """Make a function a scorer: `@scorer`, or `@scorer(scale=10, lower_is_better=True)`.
 
     Args:
         function: Its parameters are sample fields; it returns a number, a bool, a Score or Skipped.
-        parameters: Those of FunctionScorer: name (by default the function's), scale, lower_is_better, version,
+        parameters: The parameters of FunctionScorer: name (by default the function's), scale, lower_is_better, version,
             reads_blank, explain, judge.
 
     Raises:
-        ConfigError: For a parameter of the function that is no sample field, and a wrong parameter of the scorer.
+        ConfigError: A parameter of the function is not a sample field, or a parameter of the scorer is invalid.
     """
 
-    def made(function: Callable[..., Any]) -> FunctionScorer:
+    def decorate(function: Callable[..., Any]) -> FunctionScorer:
         return FunctionScorer(function, **parameters)
 
-    return made if function is None else made(function)
+    return decorate if function is None else decorate(function)

@@ -26,7 +26,7 @@ def share(rating: int, levels: int) -> float:
 def expected_share(probabilities: Mapping[str, float], levels: int) -> float:
     """The mean of the ratings' shares, weighted by their probabilities.
 
-    No share exceeds 1, so their mean cannot either; the mean of ratings may miss it by the last digit.
+    It averages shares, not ratings: no share exceeds 1, whereas a mean of ratings may exceed the top one by rounding.
     """
     total = math.fsum(probability * share(int(rating), levels) for rating, probability in probabilities.items())
     return total / math.fsum(probabilities.values())
@@ -95,7 +95,7 @@ class GEval(CustomScorer):
 
     @functools.cached_property
     def prompt(self) -> Prompt:
-        """The prompt that asks for ratings, without steps that the judge hasn't written yet."""
+        """The prompt that asks for ratings. It has no steps if the judge is to write them."""
         return self._prompt(self.steps or ())
 
     def _prompt(self, steps: Sequence[str]) -> Prompt:

@@ -26,17 +26,18 @@ class LLMClassifier(CustomScorer):
     One judge call.
 
     Attributes:
-        question: What is asked. Its placeholders, such as {{output}}, are filled with the sample's fields: input,
-            output, context, reference, messages, instructions.
-        fields: Shown before the question where it has no placeholders for them; input and output if it has none at all.
-        choices: Each word and its value in [0, 1]; None stands for abstaining, and the sample is Skipped.
-        abstain: A word for abstaining, where choices come from a file that has no None.
-        meanings: What a word means, and a borderline case.
+        question: The question to the judge. Its placeholders, such as {{output}}, are filled with the sample's fields:
+            input, output, context, reference, messages, instructions.
+        fields: The fields to show before the question if it has no placeholders for them. By default, input and output
+            if the question has no placeholders at all.
+        choices: Each word and its value in [0, 1]. None stands for abstaining: the sample is Skipped.
+        abstain: A word for abstaining, for files that can't write None.
+        meanings: What each word means, for example with a borderline case.
         instructions: Further instructions to the judge.
 
     Raises:
-        ConfigError: For choices of which none can be chosen.
-        PromptError: For an unknown placeholder.
+        ConfigError: The question is empty, or a choice or meaning is invalid.
+        PromptError: A placeholder is unknown.
     """
 
     excluded_from_signature = (*CustomScorer.excluded_from_signature, "question", "fields", "meanings", "instructions")
@@ -66,7 +67,7 @@ class LLMClassifier(CustomScorer):
 
     def _checked_choices(self) -> dict[str, float | None]:
         if not isinstance(cast(object, self.choices), Mapping):
-            raise ConfigError(f"{self.name}: choices map words to values, such as {YES_NO}; they were {self.choices!r}")
+            raise ConfigError(f"{self.name}: choices must map words to values, such as {YES_NO}, not {self.choices!r}")
         pairs = list(self.choices.items())
         if self.abstain is not None and self.abstain not in (str(word).strip() for word in self.choices):
             pairs.append((self.abstain, None))
@@ -85,7 +86,7 @@ class LLMClassifier(CustomScorer):
 
     @functools.cached_property
     def prompt(self) -> Prompt:
-        """The prompt that is asked with."""
+        """The prompt of its question."""
         meanings = {
             word: self.meanings.get(word, "" if v is not None else ABSTAINING) for word, v in self.choices.items()
         }

@@ -154,7 +154,7 @@ class Pipeline(CustomScorer):
         return prompts
 
     def _known(self, name: str) -> tuple[str, ...]:
-        """The placeholders that a step's template may have."""
+        """The placeholders that a step's template can have."""
         before = [step for step, _ in self.steps if STEPS.index(step) < STEPS.index(name)]
         return (*PLACEHOLDERS, *before)
 
@@ -168,8 +168,8 @@ class Pipeline(CustomScorer):
 
     def description(self) -> str:
         step = dict(self.steps)["score"]
-        said = step.template if isinstance(step, PromptStep) else step
-        return said if isinstance(said, str) else getattr(said, "__name__", "pipeline").strip("<>")
+        source = step.template if isinstance(step, PromptStep) else step
+        return source if isinstance(source, str) else getattr(source, "__name__", "pipeline").strip("<>")
 
     def changed_parameters(self) -> Iterator[tuple[str, Any]]:
         for name, value in super().changed_parameters():
@@ -198,11 +198,10 @@ class Pipeline(CustomScorer):
             try:
                 results[name] = result = await self._result(ask, name, step, fields, so_far)
             except NotScorable as error:
-                return Skipped(f"not scorable, says the step {name}{': ' * bool(str(error))}{error}")
+                return Skipped(f"not scorable (step {name}){': ' * bool(str(error))}{error}")
             if name != "reason":
                 so_far = replace(so_far, **{name: self._number(result.answer) if name == "score" else result.answer})
-        scored = results["score"].answer
-        reason = results["reason"].answer if "reason" in results else getattr(scored, "reason", "")
+        reason = results["reason"].answer if "reason" in results else getattr(results["score"].answer, "reason", "")
         if not isinstance(reason, str):
             raise OutcomeError(f"{self.name}: the reason step must return text, not {_type_name(reason)}")
         return Score(so_far.score, self.scale, reason.strip(), tuple(results.values()))
@@ -228,7 +227,7 @@ class Pipeline(CustomScorer):
             if name == "score"
             else AnswerAs(materials, prompt, AnswerForm(step.answer))
         )
-        # The `ask` of a run takes a judge; one that a scorer is tried out with need not.
+        # A run's `ask` takes a judge; a stand-in for it, as in a test, may not.
         answer: Any = await (ask(question) if step.judge is None else cast(Any, ask)(question, step.judge))
         return StepResult(name, answer, "\n\n".join(part for part in question.render() if part))
 
@@ -259,7 +258,7 @@ def _type_name(value: object) -> str:
 
 
 def _check_steps(steps: Sequence[tuple[str, object]]) -> None:
-    """Raise ConfigError without a score step, and for something that is not a step."""
+    """Raise ConfigError if there is no score step, or a value is not a step."""
     if "score" not in dict(steps):
         raise ConfigError("a pipeline needs a score step: a function, or a PromptStep")
     for name, step in steps:
@@ -269,4 +268,4 @@ def _check_steps(steps: Sequence[tuple[str, object]]) -> None:
         step = dict(steps).get(name)
         if isinstance(step, PromptStep) and step.answer not in types:
             expected = "a number" if name == "score" else "text"
-            raise ConfigError(f"the answer of the step {name} is {expected}; leave out answer={step.answer!r}")
+            raise ConfigError(f"the answer of the step {name} is always {expected}; remove answer={step.answer!r}")

@@ -46,7 +46,7 @@ class Criterion:
 
 
 def parse_criteria(value: object) -> tuple[Criterion, ...]:
-    """Criteria from a checklist, or from a list of texts, Criterion values and tables. Raises ConfigError otherwise."""
+    """The criteria in a checklist, or a list of texts, Criterion values and tables. Raises ConfigError otherwise."""
     if isinstance(value, str):
         return tuple(map(Criterion, lines_of(value)))
     if isinstance(value, Sequence):
@@ -77,8 +77,8 @@ class Rubric(Defined):
     name = "rubric"
     interpretation = ((1.0, "every required criterion is met"), (0.0, "a required criterion is not met"))
     advice = (
-        "The reason names what is not met. A criterion that is often in doubt is often two: write one thing a line, so "
-        "that a stranger could tell from the answer alone whether it is there."
+        "The reason lists the criteria that are not met. If one is often in doubt, it may be two criteria: write one "
+        "per line, so that a stranger could tell from the answer alone whether it is met."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("1 if every required criterion is met, else 0"),

@@ -1,4 +1,4 @@
-"""Scorers of retrieval and of answers written from it, and what several of them share."""
+"""Scorers of retrieval and of answers written from retrieved passages, and what several of them share."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def require_passages(scorer: ContextScorer) -> None:
 
 
 def passage_numbers(label: str, passages: Sequence[tuple[int, bool]]) -> str:
-    """The numbers of the passages that the label ("useful", "used") is true of, and of the others, for a reason."""
-    those, others = ([str(number) for number, value in passages if value is flag] for flag in (True, False))
-    reason = f"{label}: passage {', '.join(those)}" if those else f"no passage was {label}"
-    return reason + (f"; not {label}: {', '.join(others)}." if those and others else ".")
+    """A reason that lists the passages to which the label ("useful", "used") applies, and the others, by number."""
+    labeled, others = ([str(number) for number, value in passages if value is flag] for flag in (True, False))
+    reason = f"{label}: passage {', '.join(labeled)}" if labeled else f"no passage was {label}"
+    return reason + (f"; not {label}: {', '.join(others)}." if labeled and others else ".")
 
 
 def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
@@ -28,7 +28,8 @@ def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
 
 
 def unsupported_claims(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Which claims are contradicted, and by which passages, and which are in none; empty when all are supported."""
+    """The part of a reason that lists contradicted claims, with the passages that contradict them, and claims that are
+    in no passage. Empty if all claims are supported."""
     reason = ""
     if wrong := [v for v in verdicts if v.verdict == "contradicted"]:
         cited = [f" (by passage {', '.join(map(str, v.passages))})" if v.passages else "" for v in wrong]

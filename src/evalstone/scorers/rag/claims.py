@@ -26,9 +26,9 @@ def unsupported_share(verdicts: Sequence[ClaimVerdict], passages: int = 0) -> fl
 
 
 def contradicting_share(verdicts: Sequence[ClaimVerdict], passages: int) -> float:
-    """Passages cited against a claim / passages, for at least one passage."""
-    against = {number for v in verdicts if v.verdict == "contradicted" for number in v.passages}
-    return len(against) / passages
+    """Passages that contradict a claim / passages, for at least one passage."""
+    contradicting = {number for v in verdicts if v.verdict == "contradicted" for number in v.passages}
+    return len(contradicting) / passages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +45,14 @@ class Faithfulness(Defined, ContextScorer):
 
     name = "faithfulness"
     interpretation = (
-        (0.9, "nearly everything is backed by the passages"),
+        (0.9, "nearly everything is supported by the passages"),
         (0.7, "some claims go beyond the passages: read them"),
         (0.4, "much of the answer is not in the passages"),
-        (0.0, "the answer was mostly not written from the passages"),
+        (0.0, "most of the answer does not come from the passages"),
     )
     advice = (
-        "Read the unsupported claims. If they are true but in no passage, retrieve more or instruct the model to stay "
-        "with the passages; if they are wrong, lower the temperature, ask for citations, or try a stronger model."
+        "Read the unsupported claims. If they are true but in no passage, retrieve more, or tell the model to stick to "
+        "the passages. If they are wrong, lower the temperature, ask for citations, or try a stronger model."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("supported / claims", supported_share),
@@ -89,14 +89,14 @@ class Hallucination(Defined, ContextScorer):
     name = "hallucination"
     lower_is_better = True
     interpretation = (
-        (0.6, "the passages do not support most of the answer"),
-        (0.3, "a good part of the answer is in no passage"),
+        (0.6, "most of the answer is not supported by the passages"),
+        (0.3, "much of the answer is not in the passages"),
         (0.1, "some claims go beyond the passages: read them"),
         (0.0, "almost everything is supported"),
     )
     advice = (
-        "Contradicted claims are the worse kind: read them first, with the passage that contradicts them. Claims in no "
-        "passage call for better retrieval, or for an instruction to say what is unknown."
+        "Contradicted claims are the worse kind: read them first, next to the passage that contradicts them. Claims in "
+        "no passage call for better retrieval, or for an instruction to say what is unknown."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("(contradicted + not mentioned) / claims", unsupported_share),
@@ -138,13 +138,13 @@ class ContextRecall(Defined, ContextScorer):
 
     name = "context_recall"
     interpretation = (
-        (0.9, "the passages hold what the right answer needs"),
-        (0.6, "a part of the right answer was not retrieved"),
+        (0.9, "the passages contain what the right answer needs"),
+        (0.6, "part of the right answer was not retrieved"),
         (0.0, "most of the right answer was not retrieved"),
     )
     advice = (
         "Look at the claims that no passage supports: is the document in the index at all? If it is, retrieve more "
-        "passages, rewrite the query, or cut documents into larger pieces."
+        "passages, rewrite the query, or split documents into larger chunks."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("supported / reference claims", supported_share),
@@ -186,25 +186,25 @@ class FactualCorrectness(Scorer):
         recall    = reference claims that the answer supports / reference claims
         factual correctness = (1 + b²) · precision · recall / (b² · precision + recall)          range [0, scale]
 
-    Higher is better. b = 1 weights both equally, and a larger b gives recall more weight. 0 when nothing agrees.
+    Higher is better. b = 1 weights both equally, and a larger b gives recall more weight. 0 when no claim matches.
     Undefined when the answer or the reference makes no claim. Four judge calls; the answer's claims are shared with
     faithfulness, hallucination and summarization, the reference's with context recall. Source: Ru et al. 2024
     (RAGChecker: claim precision, recall, F1). ragas' FactualCorrectness counts the same way, and its AnswerCorrectness
     adds the cosine of an embedding.
 
     Attributes:
-        beta: The weight b of recall against precision.
+        beta: The weight b of recall against precision, above 0.
     """
 
     name = "factual_correctness"
     interpretation = (
         (0.8, "the answer says what the reference says"),
-        (0.5, "it says a part of it, or more than that"),
-        (0.0, "it says other things"),
+        (0.5, "it says part of it, or more than that"),
+        (0.0, "it says something else"),
     )
     advice = (
-        "Low precision: the answer says things that the reference does not; are they wrong, or is the reference short? "
-        "Low recall: the answer leaves things out; check context recall first, for they may not have been retrieved."
+        "Low precision: the answer says things that the reference does not. Are they wrong, or is the reference too "
+        "short? Low recall: the answer leaves things out. Check context_recall first: they may not have been retrieved."
     )
 
     beta: float = 1.0
@@ -214,8 +214,7 @@ class FactualCorrectness(Scorer):
         require_number(self, "beta", exclude_low=True)
 
     async def score(self, ask: Ask, *, output: str, reference: str, input: str | None = None) -> Score | Skipped:
-        listed = ask(ListClaims.of(output, input)), ask(ListClaims.of(reference, input))
-        answer, expected = await asyncio.gather(*listed)
+        answer, expected = await asyncio.gather(ask(ListClaims.of(output, input)), ask(ListClaims.of(reference, input)))
         if not answer or not expected:
             return Skipped(f"the {'reference' if answer else 'answer'} makes no claim")
         by_reference = VerifyClaims(claims=answer, context=(reference,))

@@ -26,7 +26,7 @@ def average_precision(useful: Sequence[bool]) -> float:
 
 
 def padded_average_precision(useful: Sequence[bool]) -> float:
-    """Average precision with 1e-10 added to the divisor, which stands for a division by zero."""
+    """Average precision with 1e-10 added to the denominator, which avoids a division by zero."""
     count = sum(useful)
     return average_precision(useful) * count / (count + 1e-10)
 
@@ -44,19 +44,22 @@ class ContextPrecision(Defined, ContextScorer):
         context precision = Σ over useful ranks k of (useful among the first k / k)  /  useful passages
 
     Average precision over the passages in retrieval order; range [0, scale], higher is better; 0 when no passage is
-    useful. The divisor is the useful passages retrieved, not those that exist: it says nothing on what was missed (see
-    context_recall). `definition` applies another system's formula to the same answers. Undefined without passages. One
-    judge call, shared with context_position. Source: Es et al. 2023 (RAGAS); deepeval and @mastra/evals count alike.
+    useful. The denominator counts the useful passages that were retrieved, so the score doesn't show what was missed
+    (see context_recall). `definition` applies another system's formula to the same answers. Undefined without passages.
+    One judge call, shared with context_position. Source: Es et al. 2023 (RAGAS); deepeval and @mastra/evals count the
+    same way.
     """
 
     name = "context_precision"
     interpretation = (
         (0.9, "the useful passages come first"),
-        (0.6, "some of the first passages are useless"),
+        (0.6, "some of the top passages are useless"),
         (0.3, "the useful passages come late"),
         (0.0, "hardly any passage is useful"),
     )
-    advice = "Re-rank the passages, filter by metadata, or retrieve fewer; check the embedding model on your subject."
+    advice = (
+        "Rerank the passages, filter by metadata, or retrieve fewer. Check that the embedding model suits your domain."
+    )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("average precision", average_precision),
         "ragas": Definition("average precision, with 1e-10 added to the divisor", padded_average_precision, "0"),
@@ -96,11 +99,11 @@ class ContextPosition(Defined, ContextScorer):
 
     name = "context_position"
     interpretation = (
-        (0.8, "the useful passages stand at the front"),
+        (0.8, "the useful passages come first"),
         (0.5, "useful and useless passages are mixed"),
-        (0.0, "the front ranks are wasted"),
+        (0.0, "the top ranks are wasted on useless passages"),
     )
-    advice = "Re-rank so that useful passages come first; models read the front of a long context best."
+    advice = "Rerank so that useful passages come first: models use the beginning of a long context best."
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("Σ 1 / rank of useful passages / Σ 1 / rank of all"),
         "mastra": Definition("the same; blank texts are judged", undefined="0", blank=("input", "output")),

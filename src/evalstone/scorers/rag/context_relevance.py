@@ -19,7 +19,13 @@ WEIGHTS: Mapping[Level, float] = {"high": 1.0, "medium": 0.7, "low": 0.3, "none"
 
 @dataclass(frozen=True, kw_only=True)
 class Penalties:
-    """What each unused passage of level high and each missing piece of information costs, and the latter's limit."""
+    """The penalties of context relevance.
+
+    Attributes:
+        unused: For each unused passage of level high.
+        missing: For each missing piece of information.
+        missing_limit: The most that missing information costs in total.
+    """
 
     unused: float = 0.1
     missing: float = 0.15
@@ -29,13 +35,13 @@ class Penalties:
         require_number(self, "unused", "missing", "missing_limit")
 
     def of(self, ratings: PassageRatings) -> tuple[float, float]:
-        """The penalty for unused passages, and that for missing information."""
+        """The penalties for unused passages and for missing information."""
         unused = sum(r.level == "high" and not r.used for r in ratings.passages) * self.unused
         return unused, min(len(ratings.missing) * self.missing, self.missing_limit)
 
 
 def relevance(ratings: PassageRatings, weights: Mapping[Level, float], penalties: Penalties) -> float:
-    """Mean weight of the levels, less both penalties, not below 0; for at least one rating."""
+    """max(0, mean weight of the levels - both penalties), for at least one rating."""
     base = sum(weights[r.level] for r in ratings.passages) / len(ratings.passages)
     unused, missing = penalties.of(ratings)
     return max(0.0, base - unused - missing)
@@ -54,23 +60,23 @@ class ContextRelevance(Defined, ContextScorer):
     so. Undefined when the judge rates no passage. One judge call. Source: @mastra/evals.
 
     Attributes:
-        penalties: What each unused passage and each missing piece of information costs, and the latter's limit.
-        high: The weight of a passage of this level.
-        medium: The weight of a passage of this level.
-        low: The weight of a passage of this level.
-        none: The weight of a passage that does not help.
+        penalties: The penalties `unused` and `missing`, and `missing_limit`, the most that missing information costs.
+        high: The weight of a passage of level high.
+        medium: The weight of a passage of level medium.
+        low: The weight of a passage of level low.
+        none: The weight of a passage of level none.
     """
 
     name = "context_relevance"
     interpretation = (
         (0.8, "the passages fit the question"),
-        (0.5, "useful passages among others, or something is missing"),
+        (0.5, "some passages do not help, or something is missing"),
         (0.2, "mostly off topic"),
         (0.0, "the passages do not help with the question"),
     )
     advice = (
-        "Many low or none: improve retrieval or cut passages smaller. High but unused: the model overlooks them; "
-        "put them first or pass fewer. Missing information: extend the index or the query."
+        "Many low or none: improve retrieval, or split documents into smaller chunks. High but unused: the model "
+        "overlooks them; put them first, or pass fewer. Missing information: extend the index or the query."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("max(0, base - unused - missing)"),
@@ -133,8 +139,8 @@ class ContextUsage(Defined, ContextScorer):
         (0.0, "most passages were not used"),
     )
     advice = (
-        "Unused passages that are relevant were overlooked: put them first or pass fewer. Unused ones that are not "
-        "relevant cost tokens: retrieve fewer or re-rank; context_relevance tells which kind they are."
+        "Unused passages that are relevant were overlooked: put them first, or pass fewer. Unused passages that are "
+        "irrelevant waste tokens: retrieve fewer, or rerank. context_relevance shows which are which."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("passages used / passages"),
@@ -162,11 +168,11 @@ class ContextStatementRelevancy(ContextScorer):
 
     name = "context_statement_relevancy"
     interpretation = (
-        (0.7, "the passages stay on the question"),
+        (0.7, "the passages stick to the question"),
         (0.4, "about half is off topic"),
         (0.0, "mostly off topic"),
     )
-    advice = "Cut documents into smaller pieces, so that each passage contains less that is off topic; then re-rank."
+    advice = "Split documents into smaller chunks, so that each passage has less off-topic text; then rerank."
 
     async def score(self, ask: Ask, *, input: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
@@ -175,6 +181,6 @@ class ContextStatementRelevancy(ContextScorer):
         if not statements:
             return Skipped("the judge found no statement in the passages")
         off_topic = [s.statement for s in statements if not s.relevant]
-        reason = f"{len(statements) - len(off_topic)} of {len(statements)} statements bear on the question"
+        reason = f"{len(statements) - len(off_topic)} of {len(statements)} statements are relevant to the question"
         reason = reason_with(reason, ("off topic", off_topic))
         return Score(share([s.relevant for s in statements]) * self.scale, self.scale, reason, statements)

@@ -1,7 +1,7 @@
-"""Scorers by one verdict or one grade of the judge on a whole answer, with a threshold from which an answer passes.
+"""Scorers from one verdict or one grade on a whole answer, with a threshold from which an answer passes.
 
 A verdict is worth 1 for a yes and 0 for a no; a grade is the judge's number in [0, 1]. The scorers that count claims or
-statements instead (faithfulness, answer_relevancy, factual_correctness) say which part of an answer is at fault.
+statements instead (faithfulness, answer_relevancy, factual_correctness) show which part of an answer is at fault.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ NO_PASSAGES = "there are no passages"
 
 @dataclass(frozen=True)
 class Undecided:
-    """The evidence of a score of 0 that stands for an undecided answer. undecided: what the judge said, if anything."""
+    """The evidence of a sample that was scored 0 for want of a verdict. undecided: the judge's answer, if any."""
 
     undecided: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradedScorer(Scorer, ABC):
-    """A scorer by one verdict or grade on a whole answer.
+    """A scorer from one verdict or grade on a whole answer.
 
     Attributes:
-        threshold: The share of the scale that an answer needs to pass, above 0 and at most 1. It changes no score.
+        threshold: The share of the scale that an answer needs to pass, above 0 and at most 1. It doesn't change scores.
         prompt: A custom template with exactly the placeholders of the scorer's question, in single or double braces.
         on_undecided: What to do if the judge answers neither yes nor no, or declines: "keep" skips the sample, "fail"
             gives it 0, "raise" raises ReplyError.
@@ -92,14 +92,14 @@ class GradedScorer(Scorer, ABC):
         return (self.prompt, EXPLAIN) if self.explain else (self.prompt,)
 
     def with_prompt(self, question: Q) -> Q:
-        """Return a question with your own template, if there is one."""
+        """Return the question with the custom template, if there is one."""
         return question if self.prompt is None else replace(question, prompt=self.prompt)  # type: ignore[type-var]
 
     def lacking(self, reason: str) -> Score | Skipped:
         return Score(0.0, self.scale, reason, Undecided()) if self.when_empty == "fail" else Skipped(reason)
 
     def undecided(self, reason: str, answer: Any = None, *, reply: str | None = None) -> Score | Skipped:
-        """Return the outcome of a sample that the judge did not decide on."""
+        """Return the outcome of a sample on which the judge reached no verdict."""
         if self.on_undecided == "raise":
             raise ReplyError(f"{self.name} is undecided: {reason}", reply=reply)
         if self.on_undecided == "fail":
@@ -123,7 +123,7 @@ class GradedScorer(Scorer, ABC):
 
 
 def default_prompt(kind: type[Question[Any]]) -> Prompt:
-    """The prompt that a kind of question is asked with unless another is given."""
+    """The default prompt of a kind of question."""
     return kind.prompt  # type: ignore[attr-defined]
 
 
@@ -152,7 +152,7 @@ class RelevancyCheck(GradedScorer, ContextScorer):
 
         relevancy check = 1 for a yes, 0 for a no          range [0, scale], higher is better
 
-    Undefined when the judge answers neither, and for a blank question or no passages. One judge call.
+    Undefined when the judge answers neither yes nor no, for a blank question, and without passages. One judge call.
     Source: RelevancyEvaluator of Spring AI, the same question in our words.
     """
 
@@ -161,7 +161,7 @@ class RelevancyCheck(GradedScorer, ContextScorer):
         (1.0, "the answer agrees with the passages"),
         (0.0, "the answer does not agree with the passages"),
     )
-    advice = "Read the judge's reason: a missing passage is the retriever's fault, a sentence too many the model's."
+    advice = "Read the judge's reason. A missing passage is a retrieval problem; an unsupported sentence, the model's."
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
@@ -175,16 +175,16 @@ class AnswerCorrectness(GradedScorer):
 
         answer correctness = 1 for a yes, 0 for a no          range [0, scale], higher is better
 
-    Undefined when the judge answers neither, and for a blank question or reference. One judge call.
+    Undefined when the judge answers neither yes nor no, and for a blank question or reference. One judge call.
     Source: AnswerCorrectnessEvaluator of Spring AI Alibaba, which asks for agreement with the context.
     """
 
     name = "answer_correctness"
     interpretation = (
-        (1.0, "the answer is correct by the reference"),
-        (0.0, "the answer is not correct by the reference"),
+        (1.0, "the answer is correct according to the reference"),
+        (0.0, "the answer is not correct according to the reference"),
     )
-    advice = "Compare answer and reference: is the answer wrong, or does the reference allow only one way to be right?"
+    advice = "Compare the answer with the reference: is the answer wrong, or is the reference too narrow?"
 
     async def score(self, ask: Ask, *, input: str, output: str, reference: str) -> Score | Skipped:
         return await self.graded(ask, CorrectAgainstReference(input, output, reference))
@@ -205,9 +205,9 @@ class AnswerFaithfulness(GradedScorer, ContextScorer):
     interpretation = (
         (0.75, "at most unimportant details go beyond the passages"),
         (0.5, "something important is in no passage"),
-        (0.0, "most of the answer is not backed by the passages"),
+        (0.0, "most of the answer is not supported by the passages"),
     )
-    advice = "To see which claims are unsupported, use faithfulness: it names them, with the passages that decide each."
+    advice = "To see which claims are unsupported, use faithfulness: it lists them, with the passages that decide each."
 
     threshold: float = 0.75
 
@@ -234,10 +234,10 @@ class AnswerRelevanceGrade(GradedScorer):
     name = "answer_relevance_grade"
     interpretation = (
         (0.75, "the answer gives the main point"),
-        (0.5, "the answer gives a part"),
+        (0.5, "the answer gives part of it"),
         (0.0, "the main point is missing"),
     )
-    advice = "To see which statements are off topic, use answer_relevancy: it names them."
+    advice = "To see which statements are off topic, use answer_relevancy: it lists them."
 
     threshold: float = 0.75
 
@@ -260,7 +260,7 @@ class ClaimCheck:
     """One sentence of the answer, or all of it, and whether a chunk of the passages supports it.
 
     Attributes:
-        probability: That of a yes, in [0, 1], where the judge gives one.
+        probability: The probability of a yes, in [0, 1], if the judge returns one.
     """
 
     claim: str
@@ -275,7 +275,7 @@ class ClaimCheck:
 
 
 def lowest_support(checks: Sequence[ClaimCheck]) -> float | None:
-    """The support of the claim that is supported least; None when none failed and one is undecided."""
+    """The lowest support of a claim; None if no claim failed and one is undecided."""
     verdicts = {check.verdict for check in checks}
     if "undecided" in verdicts and "no" not in verdicts:
         return None
@@ -302,11 +302,11 @@ class FactCheck(GradedScorer, ContextScorer):
     Attributes:
         by_sentence: False asks once about the whole answer, as Spring AI does.
         longest: The maximum number of characters of passages in one question.
-        layout: "minicheck" asks in the two bare lines that Bespoke-MiniCheck was trained on.
+        layout: "minicheck" asks in the two-line format that Bespoke-MiniCheck was trained on.
     """
 
     name = "fact_check"
-    interpretation = ((0.5, "the passages support every sentence"), (0.0, "the passages do not support a sentence"))
+    interpretation = ((0.5, "the passages support every sentence"), (0.0, "at least one sentence is not supported"))
     advice = "Read the sentences that are not supported. For the share of supported claims, use faithfulness."
 
     by_sentence: bool = True
@@ -322,16 +322,15 @@ class FactCheck(GradedScorer, ContextScorer):
     async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
             return self.lacking(NO_PASSAGES)
-        whole = output.strip()
-        around = sentences_around(sentences(whole))
-        apart = tuple(around)
-        at_once = self.layout == "instructed" and context_limits_of(ask).whole
-        claims = apart
-        if at_once or not self.by_sentence:
-            claims = (whole,) if apart or (whole and not self.by_sentence) else ()
+        answer = output.strip()
+        around = sentences_around(sentences(answer))
+        claims = tuple(around)
+        whole = self.layout == "instructed" and context_limits_of(ask).whole
+        if whole or not self.by_sentence:
+            claims = (answer,) if claims or (answer and not self.by_sentence) else ()
         if not claims:
             return self.undecided("the response makes no claim")
-        chunks = [Chunk(tuple(context))] if at_once else Space(self.longest, measure=len).chunks(context)
+        chunks = [Chunk(tuple(context))] if whole else Space(self.longest, measure=len).chunks(context)
         try:
             checks = tuple(
                 await asyncio.gather(*(self._check(ask, claim, around.get(claim, ""), chunks) for claim in claims))
@@ -344,9 +343,11 @@ class FactCheck(GradedScorer, ContextScorer):
         return Score(value * self.scale, self.scale, _reason(checks), checks)
 
     async def _check(self, ask: Ask, claim: str, around: str, chunks: Sequence[Chunk]) -> ClaimCheck:
-        bare, texts = self.layout == "minicheck", [chunk.texts for chunk in chunks]
         questions = [
-            MiniCheck("\n".join(each), claim) if bare else ClaimSupported(claim, each, around) for each in texts
+            MiniCheck("\n".join(chunk.texts), claim)
+            if self.layout == "minicheck"
+            else ClaimSupported(claim, chunk.texts, around)
+            for chunk in chunks
         ]
         check_count(questions[0], len(questions))
         choice = best_choice(await asyncio.gather(*(ask(self.with_prompt(question)) for question in questions)))
@@ -354,16 +355,16 @@ class FactCheck(GradedScorer, ContextScorer):
 
 
 def sentences_around(sentences: Sequence[str]) -> dict[str, str]:
-    """The sentences before and after each sentence, by the sentence; equal ones are one, with those of the first."""
-    places = {sentence: place for place, sentence in reversed(list(enumerate(sentences)))}
-    beside = {
-        one: (*sentences[max(0, place - 1) : place], *sentences[place + 1 : place + 2]) for one, place in places.items()
-    }
-    return {one: " […] ".join(beside[one]) for one in dict.fromkeys(sentences)}
+    """The sentences before and after each distinct sentence, at its first occurrence."""
+    around: dict[str, str] = {}
+    for index, sentence in enumerate(sentences):
+        neighbors = (*sentences[max(0, index - 1) : index], *sentences[index + 1 : index + 2])
+        around.setdefault(sentence, " […] ".join(neighbors))
+    return around
 
 
 def _reason(checks: Sequence[ClaimCheck]) -> str:
-    """What the judge said of a single claim; of several, which ones fail."""
+    """The judge's reason for a single claim; for several, which ones fail."""
     if len(checks) == 1 and checks[0].reason:
         return checks[0].reason
     return reason_with(

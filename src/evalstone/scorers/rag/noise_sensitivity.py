@@ -40,20 +40,20 @@ class NoiseSensitivity(Defined):
         significant: The value of a dimension with a significant impact.
         severe: The value of a dimension with a severe impact.
         discrepancy: How far the judge's number and the measured one may differ.
-        issue: What each grave issue costs.
-        issue_limit: What all grave issues together cost at most.
+        issue: The penalty for each grave issue.
+        issue_limit: The highest penalty for all grave issues together.
     """
 
     name = "noise_sensitivity"
     interpretation = (
-        (0.8, "the noise did next to nothing"),
+        (0.8, "the noise had almost no effect"),
         (0.5, "noticeably worse under noise"),
-        (0.2, "the noise took something important"),
+        (0.2, "the noise cost something important"),
         (0.0, "the answer followed the noise"),
     )
     advice = (
         "See which dimension suffered. If the answer adopted false statements, instruct the model to question its "
-        "input; if it strayed, restate the question at the end of the prompt."
+        "input. If it went off topic, repeat the question at the end of the prompt."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("max(0, agreed - min(0.1 · grave issues, 0.3))"),

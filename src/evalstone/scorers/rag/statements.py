@@ -1,4 +1,4 @@
-"""Answer relevancy and answer similarity: what the statements of the answer say to the question or the reference."""
+"""Answer relevancy and answer similarity: how the answer's statements relate to the question or the reference."""
 
 from __future__ import annotations
 
@@ -52,12 +52,14 @@ class AnswerRelevancy(Defined):
 
     name = "answer_relevancy"
     interpretation = (
-        (0.9, "the answer stays on the question"),
+        (0.9, "the answer sticks to the question"),
         (0.6, "some of it is off topic"),
         (0.3, "much of it is off topic"),
         (0.0, "the answer does not address the question"),
     )
-    advice = "Ask the model to answer first and keep background short; check that the question reaches it unchanged."
+    advice = (
+        "Ask the model to answer first and keep background short. Check that the question reaches the model unchanged."
+    )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("(addressing + w · partly) / statements, w = 0.3", addressing_share),
         "deepeval": Definition("(addressing + partly) / statements", not_off_topic_share, "1"),
@@ -110,12 +112,12 @@ class AnswerSimilarity(Defined):
     does.
 
     Attributes:
-        semantic: Credit for a statement in other words; half of it for a part of the statement.
-        exact_bonus: Credit beyond 1 for the same words.
-        missing: What each statement that is missing costs.
-        contradiction: What each contradicted statement costs.
-        extra: What each statement beyond the reference costs.
-        require_reference: Skip a sample without a reference; False gives it 0.
+        semantic: The credit for a statement in other words; half of it for part of the statement.
+        exact_bonus: The extra credit for the same words.
+        missing: The penalty for each missing statement.
+        contradiction: The penalty for each contradicted statement.
+        extra: The penalty for each statement beyond the reference.
+        require_reference: Skip a sample without a reference; False scores it 0.
     """
 
     name = "answer_similarity"
@@ -123,12 +125,12 @@ class AnswerSimilarity(Defined):
     interpretation = (
         (0.9, "the same, almost word for word"),
         (0.6, "the same in other words"),
-        (0.3, "a part of it is missing or wrong"),
-        (0.0, "it says something else, or contradicts the reference"),
+        (0.3, "part of it is missing or wrong"),
+        (0.0, "the answer says something else, or contradicts the reference"),
     )
     advice = (
-        "Look at the contradictions first, each costs the whole score by default; then at what is missing. If other "
-        "words are as good to you, set exact_bonus to 0 and semantic to 1."
+        "Look at contradictions first, since by default each one costs the whole score; then at what is missing. If a "
+        "paraphrase is just as good, set exact_bonus to 0 and semantic to 1."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("base - penalty, clipped to [0, 1]"),
@@ -169,7 +171,7 @@ class AnswerSimilarity(Defined):
         if is_blank(reference):
             if self.require_reference:
                 raise OutcomeError(f"{self.name} needs a reference; the sample's is blank")
-            return Score(0.0, self.scale, "There is no reference: nothing to be similar to.")
+            return Score(0.0, self.scale, "There is no reference to compare with.")
         answer_statements = await ask(ListStatements(answer=output))
         reference_statements = await ask(ListStatements(answer=reference))
         if not reference_statements:

@@ -1,7 +1,7 @@
-"""What scorers in code share: scoring whole columns, comparing two texts, and text as JavaScript counts it.
+"""Shared by the code scorers: scoring whole columns, comparing two texts, and text as JavaScript counts it.
 
-In JavaScript a text is a sequence of UTF-16 code units, so that an emoji counts two, and white space is another set of
-characters than in Python. Scorers whose numbers must equal those of JavaScript packages use the functions here.
+In JavaScript, a string is a sequence of UTF-16 code units, so an emoji counts as two, and white space is a different
+set of characters than in Python. Scorers that must give the same numbers as JavaScript packages use these functions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PIECE = re.compile(f"[^{WHITE}]+")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 TEXT_FIELDS = ("input", "output", "reference", "instructions")
-_ABSENT = ("NAType", "NaTType")  # by name: pandas need not be installed
+_ABSENT = ("NAType", "NaTType")  # by name, since pandas is optional
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +42,14 @@ class CodeScorer(Scorer, ABC):
     def score_columns(self, **columns: Iterable[Any]) -> list[Score | Skipped]:
         """Score many samples at once, each field a column: `scorer.score_columns(input=[…], output=[…])`.
 
-        Equal to calling `score` for each sample, without a run around it. None in a column is an absent field, and so
-        are the NaN and NA of data frames.
+        Same as calling `score` for each sample, outside of a run. None in a column is an absent field, and so are the
+        NaN and NA of data frames.
 
         Raises:
-            ConfigError: For an unknown or a missing column, different lengths, and a cell of the wrong type.
+            ConfigError: A column is unknown or missing, columns differ in length, or a cell has the wrong type.
         """
-        if foreign := [name for name in columns if name not in self._fields]:
-            raise ConfigError(f"{self.name} takes the columns {', '.join(self._fields)}, not {', '.join(foreign)}")
+        if unexpected := [name for name in columns if name not in self._fields]:
+            raise ConfigError(f"{self.name} takes the columns {', '.join(self._fields)}, not {', '.join(unexpected)}")
         if absent := [name for name in self.required_fields if name not in columns]:
             raise ConfigError(f"{self.name} needs the column {' and the column '.join(absent)}")
         try:
@@ -72,13 +72,13 @@ class CodeScorer(Scorer, ABC):
 
 
 def column_of(name: str, column: object) -> Sequence[Any]:
-    """A column's cells as a sample has them in this field, None where a cell is empty.
+    """A column's cells as values of this sample field, None for an empty cell.
 
-    Raises ConfigError for something else than a column, and for a cell of the wrong type, with its row from 1.
+    Raises ConfigError if it is not a column, and for a cell of the wrong type, with its row number from 1.
     """
     if isinstance(column, str | bytes | Mapping | Set) or not isinstance(column, Iterable):
         kind = type(cast(object, column)).__name__
-        raise ConfigError(f"column {name}: a list with a cell for each sample was expected, not {kind}")
+        raise ConfigError(f"column {name} must be a list with one cell per sample, not {kind}")
     cells = list(cast("Iterable[Any]", column))
     if name in TEXT_FIELDS and all(type(cell) is str for cell in cells):
         return cells
@@ -139,7 +139,7 @@ class ReferenceScorer(CodeScorer, ABC):
 
 
 def units(text: str) -> str:
-    """The text with every code unit as its own character: a character beyond U+FFFF becomes its two surrogates."""
+    """The text with one character per UTF-16 code unit: a character above U+FFFF becomes its two surrogates."""
     return text if text.isascii() else _ASTRAL.sub(_surrogates, text)
 
 
@@ -149,12 +149,12 @@ def _surrogates(match: re.Match[str]) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """The parts of a text between white space, in order."""
+    """The parts of a text that white space separates, in order."""
     return text.split() if _has_plain_spaces_only(text) else _PIECE.findall(text)
 
 
 def spaced(text: str) -> str:
-    """The text with all other white space as spaces, one for each run."""
+    """The text with each run of white space other than spaces replaced by one space."""
     return text if _has_plain_spaces_only(text) else _OTHER_SPACE.sub(" ", text)
 
 
@@ -164,13 +164,13 @@ def unspaced(text: str) -> str:
 
 
 def _has_plain_spaces_only(text: str) -> bool:
-    # Python's fast string methods fit most texts; beyond ASCII its white space differs from JavaScript's.
+    # Python's fast string methods work for most texts. Beyond ASCII, its white space differs from JavaScript's.
     return text.isascii() and text.isprintable()
 
 
 def check_lengths(left: Sized, right: Sized, most: int, what: str = "characters") -> None:
-    """Raise OutcomeError for texts whose comparison, which takes as long as the product of their lengths, may take more
-    than seconds. most: the highest product."""
+    """Raise OutcomeError for texts that would take too long to compare, in time proportional to the product of their
+    lengths. most: the highest product allowed."""
     if len(left) * len(right) > most:
         raise OutcomeError(
             f"texts of {len(left):,} and {len(right):,} {what} are too long to compare; the product of the lengths may "
@@ -179,7 +179,7 @@ def check_lengths(left: Sized, right: Sized, most: int, what: str = "characters"
 
 
 def dice(left: str, right: str) -> float:
-    """2 · common bigrams / bigrams of both texts, white space left out. Equal texts have 1."""
+    """2 · common bigrams / (bigrams of one text + bigrams of the other), without white space. Equal texts have 1."""
     left, right = units(unspaced(left)), units(unspaced(right))
     if left == right:
         return 1.0

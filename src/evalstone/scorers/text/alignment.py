@@ -1,4 +1,4 @@
-"""Prompt alignment and instruction alignment: how well the answer does what it was told to do."""
+"""Prompt alignment and instruction alignment: how well the answer follows its prompt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SYSTEM: Mapping[str, float] = {"intent": 0.35, "requirements": 0.35, "completene
 
 
 def weighted_sum(judged: Alignment, weights: Mapping[str, float]) -> float:
-    """Σ of weight · number over the four parts, added up in their order."""
+    """Σ of weight · score over the four parts, added in that order."""
     total = 0.0
     for part in PARTS:
         total += getattr(judged, part).score * weights[part]
@@ -31,9 +31,9 @@ def weighted_sum(judged: Alignment, weights: Mapping[str, float]) -> float:
 
 
 def alignment(judged: Alignment, mode: Mode, both: Mapping[str, float] = SYSTEM) -> float:
-    """PromptAlignment's formula. both: what the second part of the mode "both" weighs by.
+    """PromptAlignment's formula. both: the weights of the second term in mode "both".
 
-    Weights that are not binary fractions add up to a little less than 1; where nothing is missing the result is 1.
+    In floating point, the weights add up to slightly less than 1, so perfect scores return 1 directly.
     """
     if all(getattr(judged, part).score == 1 for part in PARTS):
         return 1.0
@@ -53,8 +53,8 @@ class PromptAlignment(Defined):
         prompt alignment = user, system or both, by the mode          range [0, scale], higher is better
 
     The judge gives the four parts as numbers from 0 to 1. Mode "both" uses both prompts, or only the one that exists.
-    Undefined for a sample without a prompt that the mode requires. One judge call. Source: @mastra/evals, by its
-    documentation. Its code has 0.7 user + 0.3 user, and accepts numbers outside 0 to 1, so that only a score outside
+    Undefined for a sample without the prompt that the mode requires. One judge call. Source: @mastra/evals, as
+    documented. Its code computes 0.7 user + 0.3 user and accepts numbers outside 0 to 1, so that only a score outside
     [0, scale] is an error. definition="mastra" follows its code.
 
     Attributes:
@@ -64,14 +64,14 @@ class PromptAlignment(Defined):
 
     name = "prompt_alignment"
     interpretation = (
-        (0.9, "it does what was asked"),
-        (0.7, "small gaps"),
-        (0.5, "something that was asked for is not done"),
-        (0.0, "it does something else"),
+        (0.9, "the answer does what was asked"),
+        (0.7, "the answer has small gaps"),
+        (0.5, "something that was asked for is missing"),
+        (0.0, "the answer does something else"),
     )
     advice = (
-        "See which part is low. Intent: the request is misread; requirements: number them in the prompt; completeness: "
-        "ask for less at a time; appropriateness: show an example of form and tone."
+        "See which part is low. Intent: the request was misread. Requirements: number them in the prompt. "
+        "Completeness: ask for less at a time. Appropriateness: show an example of the form and tone."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("0.7 user + 0.3 system in the mode both", alignment),
@@ -126,7 +126,7 @@ class PromptAlignment(Defined):
 
 def _parts_reason(judged: Alignment) -> str:
     parts = [(name, getattr(judged, name)) for name in PARTS]
-    texts = [f"{name} {p.score:g}" + (f" (lacking: {listed(p.lacking)})" if p.lacking else "") for name, p in parts]
+    texts = [f"{name} {p.score:g}" + (f" (missing: {listed(p.lacking)})" if p.lacking else "") for name, p in parts]
     return "; ".join(texts) + "."
 
 
@@ -143,11 +143,11 @@ class InstructionAlignment(Defined):
         instruction alignment = followed / (followed + not followed)          range [0, scale], higher is better
 
     Instructions that do not apply to the case are left out. They are the scorer's, or else the lines of the sample's
-    instructions. Undefined without instructions, and when none of them applies, except by definition="mastra".
+    instructions. Undefined without instructions, and when none of them applies, except with definition="mastra".
     One judge call. Source: @mastra/evals 0.13 (PromptAlignment).
 
     Attributes:
-        instructions: A list of texts, or a text with one on each line; by default the sample's instructions.
+        instructions: A list of texts, or a text with one instruction per line; by default the sample's instructions.
     """
 
     name = "instruction_alignment"
@@ -156,7 +156,10 @@ class InstructionAlignment(Defined):
         (0.6, "some instructions are not followed"),
         (0.0, "most instructions are not followed"),
     )
-    advice = "Put the instructions that are not followed last in the prompt, one a line, and see whether two conflict."
+    advice = (
+        "Move the instructions that are not followed to the end of the prompt, one per line, and check whether any of "
+        "them conflict."
+    )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("followed / (followed + not followed)"),
         "mastra": Definition(

@@ -29,9 +29,9 @@ class EmbeddingSimilarity(Scorer):
         embedding similarity = max(0, cosine of the embeddings of the answer and the reference)
         range [0, scale], higher is better
 
-    The same two texts in either order have the same score, and equal texts have 1. The numbers of two models can't be
-    compared: with many, unrelated texts have 0.5 or more, and a negation hardly lowers it. Undefined when either text
-    is blank. One request to the embedding model, stored in the ledger, and none for a function; no judge call.
+    The order of the texts doesn't matter, and equal texts score 1. Scores from different models can't be compared: with
+    many models, unrelated texts score 0.5 or more, and a negation hardly lowers the score. Undefined when either text
+    is blank. One request to the embedding model, stored in the ledger, or none for a function; no judge call.
     Source: ragas (semantic similarity) and others.
 
     Attributes:
@@ -44,10 +44,10 @@ class EmbeddingSimilarity(Scorer):
     interpretation = (
         (0.9, "nearly the same meaning"),
         (0.7, "the same subject"),
-        (0.4, "little in common; with some models, nothing"),
+        (0.4, "little in common, or with some models nothing"),
         (0.0, "nothing in common"),
     )
-    advice = "Look at what unrelated texts get from your model before you set a threshold."
+    advice = "Before you set a threshold, check what unrelated texts score with your model."
 
     embedder: str | Mapping[str, Any] | EmbeddingModel | Embedder
     _: KW_ONLY
@@ -81,7 +81,7 @@ class EmbeddingSimilarity(Scorer):
 
     async def score(self, ask: Ask, *, output: str, reference: str) -> Score:
         if isinstance(self.embedder, EmbeddingModel):
-            # The `ask` of a run takes a judge; one that a scorer is tried out with need not.
+            # A run's `ask` takes a judge; a stand-in for it, as in a test, may not.
             result: Cosine = await cast(Any, ask)(CompareEmbeddings(output, reference), self.embedder)
         else:
             vectors: object = await sync.call(cast(Any, self.embedder), [output, reference])

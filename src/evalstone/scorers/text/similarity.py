@@ -1,4 +1,4 @@
-"""How alike two texts are in wording, in code: bigrams, edits, subsequences, ROUGE L, words in common."""
+"""Similarity of wording, computed in code: bigrams, edits, subsequences, ROUGE-L, words in common."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from evalstone.scorers.text import CompareTo, PairScorer, ReferenceScorer, check
 from evalstone.types import Score, Skipped
 
 MOST_CHARACTERS = 40_000_000_000
-"""The highest product of the lengths of two texts, 200,000 each: it takes one to some seconds."""
+"""The highest product of the lengths of two texts, such as 200,000 each. It takes a few seconds."""
 MOST_WORDS = 4_000_000_000
-"""The same for lists of words."""
+"""The highest product of two numbers of words."""
 MOST_FOR_BLOCKS = 100_000_000
-"""The same for matching blocks, whose time may grow with the third power."""
+"""The highest product of lengths for matching blocks, whose time may be cubic."""
 
 
 @functools.cache
 def _distances() -> Any:
-    """The module of rapidfuzz's distances; an import statement for each pair of texts would take as long as they do."""
+    """rapidfuzz's distances. Cached, because an import statement would take as long as comparing a pair of texts."""
     from rapidfuzz import distance  # noqa: PLC0415 - slow to import
 
     return distance
@@ -37,11 +37,11 @@ def _distances() -> Any:
 class ContentSimilarity(PairScorer):
     """How similar the wording of the answer is to the input or the reference.
 
-        content similarity = 2 · bigrams in both texts / bigrams of the one and the other
+        content similarity = 2 · common bigrams / (bigrams of one text + bigrams of the other)
         range [0, scale], higher is better
 
-    A bigram is a pair of adjacent characters; each counts as often as it occurs, and white space is left out. Equal
-    texts have 1; otherwise a text of one character has 0. It hardly depends on the order of words; `levenshtein` does.
+    A bigram is a pair of adjacent characters. Each counts as often as it occurs, and white space is left out. Equal
+    texts score 1; otherwise, a text of one character scores 0. Word order hardly matters here, unlike in `levenshtein`.
     Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
     Source: Dice 1945; @mastra/evals counts the same way.
 
@@ -52,11 +52,11 @@ class ContentSimilarity(PairScorer):
     name = "content_similarity"
     interpretation = (
         (0.9, "nearly the same wording"),
-        (0.6, "much the same wording"),
+        (0.6, "similar wording"),
         (0.3, "some wording in common"),
         (0.0, "different wording, whatever the meaning"),
     )
-    advice = "It looks at letters, not at meaning: a good paraphrase is low. For meaning, use a scorer with a judge."
+    advice = "It compares letters, not meaning: a good paraphrase scores low. For meaning, use a scorer with a judge."
 
     ignore_case: bool = True
 
@@ -68,7 +68,7 @@ class ContentSimilarity(PairScorer):
 
 @dataclass(frozen=True)
 class Edits:
-    """The edits that make the answer of the reference, and the characters of the longer text."""
+    """The number of edits that turn the reference into the answer, and of characters in the longer text."""
 
     edits: int
     characters: int
@@ -78,28 +78,29 @@ class Edits:
 class Levenshtein(ReferenceScorer):
     """Edit similarity: how few edits turn the reference into the answer, relative to their length.
 
-        levenshtein = 1 - insertions, deletions and replacements / characters of the longer text
+        levenshtein = 1 - (insertions + deletions + replacements) / characters of the longer text
         range [0, scale], higher is better: it is the distance turned into a similarity
 
-    Characters are Unicode code points, compared as they are: é as one code point differs from e with an accent. The
-    evidence has the distance itself. A blank answer has 0. Failed if the product of both lengths exceeds 40 billion.
+    Characters are Unicode code points, without normalization: é as one code point differs from e plus an accent. The
+    evidence has the distance itself. A blank answer scores 0. Failed if the product of both lengths exceeds 40 billion.
     Undefined when the reference is blank. No judge call.
     Source: Levenshtein 1966, divided by the longer length as in autoevals and ragas.
 
     Attributes:
         ignore_case: Compare in lower case.
-        ignore_whitespace: Take each run of white space as one space, and none at the ends.
+        ignore_whitespace: Collapse each run of white space to one space, and strip it at the ends.
     """
 
     name = "levenshtein"
     interpretation = (
         (0.9, "nearly the same text"),
-        (0.6, "one was made from the other"),
-        (0.3, "what unrelated texts of one language often have"),
+        (0.6, "one text looks like an edit of the other"),
+        (0.3, "typical of unrelated texts in the same language"),
         (0.0, "different texts"),
     )
     advice = (
-        "It counts letters in order: the same sentences in another order are low. For words, use rouge_l or f1_tokens."
+        "It compares letters in order: the same sentences in another order score low. To compare words, use rouge_l or "
+        "f1_tokens."
     )
 
     ignore_case: bool = False
@@ -119,13 +120,13 @@ class Levenshtein(ReferenceScorer):
 
 
 def matching_blocks(left: str, right: str) -> float:
-    """Twice the characters in matching blocks, by the length of both texts. Raises OutcomeError for long texts."""
+    """2 · characters in matching blocks / characters of both texts. Raises OutcomeError for long texts."""
     check_lengths(left, right, MOST_FOR_BLOCKS)
     return SequenceMatcher(None, left, right).ratio()
 
 
 def agreement(left: str, right: str) -> float:
-    """Twice the longest common subsequence of two texts, by the length of both; two empty texts agree.
+    """2 · longest common subsequence / characters of both texts; 1 for two empty texts.
 
     Raises OutcomeError for long texts.
     """
@@ -141,22 +142,22 @@ class TextualDifference(Defined, PairScorer):
         textual difference = 2 · longest common subsequence / characters of both texts
         range [0, scale], higher is better: despite the name, which is the original's, it measures similarity
 
-    It takes time in proportion to the product of both lengths; Failed if that exceeds 40 billion (two texts of 200,000
-    characters), or 100 million for definition="mastra_0_13". The blocks of definition="mastra_0_13" are those of
-    Ratcliff and Obershelp as `difflib` finds them, with its rule that in a text of 200 characters or more, a
-    character that makes up over 1% of it starts no block; their value depends on which text comes first. Case and
-    white space count. Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
+    The time is proportional to the product of both lengths. Failed if that exceeds 40 billion (two texts of 200,000
+    characters), or 100 million with definition="mastra_0_13". That definition uses the matching blocks of Ratcliff and
+    Obershelp as `difflib` finds them: in a text of 200 characters or more, a character that makes up over 1% of it
+    starts no block, and the value depends on which text comes first. Case and white space count. Characters are UTF-16
+    code units. Undefined when either text is blank. No judge call.
     Source: @mastra/evals.
     """
 
     name = "textual_difference"
     interpretation = (
         (0.95, "the same except for details"),
-        (0.7, "one was made from the other"),
-        (0.4, "what unrelated texts of one language often have"),
+        (0.7, "one text looks like an edit of the other"),
+        (0.4, "typical of unrelated texts in the same language"),
         (0.0, "different texts"),
     )
-    advice = "Single letters in common add up: unrelated texts of one language reach 0.4 to 0.5."
+    advice = "Single letters in common add up: unrelated texts in the same language score 0.4 to 0.5."
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("2 · longest common subsequence / characters of both texts", agreement),
         "mastra": Definition("2 · longest common subsequence / characters of both texts", agreement),
@@ -171,7 +172,7 @@ class TextualDifference(Defined, PairScorer):
 
 @dataclass(frozen=True)
 class Overlap:
-    """The words of both texts, and those of their longest common subsequence."""
+    """The number of words in each text, and of words that they have in common."""
 
     common: int
     output_words: int
@@ -191,8 +192,8 @@ class RougeL(PairScorer):
         recall    = longest common subsequence / words of the reference
         rouge l   = 2 · precision · recall / (precision + recall)          range [0, scale], higher is better
 
-    A subsequence may have gaps. Words are compared in lower case, without punctuation and without stemming; a script
-    written without spaces counts pairs of characters. Failed if the product of both numbers of words exceeds 4
+    A subsequence may have gaps. Words are compared in lower case, without punctuation and without stemming. In scripts
+    without spaces, pairs of characters count as words. Failed if the product of both numbers of words exceeds 4
     billion. Undefined when either text has no word. No judge call.
     Source: Lin 2004.
     """
@@ -201,11 +202,11 @@ class RougeL(PairScorer):
     required_fields = ("reference", "output")
     interpretation = (
         (0.7, "close to the reference in wording"),
-        (0.4, "much of the reference, in other words or order"),
+        (0.4, "much of the reference, reworded or reordered"),
         (0.2, "some phrases in common"),
-        (0.0, "other words; the meaning may be the same"),
+        (0.0, "different wording; the meaning may be the same"),
     )
-    advice = "Low precision: the answer says more than the reference. Low recall: it leaves out part of it."
+    advice = "Low precision: the answer says more than the reference. Low recall: it leaves something out."
 
     compare_to: CompareTo = "reference"
 
@@ -224,10 +225,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def squad_tokens(text: str) -> list[str]:
-    """The words of a text as SQuAD compares them.
-
-    In lower case, without the ASCII punctuation, then without a, an and the, split at white space.
-    """
+    """The words of a text as SQuAD compares them: in lower case, without ASCII punctuation and a, an and the."""
     return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
 
 
@@ -239,28 +237,29 @@ class F1Tokens(ReferenceScorer):
         recall    = words in common / words of the reference
         f1 tokens = 2 · precision · recall / (precision + recall)          range [0, scale], higher is better
 
-    Texts are normalized as by SQuAD's script: lower case; no ASCII punctuation, so that "1,234.5" is 12345; no a, an,
-    the; split at white space. Other punctuation stays, and a script written without spaces is one word: use `chrf`
-    there. A word counts as often as both texts have it. 0 for a blank answer. Undefined when no word of the reference
-    is left; SQuAD's script then gives 1 if none of the answer is either, else 0. No judge call.
+    Texts are normalized as in SQuAD's script: they are lowercased, ASCII punctuation and a, an and the are removed, so
+    that "1,234.5" becomes 12345, and the rest is split at white space. Text in a script without spaces is one word: use
+    `chrf` for it. A word counts as often as both texts have it. 0 for a blank answer. Undefined when the reference has
+    no word left; SQuAD's script then gives 1 if the answer has none either, else 0. No judge call.
     Source: Rajpurkar et al. 2016 (SQuAD).
     """
 
     name = "f1_tokens"
     interpretation = (
         (0.9, "the same words"),
-        (0.5, "half the words, or all of them among others"),
+        (0.5, "half the words, or all of them plus others"),
         (0.2, "some words in common"),
-        (0.0, "other words; the meaning may be the same"),
+        (0.0, "different words; the meaning may be the same"),
     )
     advice = (
-        "Low precision: the answer says more than the reference; ask for the bare answer. Low recall: it lacks words."
+        "Low precision: the answer says more than the reference; ask for just the answer. Low recall: the answer lacks "
+        "words of the reference."
     )
 
     def compare(self, reference: str, output: str) -> Score | Skipped:
         expected, own = squad_tokens(reference), squad_tokens(output)
         if not expected:
-            return Skipped("the reference has no words but articles")
+            return Skipped("the reference has no words except articles")
         common = (Counter(expected) & Counter(own)).total()
         result = Overlap(common, len(own), len(expected))
         reason = f"{count(common, 'word')} in common, of {len(own)} in the answer and {len(expected)} in the reference."

@@ -16,16 +16,16 @@ from evalstone.types import Sample, Score, Skipped
 
 @dataclass(frozen=True)
 class SummaryFindings:
-    """The verdict on each claim of a summary, and on each question to its source."""
+    """The verdict on each claim of a summary, and on each question about its source."""
 
     claims: tuple[ClaimVerdict, ...]
     questions: tuple[QuestionVerdict, ...]
 
 
 def coverage(questions: Sequence[QuestionVerdict], limit: float) -> float:
-    """answered among the first `limit` / their number, for at least one question.
+    """Answered questions among the first `limit` / min(questions, limit), for at least one question.
 
-    A fractional limit divides as it is: with 2.5, two questions are looked at.
+    A fractional limit is rounded down only for counting: with 2.5, two questions count, divided by up to 2.5.
     """
     return sum(question.answered for question in questions[: int(limit)]) / min(len(questions), limit)
 
@@ -35,30 +35,30 @@ class Summarization(Defined):
     """How accurate and complete a summary is.
 
         alignment = claims of the summary that the source supports / claims of the summary
-        coverage  = questions on the source that the summary answers / questions, of which the first 10 count
+        coverage  = questions about the source that the summary answers / questions; only the first 10 count
         summarization = min(alignment, coverage)          range [0, scale], higher is better
 
     The source is the sample's input, unless the scorer has its own. Undefined when the summary makes no claim or the
-    judge finds no question on the source. Four judge calls; the claims of the summary are shared with faithfulness, and
-    their verification too if the source is the only passage. Source: @mastra/evals, after deepeval; there the judge
+    judge finds no question about the source. Four judge calls; the claims of the summary are shared with faithfulness,
+    and their verification too if the source is the only passage. Source: @mastra/evals, after deepeval; there the judge
     lists and verifies the claims in one call.
 
     Attributes:
         source: The text that was summarized; by default the sample's input.
-        source_from: A function of the sample, `def` or `async def`, that returns the source; wins over `source`.
-        max_questions: How many questions count at most.
+        source_from: A function of the sample, `def` or `async def`, that returns the source. It overrides `source`.
+        max_questions: The most questions that count.
     """
 
     name = "summarization"
     interpretation = (
-        (0.8, "right, and it covers what matters"),
-        (0.5, "something is wrong or something that matters is left out"),
+        (0.8, "accurate, and it covers what matters"),
+        (0.5, "something is wrong, or something important is left out"),
         (0.2, "much is wrong or left out"),
-        (0.0, "it is of no use as a summary"),
+        (0.0, "useless as a summary"),
     )
     advice = (
-        "The reason tells which of the two shares is the lower. Alignment: ask for a summary in the source's words. "
-        "Coverage: allow more length, or name what must be in it."
+        "The reason shows which of the two shares is lower. Alignment: ask for a summary in the source's own words. "
+        "Coverage: allow more length, or list what the summary must include."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("min(alignment, coverage)"),
@@ -83,7 +83,7 @@ class Summarization(Defined):
         return values if self.source is None or self.extracts else {**values, "input": self.source}
 
     async def score(self, ask: Ask, *, input: str, output: str) -> Score | Skipped:
-        # Both shares are computed even where one is undefined: otherwise a Skipped could hide a broken reply.
+        # Both shares are computed even if one is undefined, so that Skipped doesn't hide a malformed reply.
         source_questions = await ask(ListQuestions(text=input, limit=f"{self.max_questions:g}"))
         questions = await ask(FindAnswers(text=output, questions=source_questions)) if source_questions else ()
         summary_claims = await ask(ListClaims(text=output))
@@ -91,7 +91,7 @@ class Summarization(Defined):
         if not claims:
             return self.undefined("the summary makes no claim")
         if not questions:
-            return self.undefined("the source gives rise to no question")
+            return self.undefined("the judge found no question about the source")
         shares = supported_share(claims), coverage(questions, self.max_questions)
         findings = SummaryFindings(claims, questions)
         reason = _reason(*shares, findings, int(self.max_questions))

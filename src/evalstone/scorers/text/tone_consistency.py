@@ -25,12 +25,12 @@ _SENTENCE = re.compile("[^.!?]+[.!?]+")
 
 @functools.cache
 def weights() -> Mapping[str, int]:
-    """The weights of words and emojis."""
+    """The weights by word or emoji."""
     return json.loads(files("evalstone.scorers.text").joinpath("data/sentiment_labels.json").read_text("utf-8"))
 
 
 def toned_words(text: str) -> list[str]:
-    """The words of a text as the weights know them; an empty text has one empty word."""
+    """The words of a text as they are written in the weights; an empty text has one empty word."""
     return _GAP.sub(" ", _SIGNS.sub(" ", text.lower())).strip(WHITE).split(" ")
 
 
@@ -46,13 +46,13 @@ def tone(text: str) -> float:
 
 def sentence_tones(text: str) -> list[float]:
     """The tones of a text's sentences; at least one."""
-    # Beyond the last terminator every character would be tried to the end in vain: quadratic time.
+    # After the last terminator, the pattern would scan to the end from every character: quadratic time.
     end = max(map(text.rfind, ".!?")) + 1
     return [tone(sentence) for sentence in _SENTENCE.findall(text[:end]) or [text]]
 
 
 def evenness(tones: Sequence[float]) -> float:
-    """max(0, 1 - variance of the tones), for at least one."""
+    """max(0, 1 - variance of the tones), for at least one tone."""
     mean = sum(tones) / len(tones)
     return max(0.0, 1.0 - sum((value - mean) ** 2 for value in tones) / len(tones))
 
@@ -66,25 +66,25 @@ class ToneConsistency(Defined, CodeScorer):
                       or = max(0, 1 - |tone of the answer - tone of a reference|)
         range [0, scale], higher is better
 
-    Weights are those of AFINN-165 and of emojis. A word after `not`, `don't` and the like has the opposite sign, and a
-    word that is in no list has weight 0. A text without weighted words is neutral. A sentence ends with . ! or ?, and
-    text after the last of them is left out, unless there is none. Only English words are supported. Undefined when the
-    answer, or the text that it is compared with, is blank; other definitions treat a blank text as neutral. No judge
-    call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
+    The weights are those of AFINN-165 and of emojis. After `not`, `don't` and the like, a word's weight changes its
+    sign; a word without a weight counts as 0. A text without weighted words is neutral. A sentence ends with . ! or ?,
+    and text after the last of them is left out, unless there is none. Only English words are supported. Undefined when
+    the answer, or the text that it is compared with, is blank; other definitions treat a blank text as neutral. No
+    judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
 
     Attributes:
-        reference_tone: A text whose tone the answer's is compared with.
+        reference_tone: A text to compare the answer's tone with.
         compare_to: Compare with the tone of the sample's "input" or "reference" instead.
     """
 
     name = "tone_consistency"
     interpretation = (
         (0.9, "the tone is even"),
-        (0.7, "the tone shifts here and there"),
+        (0.7, "the tone shifts in places"),
         (0.4, "the tone shifts strongly"),
-        (0.0, "the tone turns around"),
+        (0.0, "the tone reverses"),
     )
-    advice = "The weights are of single English words: irony, quotations and other languages are not recognized."
+    advice = "The weights are for single English words: irony, quotations and other languages are not recognized."
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("by the sentences of the answer, or by the text that it is compared with"),
         "mastra": Definition("the same; a blank answer is neutral", blank=("output",)),

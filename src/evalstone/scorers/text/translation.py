@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER: how close a text is to a reference text, as machine translation is measured, by sacrebleu."""
+"""BLEU, chrF and TER: the machine translation metrics, computed by sacrebleu."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_WORDS = 40_000
 
 @dataclass(frozen=True)
 class SacrebleuScore:
-    """What sacrebleu gave, on its own scale of 100, and the signature that says how."""
+    """sacrebleu's score, on its own scale of 100, and its signature, which says how it was computed."""
 
     score: float
     signature: str
@@ -29,7 +29,7 @@ class SacrebleuScore:
 
 @dataclass(frozen=True, kw_only=True)
 class SacrebleuScorer(ReferenceScorer, ABC):
-    """A metric of sacrebleu, for one sentence and one reference."""
+    """A sacrebleu metric for one sentence and one reference."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,7 +43,7 @@ class SacrebleuScorer(ReferenceScorer, ABC):
         name, parameters = self.metric()
         metric = _metric(name, tuple(parameters.items()))
         result = SacrebleuScore(metric.sentence_score(output, [reference]).score, str(metric.get_signature()))
-        # The best BLEU is a rounding error above 100; TER may be far above it.
+        # A perfect BLEU exceeds 100 by a rounding error, and TER may exceed it by far.
         share = min(max(result.score / 100, 0.0), 1.0)
         reason = f"{name} {result.score:.4g}, as sacrebleu counts ({result.signature})."
         return Score(share * self.scale, self.scale, reason, result)
@@ -70,16 +70,16 @@ class Bleu(SacrebleuScorer):
         bleu = brevity penalty · geometric mean of the precisions of 1 to 4 words          range [0, scale]
 
     Higher is better. The brevity penalty is exp(1 - reference words / answer words) if the answer is shorter, else 1.
-    n-gram orders that are longer than the answer are left out (effective order). The score is sacrebleu's number / 100;
-    the evidence has that number and sacrebleu's signature. BLEU is a weak measure for single sentences, and its mean
-    over sentences is not corpus BLEU, which adds up counts. 0 for a blank answer. Undefined when the reference is
-    blank. Requires the extra `metrics`. No judge call. Source: Papineni et al. 2002; Post 2018 (sacrebleu).
+    n-gram orders longer than the answer are left out (effective order). The score is sacrebleu's number / 100; the
+    evidence has that number and sacrebleu's signature. BLEU is a weak measure of single sentences, and its mean over
+    sentences is not corpus BLEU, which sums counts. 0 for a blank answer. Undefined when the reference is blank.
+    Requires the extra `metrics`. No judge call. Source: Papineni et al. 2002; Post 2018 (sacrebleu).
 
     Attributes:
         lowercase: Compare in lower case.
-        tokenize: sacrebleu's tokenizer: "13a", "intl" (Unicode punctuation), "zh" (Chinese), "char" or "none". Those
-            that need a download or another library are left out.
-        smooth: What stands for a precision of 0: "exp", "floor", "add-k" or "none", which makes the score 0.
+        tokenize: sacrebleu's tokenizer: "13a", "intl" (Unicode punctuation), "zh" (Chinese), "char" or "none".
+            Tokenizers that need a download or another library are not supported.
+        smooth: How to smooth a precision of 0: "exp", "floor", "add-k" or "none", which makes the score 0.
     """
 
     name = "bleu"
@@ -87,9 +87,9 @@ class Bleu(SacrebleuScorer):
         (0.6, "nearly the wording of the reference"),
         (0.3, "many phrases in common"),
         (0.1, "some words in common"),
-        (0.0, "other words; the meaning may be the same"),
+        (0.0, "different words; the meaning may be the same"),
     )
-    advice = "It counts words and phrases, not meaning. For short answers use f1_tokens, for other languages chrf."
+    advice = "It compares words and phrases, not meaning. Use f1_tokens for short answers, chrf for other languages."
 
     lowercase: bool = False
     tokenize: Tokenize = "13a"
@@ -113,24 +113,24 @@ class Chrf(SacrebleuScorer):
         range [0, scale], higher is better
 
     Precision and recall are means over sequences of 1 to 6 characters, without white space, and with `word_order` also
-    over words. It needs no tokenizer, so it fits any language. It is sacrebleu's number / 100; the evidence has both
-    the number and sacrebleu's signature. 0 for a blank answer. Undefined when the reference is blank. Requires the
-    extra `metrics`. No judge call. Source: Popović 2015, 2017; Post 2018 (sacrebleu).
+    over words. It needs no tokenizer, so it works for any language. The score is sacrebleu's number / 100; the evidence
+    has both the number and sacrebleu's signature. 0 for a blank answer. Undefined when the reference is blank. Requires
+    the extra `metrics`. No judge call. Source: Popović 2015, 2017; Post 2018 (sacrebleu).
 
     Attributes:
         lowercase: Compare in lower case.
         word_order: The longest sequence of words; 2 is chrF++, 0 leaves words out.
-        beta: How much more recall weighs than precision.
+        beta: The weight of recall against precision.
     """
 
     name = "chrf"
     interpretation = (
         (0.8, "nearly the wording of the reference"),
-        (0.5, "much the same words"),
-        (0.3, "what unrelated texts of one language may have"),
+        (0.5, "mostly the same words"),
+        (0.3, "typical of unrelated texts in the same language"),
         (0.0, "different texts"),
     )
-    advice = "It counts letters in common, not meaning: a good paraphrase is low."
+    advice = "It compares letters, not meaning: a good paraphrase scores low."
 
     lowercase: bool = False
     word_order: int = 0
@@ -151,27 +151,27 @@ class Ter(SacrebleuScorer):
 
         ter = min(1, (insertions + deletions + replacements + shifts of phrases) / words of the reference)
 
-    Range [0, scale], lower is better. Words are what stands between spaces, punctuation included. The rate of a long
-    wrong answer is above 1; the score then is 1, and the evidence has sacrebleu's number, on a scale of 100, with its
-    signature. 1 for a blank answer. Failed if the product of both numbers of words exceeds 40,000, two texts of 200
-    words, whose shifts take seconds to search. Undefined when the reference is blank. Requires the extra `metrics`. No
-    judge call. Source: Snover et al. 2006; Post 2018 (sacrebleu).
+    Range [0, scale], lower is better. Words are separated by spaces and include punctuation. The rate of a long wrong
+    answer is above 1; the score is then 1, and the evidence has sacrebleu's number, on a scale of 100, with its
+    signature. 1 for a blank answer. Failed if the product of both numbers of words exceeds 40,000 (two texts of 200
+    words), because searching the shifts takes seconds. Undefined when the reference is blank. Requires the extra
+    `metrics`. No judge call. Source: Snover et al. 2006; Post 2018 (sacrebleu).
 
     Attributes:
-        case_sensitive: Tell upper from lower case.
-        normalized: Split punctuation off the words first.
+        case_sensitive: Distinguish upper from lower case.
+        normalized: Split punctuation from the words first.
         no_punct: Leave punctuation out.
     """
 
     name = "ter"
     lower_is_better = True
     interpretation = (
-        (0.7, "next to nothing can be kept"),
-        (0.4, "about half has to be changed"),
-        (0.1, "some words have to be changed"),
-        (0.0, "hardly anything has to be changed"),
+        (0.7, "almost nothing can be kept"),
+        (0.4, "about half must be changed"),
+        (0.1, "some words must be changed"),
+        (0.0, "hardly anything must be changed"),
     )
-    advice = "It counts words, not meaning: a good paraphrase is high."
+    advice = "It compares words, not meaning: a good paraphrase scores high."
 
     case_sensitive: bool = False
     normalized: bool = False

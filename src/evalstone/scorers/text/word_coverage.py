@@ -1,4 +1,4 @@
-"""Completeness and keyword coverage: how many words of another text the answer has, in code."""
+"""Completeness and keyword coverage, computed in code: how many words of another text the answer has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_PAIRS = 4_000_000
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """The distinct words of a text in lower case, without accents and English stop words, in order."""
+    """The distinct words of a text, in order: in lower case, without accents and without English stop words."""
     distinct = dict.fromkeys(word for word in words(text) if word not in STOPWORDS)
     return tuple(dict.fromkeys(_unaccented(word) for word in distinct))
 
@@ -39,7 +39,7 @@ def _unaccented(word: str) -> str:
 
 
 def latin_words(text: str) -> tuple[str, ...]:
-    """The distinct runs of the letters a to z and digits in a text, in lower case and without accents, in order."""
+    """The distinct runs of letters a to z and digits in a text, in order: in lower case and without accents."""
     return tuple(dict.fromkeys(_LATIN_WORD.findall(_unaccented(text).lower())))
 
 
@@ -54,8 +54,8 @@ def covers(element: str, expected: str) -> bool:
 def uncovered(expected: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
     """The elements of the input that no element of the answer `covers`, in order.
 
-    Long enough parts are looked up, as trying every pair would take quadratic time; only very long elements are tried.
-    Raises OutcomeError for so many elements or parts that it would take more than seconds, or a gigabyte.
+    Parts of elements are looked up in a set, since trying every pair takes quadratic time. Only pairs of very long
+    elements are tried. Raises OutcomeError for so many elements or parts that it would take too long, or a gigabyte.
     """
     whole = set(present)
     parts_in_all = sum(int(len(element) * (1 - _SHARE) + 1) ** 2 // 2 for element in whole if len(element) <= _LONG)
@@ -63,9 +63,8 @@ def uncovered(expected: Sequence[str], present: Sequence[str]) -> tuple[str, ...
         raise OutcomeError(f"{len(present):,} elements have more than {MOST_PARTS:,} parts to look up")
     parts = {part for element in whole if len(element) <= _LONG for part in _parts(element)}
     long = [element for element in whole if len(element) > _LONG * _SHARE]
-    check_lengths(
-        [one for one in expected if len(one) > _LONG * _SHARE], long, MOST_PAIRS, "elements of 39 letters or more"
-    )
+    long_expected = [element for element in expected if len(element) > _LONG * _SHARE]
+    check_lengths(long_expected, long, MOST_PAIRS, "elements of 39 letters or more")
 
     def covered(element: str) -> bool:
         if element in whole or len(element) <= _EXACT:
@@ -102,8 +101,8 @@ class Completeness(Defined, PairScorer):
         completeness = elements of the input that an element of the answer covers / elements of the input
         range [0, scale], higher is better
 
-    An element of at most three characters is covered by an equal one; a longer one also by one that contains it or is
-    contained in it, if the shorter has over 60% of the length of the longer: `report` covers `reports`.
+    An element of at most three characters is covered by an equal one. A longer one is also covered by one that contains
+    it or is contained in it, if the shorter has over 60% of the length of the longer: `report` covers `reports`.
 
     By default, the elements of a text are its distinct words in lowercase, without accents and without English stop
     words. This is our own rule. With definition="mastra", stop words count too. The original also uses the base forms
@@ -113,7 +112,7 @@ class Completeness(Defined, PairScorer):
     judge call. Source: @mastra/evals.
 
     Attributes:
-        elements: A plain function that returns a text's elements, such as a tagger's, in place of the definition's.
+        elements: A plain function that returns a text's elements, such as a tagger, instead of the definition's rule.
     """
 
     name = "completeness"
@@ -123,7 +122,7 @@ class Completeness(Defined, PairScorer):
         (0.3, "much is left out"),
         (0.0, "hardly anything is covered"),
     )
-    advice = "Read the missing elements: what is said in other words counts as missing."
+    advice = "Read the missing elements: anything said in other words counts as missing."
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("words of the input that are covered / words, without stop words", content_words),
         "mastra": Definition("the same, with stop words; the original also has base forms of verbs", latin_words),
@@ -162,12 +161,12 @@ def _stopwords() -> frozenset[str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text in order, keywords or not; empty ones where several spaces stand in a row.
+    """The words of a text in order, keywords or not. Several spaces in a row leave empty words between them.
 
-    The whole text is processed at once: word by word takes several times as long.
+    The whole text is processed at once, since going word by word takes several times as long.
     """
     if "<" in text:
-        # Beyond the last bracket every "<" would be tried to the end in vain: quadratic time on a text made for it.
+        # After the last bracket, every "<" would be tried to the end: quadratic time on a hostile text.
         end = text.rfind(">") + 1
         text = _TAG.sub("", text[:end]) + text[end:]
     if "http" not in text:
@@ -179,7 +178,7 @@ def _words(text: str) -> list[str]:
 
 
 def _plain(text: str) -> list[str]:
-    """The words of a text without web addresses. Signs go before capitals do: how a Σ is lowered depends on both."""
+    """The words of a text without web addresses. Signs are removed first: how Σ is lowercased depends on them."""
     flat = spaced(text)
     if "'" in flat:
         flat = f" {flat} ".replace(" '", " ").replace("' ", " ")
@@ -198,7 +197,7 @@ def keywords(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Keywords:
-    """The keywords of the other text, and those of them that the answer lacks."""
+    """The keywords of the other text, and the ones that the answer lacks."""
 
     keywords: tuple[str, ...]
     missing: tuple[str, ...]
@@ -236,7 +235,7 @@ class KeywordCoverage(Defined, PairScorer):
         expected = keywords(text)
         if not expected:
             return self.undefined(f"the {self.compare_to} has no keyword")
-        present = set(_words(output))  # words that are not keywords do no harm here
+        present = set(_words(output))  # other words than keywords make no difference here
         missing = tuple([word for word in expected if word not in present])
         covered = len(expected) - len(missing)
         reason = reason_with(f"{covered} of {len(expected)} keywords are in the answer", ("missing", missing))
