@@ -42,6 +42,8 @@ def read(text: str, **options: Any) -> list[Any]:
         ("1,234,567 of 1,2,34", ["1234567", "1", "2", "34"]),
         ("12,5 or -1234,56 or 0,500 or 12,5 %", ["12.5", "-1234.56", "0.5", "0.125"]),
         ("12,500 and 1,5000", ["12500", "1.5"]),
+        ("1.234,5 or 12.345.678,90 or $1.234,567", ["1234.5", "12345678.90", "1234.567"]),
+        ("0.123,5 or 1.234,5.678 or 1.234,5,6", ["0.123", "5", "1.234", "5.678", "1.234", "5", "6"]),
         ("12, 5 and 1.5,5 and x=,5", ["12", "5", "1.5", "5", "5"]),
         ("10–20 or 10-20", ["10", "20", "10", "20"]),
         ("5kg, 3rd, 7%!", ["5", "3", "0.07"]),
@@ -56,6 +58,27 @@ def read(text: str, **options: Any) -> list[Any]:
 )
 def test_numbers_are_read_as_people_write_them(text: str, numbers: list[str]):
     assert read(text) == list(map(Fraction, numbers))
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("12,5 or -1.234,56 or 12.500", ["12.5", "-1234.56", "12500"]),
+        ("12.99 or -1234.5 or 0.500", ["12.99", "-1234.5", "0.5"]),
+        ("1,234.5 or 12,345,678.90", ["1234.5", "12345678.90"]),
+        ("2020, 15 Leute; 3,14.", ["2020", "15", "3.14"]),
+        ("1.2.3, 12.05.2024, 1,2,3 or 1,234,567", []),
+    ],
+)
+def test_numbers_with_decimal_commas_are_read_as_people_write_them(text: str, numbers: list[str]):
+    assert read(text, decimal=",") == list(map(Fraction, numbers))
+
+
+def test_decimals_after_the_other_sign_count() -> None:
+    assert value("12.99", "12.34", decimal=",") == 0.0
+    assert value("12.34", "12,34", decimal=",") == 1.0
+    assert value("1.234,5", "5") == 0.0
+    assert value("1.234,5", "1234.5") == 1.0
 
 
 @pytest.mark.parametrize(

@@ -37,18 +37,23 @@ class Number(NamedTuple):
 @functools.cache
 def _pattern(decimal: str) -> re.Pattern[str]:
     point, group = re.escape(decimal), re.escape("," if decimal == "." else ".")
-    # A comma that isn't followed by three digits can't group; between more than two numbers, it separates.
-    comma = (
-        r"| (?(whole)|(?!)) (?(group)(?!)) (?(listed)(?!)) ,(?:(?<=(?<!\d)0,)|(?!\d{3}(?!\d))) (?P<comma>\d++) (?!,\d)"
+    # A sign that groups is a decimal sign before other than three digits; between more than two numbers it separates.
+    other = (
+        rf"(?(whole)|(?!)) (?(group)(?!)) (?(listed)(?!)) {group}(?:(?<=(?<!\d)0{group})|(?!\d{{3}}(?!\d)))"
+        rf" (?P<other>\d++) (?!{group}\d)"
     )
     return re.compile(
         rf"""
-        (?<![\w.]) (?<!\d/) (?<![^\W\d_][-–])          # not in a word, a version, a date
+        (?<![\w.]) (?<!\d{point}) (?<!\d/) (?<![^\W\d_][-–])          # not in a word, a version, a date
         (?:(?<=\d,)(?P<listed>))?+
         (?P<sign>[-+−–])? (?:[$€£¥]\ ?)? (?P<inner>[-+−–])?
-        (?P<whole>(?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++)?
-        (?:{point}(?P<part>\d++) {comma if decimal == "." else "|(?P<comma>(?!))"})? (?(whole)|(?(part)|(?!)))
-        (?!{point}\d|[⁰¹²³⁴⁵⁶⁷⁸⁹])
+        (?:
+            # Where the decimal sign groups and the other one follows, they have changed places: 1.234,5 is 1234.5.
+            (?P<swapped>(?!0{point})\d{{1,3}}(?:{point}\d{{3}})+){group}(?P<rest>\d++)(?![.,]\d)
+            | (?P<whole>(?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++)?
+              (?:{point}(?P<part>\d++) | {other})? (?(whole)|(?(part)|(?!)))
+        )
+        (?!{point}\d|\.\d|[⁰¹²³⁴⁵⁶⁷⁸⁹])
         (?:
             [eE](?P<power>[-+−]?\d++)
             | \ ?[×x*·]\ ?10\ ?(?:\^\ ?\{{?(?P<raised>[-+−–]?\d++)\}}?|(?P<above>⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]++))
@@ -71,8 +76,8 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
 
     Args:
         text: The text to read.
-        decimal: The decimal sign, "." or ","; the other one groups digits. With ".", a comma that can't group digits is
-            also a decimal sign.
+        decimal: The decimal sign, "." or ","; the other one groups digits, or is a decimal sign if it
+            can't group them.
         percent: Read 50% as 0.5; otherwise, the sign is ignored.
     """
     if "\\" in text or "{" in text:
@@ -83,9 +88,9 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
 
 
 def _value(match: re.Match[str], percent: bool) -> Fraction | None:
-    whole, part = match["whole"] or "", match["part"] or match["comma"] or ""
-    if group := match["group"]:
-        whole = whole.replace(group, "")
+    written = match["whole"] or match["swapped"] or ""
+    whole = "".join(filter(str.isdigit, written))
+    part = match["part"] or match["other"] or match["rest"] or ""
     power = match["power"] or match["raised"] or (match["above"] or "0").translate(_SUPERSCRIPT)
     under = match["under"] or "1"
     if max(len(whole) + len(part), len(under)) > MOST_DIGITS or len(power) > 6:
@@ -123,8 +128,8 @@ class NumericMatch(TextCheck):
     not as floats: 0.3 is 0.30, and 1.1 is within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "3/4" and "5 kg"
     are numbers, and "50%" is 0.5; "five" and "1.2.3" are not. Units and words such as "million" are ignored. A comma
     before three digits groups them (12,500 is 12500). Before any other number of digits, it is a decimal comma (12,5 is
-    12.5), but "1,2,3" are three numbers. 0 if the answer has no number, or the number has over 4,000 digits. Undefined
-    if the reference has no number, or several. No judge call.
+    12.5), as it is after groups with points (1.234,5 is 1234.5), but "1,2,3" are three numbers. 0 if the answer has no
+    number, or the number has over 4,000 digits. Undefined if the reference has no number, or several. No judge call.
 
     Attributes:
         expected: The number for all samples, or a text with it; by default each sample's reference.
@@ -132,8 +137,8 @@ class NumericMatch(TextCheck):
         relative: The largest distance that passes, as a share of the expected number.
         which: The number of the answer that counts: the "last" one, the "first" one, "any" of them, or the "only" one,
             which fails an answer with several.
-        decimal: The decimal sign, "." or ","; the other one groups digits by three. Set it to "," for answers with
-            decimal commas: with ".", only unambiguous decimal commas are read.
+        decimal: The decimal sign, "." or ","; the other one groups digits by three, or is a decimal sign where it
+            can't group. It decides what "1,234" and "1.234" are.
         percent: Read 50% as 0.5; otherwise, percent signs are ignored.
     """
 
