@@ -9,8 +9,9 @@ import pytest
 
 from evalstone._core.sync import run
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, ReplyError
-from evalstone.judges import ReplayJudge, ScriptedJudge
+from evalstone.judges import EmbeddingModel, LexicalJudge, ModelJudge, Panel, ReplayJudge, ScriptedJudge
 from evalstone.judges.base import Judge
+from evalstone.judges.scripted import limits_named
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.scorers import Faithfulness, Hallucination
@@ -240,3 +241,14 @@ def test_scripted_judges_may_have_names():
     judge = ScriptedJudge([claims("a")], name="ada")
     assert (judge.identity, repr(judge)) == ("ada", "ScriptedJudge(retries=3, name='ada')")
     assert asked(judge, ONE).judge == "ada"
+
+
+def test_an_embedding_model_does_not_narrow_the_limits_of_a_replay(tmp_path: Path):
+    """Its window is that of one text. With it, the questions of other scorers were split otherwise than in the run."""
+    record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
+    embeddings = EmbeddingModel("openai/text-embedding-3-small")
+    steps = tuple(dataclasses.replace(step, judge=embeddings.identity) for step in record.steps)
+    replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, steps=steps)))
+    assert replay.context_limits == embeddings.context_limits == ModelJudge("vllm/unlisted").context_limits
+    panel = Panel(LexicalJudge(), ModelJudge("vllm/a", context_window=4_096))
+    assert limits_named(panel.identity).longest == panel.context_limits.longest

@@ -190,7 +190,7 @@ class ReplayJudge(Judge):
         )
 
 
-_MODEL = re.compile(r"([\w.-]+/[^(),\s]+)(?:\(([^()]*)\))?")
+_MODEL = re.compile(r"(embeddings\()?([\w.-]+/[^(),\s]+)(?:\(([^()]*)\))?")
 
 
 def limits_named(identity: str) -> ContextLimits:
@@ -198,7 +198,9 @@ def limits_named(identity: str) -> ContextLimits:
     if identity == (lexical := LexicalJudge()).identity:
         return lexical.context_limits
     limits = [DEFAULT_LIMITS]
-    for model, settings in _MODEL.findall(identity):
+    for embeds, model, settings in _MODEL.findall(identity):
+        if embeds:  # an embedding model has no limits of its own
+            continue
         sizes: dict[str, Any] = {
             name: int(size) for name, size in re.findall(r"\b(context_window|max_tokens)=(\d+)", settings)
         }
