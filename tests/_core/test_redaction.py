@@ -207,7 +207,7 @@ def test_what_is_no_ordinary_text_is_found(secret: str) -> None:
         ("see https://tok@host/v1", "see https://***@host/v1"),
         ("https://host/v1?key=ab&b=1", "https://host/v1?key=***&b=1"),
         ("openai/x(api_key=ab, seed=1)", "openai/x(api_key=***, seed=1)"),
-        ("quotes do not match in 'openai/x(api_key=\"a, b)'", "quotes do not match in 'openai/x(api_key=***"),
+        ("quotes don't match in 'openai/x(api_key=\"a, b)'", "quotes don't match in 'openai/x(api_key=***"),
         ("{'model': 'x', 'api_key': 'ab'}", "{'model': 'x', 'api_key': ***}"),
         ("Authorization: Bearer ab, x", "Authorization: ***, x"),
         ("sent Bearer abc123", "sent Bearer ***"),

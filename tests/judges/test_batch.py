@@ -208,5 +208,5 @@ def test_what_a_provider_calls_a_batch_leads_to_no_other_path() -> None:
 
 @pytest.mark.parametrize("judge", [LexicalJudge(), ModelJudge("groq/x"), ModelJudge("google/x")])
 def test_a_judge_without_a_batch_api_is_refused_with_those_that_have_one(judge: Any) -> None:
-    with pytest.raises(ConfigError, match=r"models of openai/… and anthropic/… have one"):
+    with pytest.raises(ConfigError, match=r"use a model of openai/… or anthropic/…"):
         batch_api(judge)

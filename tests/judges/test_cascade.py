@@ -77,7 +77,7 @@ def test_what_the_first_cannot_answer_goes_to_the_second() -> None:
         answer = asked(Cascade(Raising(error), sure("no", None, "dear")))
         detail: Any = answer.detail
         assert answer.value.verdict == "no"
-        assert detail["why"] == f"it gave no answer: {error}"
+        assert detail["why"] == f"no answer: {error}"
         assert answer.cost == error.cost
 
 
@@ -172,7 +172,7 @@ def test_wishes_that_cannot_be_met_say_how_far_it_goes() -> None:
         fit_threshold(CASES, accuracy=0.9, escalated=0.5)
     with pytest.raises(ConfigError, match=r"20.0% have no confidence"):
         fit_threshold(CASES, escalated=0.1)
-    with pytest.raises(ConfigError, match="there is none"):
+    with pytest.raises(ConfigError, match="there are none"):
         fit_threshold([])
     with pytest.raises(ConfigError, match="accuracy must be a number from 0 to 1, not 80"):
         fit_threshold(CASES, accuracy=80)
@@ -285,7 +285,7 @@ def test_questions_that_the_second_cannot_answer_are_counted_apart() -> None:
     dear = sure("yes", None, "dear")
     fit = Cascade(silent, dear).fit([LabeledQuestion(YES_NO, "yes")])
     assert (fit.verdicts, fit.primary, fit.escalated) == (1, 0.0, 1.0)
-    with pytest.raises(ConfigError, match="there is none"):
+    with pytest.raises(ConfigError, match="there are none"):
         Cascade(dear, silent).fit([LabeledQuestion(YES_NO, "yes")])
 
 
@@ -300,7 +300,10 @@ def test_questions_that_the_second_cannot_answer_are_counted_apart() -> None:
         ),
         (LabeledQuestion(CHOOSE, "god"), "must be one of good, bad, not 'god'"),
         (LabeledQuestion(CHOOSE, True), "must be one of good, bad, not True"),
-        (LabeledQuestion(GradeGrounding(answer="a", context=("p",)), 0.5), "no verdict that is right or wrong"),
+        (
+            LabeledQuestion(GradeGrounding(answer="a", context=("p",)), 0.5),
+            "answers to this kind of question have no verdict",
+        ),
         ("yes", "must be LabeledQuestion values, not str"),
     ],
 )

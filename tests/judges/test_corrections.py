@@ -11,7 +11,7 @@ import pytest
 
 from evalstone import Failed, ModelJudge, ScriptedJudge, evaluate
 from evalstone.errors import ReplyError
-from evalstone.judges.corrections import SEEDS_APART, correction, repetition
+from evalstone.judges.corrections import SEED_STEP, correction, repetition
 from evalstone.judges.providers.base import ChatMessage, ModelSettings
 from evalstone.questions import ClaimSupported, ListClaims, MiniCheck
 from evalstone.questions.base import Ask, JudgeAnswer
@@ -204,7 +204,7 @@ def test_the_second_correction_starts_afresh_without_the_replies_so_far() -> Non
         assert before == opening[:-1]
         assert last["content"].startswith(opening[-1]["content"] + "\n\nAn earlier reply could not be used: ")
     seeds = [request["seed"] for request in requests]
-    assert seeds == [7, 7, 7 + SEEDS_APART, 7 + 2 * SEEDS_APART]
+    assert seeds == [7, 7, 7 + SEED_STEP, 7 + 2 * SEED_STEP]
     assert [request["temperature"] for request in requests] == [0, 0, 0.5, 0.5]
     assert answer.detail == {"temperature": 0.5, "seed": seeds[-1]}
     assert answer.usage.requests == 4

@@ -76,7 +76,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("kind", sorted(QUESTIONS.keys() - ANSWERED))
 def test_a_question_that_words_cannot_answer_is_declined_with_advice(kind: str):
     with pytest.raises(
-        JudgeDeclined, match=f"cannot answer what this scorer asks \\({kind}\\); name a model with --judge"
+        JudgeDeclined, match=f"can't answer this scorer's questions \\({kind}\\); use a model, such as --judge"
     ):
         asked(QUESTIONS[kind])
 

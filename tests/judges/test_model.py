@@ -183,8 +183,7 @@ def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobo
         assert len(server.requests) == 1
     assert "requests per day" in str(first)
     assert {str(error) for error in later} == {
-        f"{server.url.split('/')[2]} asks everyone to wait for longer than total_timeout=5 s "
-        "(HTTP 429: requests per day)"
+        f"{server.url.split('/')[2]} asked to wait for longer than total_timeout=5 s (HTTP 429: requests per day)"
     }
 
 

@@ -92,7 +92,7 @@ def test_a_panel_goes_on_without_a_minority_and_says_who_was_silent() -> None:
 def test_a_panel_below_its_quorum_fails_with_what_it_took() -> None:
     broken = Broken(ReplyError("nonsense", reply="raw", usage=Usage(5, 1, 0, 1), cost=0.25))
     panel = Panel(yes("a", "yes"), broken)
-    with pytest.raises(ReplyError, match=r"1 of 2 judges answered, 2 are needed \(broken: nonsense\)") as error:
+    with pytest.raises(ReplyError, match=r"1 of 2 judges answered, 2 are required \(broken: nonsense\)") as error:
         asked(panel, YES_NO)
     assert (error.value.cost, error.value.usage, error.value.reply) == (0.25, Usage(5, 1, 0, 2), "raw")
     assert [step.judge for step in error.value.members] == ["a", "broken"]
@@ -101,7 +101,7 @@ def test_a_panel_below_its_quorum_fails_with_what_it_took() -> None:
 
 def test_a_panel_whose_members_declined_cannot_answer() -> None:
     declining = Broken(JudgeDeclined("declined"))
-    with pytest.raises(JudgeDeclined, match="2 are needed"):
+    with pytest.raises(JudgeDeclined, match="2 are required"):
         asked(Panel(yes("a", "yes"), declining), YES_NO)
     with pytest.raises(JudgeError) as error:
         asked(Panel(declining, Broken(ProviderError("gone"), "other")), YES_NO)
@@ -173,8 +173,8 @@ def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run()
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Panel(LexicalJudge()), "two judges or more"),
-        (lambda: Panel(), "two judges or more"),
+        (lambda: Panel(LexicalJudge()), "at least two judges"),
+        (lambda: Panel(), "at least two judges"),
         (lambda: Panel(LexicalJudge(), LexicalJudge()), "twice in the panel"),
         (lambda: Panel(LexicalJudge(), judge("a"), vote="most"), "vote must be"),  # pyright: ignore[reportArgumentType]
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=3), "from 1 to 2"),
@@ -182,7 +182,7 @@ def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run()
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=True), "whole number"),
         (lambda: Panel(LexicalJudge(), "openai/x"), "parse_judge"),  # pyright: ignore[reportArgumentType]
         (lambda: SelfConsistency(LexicalJudge(), n=1), "from 2 to 1000"),
-        (lambda: SelfConsistency(SelfConsistency(LexicalJudge())), "repeats its questions already"),
+        (lambda: SelfConsistency(SelfConsistency(LexicalJudge())), "already repeats its questions"),
         (lambda: SelfConsistency(Panel(LexicalJudge(), SelfConsistency(judge("a")))), "repeats"),
         (lambda: SelfConsistency("lexical"), "judge must be a Judge, not str"),  # pyright: ignore[reportArgumentType]
     ],

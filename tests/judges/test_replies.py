@@ -23,7 +23,7 @@ from multidict import CIMultiDict
 from evalstone import ModelJudge, evaluate
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeUnavailable, ProviderError, ReplyError
 from evalstone.judges.providers.batch import batch_api
-from evalstone.judges.providers.replies import MOST_TOKENS, ReplyTooLarge, read_content
+from evalstone.judges.providers.replies import MAX_TOKENS, ReplyTooLarge, read_content
 from evalstone.questions import ListClaims
 from evalstone.questions.base import JudgeAnswer
 from tests.hostile_serving import HostileServer, Reply, chunked, http, serving_hostile
@@ -239,7 +239,7 @@ def reply_with(**members: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "count", [10**400, 10**19, MOST_TOKENS + 1, -1, True, "100", None, [], {}, 1e308, float("nan"), float("inf")]
+    "count", [10**400, 10**19, MAX_TOKENS + 1, -1, True, "100", None, [], {}, 1e308, float("nan"), float("inf")]
 )
 def test_a_count_that_is_none_loses_no_answer_and_makes_its_cost_unknown(count: Any, tmp_path: Path) -> None:
     answer, _ = asked(reply_with(usage={"prompt_tokens": count, "completion_tokens": 20}))
@@ -353,8 +353,8 @@ def test_a_plain_text_reply_has_a_length_that_is_read() -> None:
 def test_the_base_url_of_a_batch_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = ModelJudge("anthropic/claude-opus-4-8", api_key="k", headers={"Authorization": "Bearer x"})
     for url, message in [
-        ("http://[::1", "can't be read"),
-        ("http://u:p@h", "has a user or a password"),
+        ("http://[::1", "is invalid"),
+        ("http://u:p@h", "has a user name or password"),
         ("h:1", "must start"),
     ]:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
@@ -366,7 +366,7 @@ def test_the_base_url_of_a_batch_is_checked_too(monkeypatch: pytest.MonkeyPatch)
     "url", ["http://[::1", "http://h:99999/v1", "http://h:x/v1", "http://a b/v1", "http://x..y/v1"]
 )
 def test_a_base_url_that_cannot_be_read_is_refused_before_the_run(url: str) -> None:
-    with pytest.raises(ConfigError, match=r"the base_url .* can't be read"):
+    with pytest.raises(ConfigError, match=r"the base_url .* is invalid"):
         ModelJudge("vllm/m", base_url=url).check()
-    with pytest.raises(ConfigError, match="must name a host"):
+    with pytest.raises(ConfigError, match="must have a host"):
         ModelJudge("vllm/m", base_url="http:///v1").check()

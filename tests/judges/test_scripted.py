@@ -9,8 +9,9 @@ import pytest
 
 from evalstone._core.sync import run
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, ReplyError
-from evalstone.judges import ReplayJudge, ScriptedJudge
+from evalstone.judges import EmbeddingModel, LexicalJudge, ModelJudge, Panel, ReplayJudge, ScriptedJudge
 from evalstone.judges.base import Judge
+from evalstone.judges.scripted import limits_named
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.scorers import Faithfulness, Hallucination
@@ -122,7 +123,7 @@ def test_a_script_without_a_reply_has_no_answer(script: Any):
 
 
 def test_a_text_is_no_list_of_replies():
-    with pytest.raises(ConfigError, match="one reply is a list of one"):
+    with pytest.raises(ConfigError, match="for a single reply, pass a list of one"):
         ScriptedJudge('{"claims": []}')
 
 
@@ -216,7 +217,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
-    with pytest.raises(DataError, match="cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"can't read .*: No such file"):
         ReplayJudge.from_records(tmp_path / "none.jsonl")
 
 
@@ -232,7 +233,7 @@ def test_an_answer_without_a_raw_reply_is_replayed_from_its_data(tmp_path: Path)
 def test_a_recording_of_a_judge_that_it_does_not_hold_is_refused(tmp_path: Path):
     file = written(tmp_path, record_of(Faithfulness(), SAMPLE, REPLIES)[0])
     assert len(ReplayJudge.from_records(file, judge="scripted").calls) == 2
-    with pytest.raises(DataError, match="holds no answer of 'openai/x'"):
+    with pytest.raises(DataError, match="has no answers of 'openai/x'"):
         ReplayJudge.from_records(file, judge="openai/x")
 
 
@@ -240,3 +241,14 @@ def test_scripted_judges_may_have_names():
     judge = ScriptedJudge([claims("a")], name="ada")
     assert (judge.identity, repr(judge)) == ("ada", "ScriptedJudge(retries=3, name='ada')")
     assert asked(judge, ONE).judge == "ada"
+
+
+def test_an_embedding_model_does_not_narrow_the_limits_of_a_replay(tmp_path: Path):
+    """Its window is that of one text. With it, the questions of other scorers were split otherwise than in the run."""
+    record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
+    embeddings = EmbeddingModel("openai/text-embedding-3-small")
+    steps = tuple(dataclasses.replace(step, judge=embeddings.identity) for step in record.steps)
+    replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, steps=steps)))
+    assert replay.context_limits == embeddings.context_limits == ModelJudge("vllm/unlisted").context_limits
+    panel = Panel(LexicalJudge(), ModelJudge("vllm/a", context_window=4_096))
+    assert limits_named(panel.identity).longest == panel.context_limits.longest

@@ -91,7 +91,7 @@ def test_limits_are_limits():
         ({"logprobs": 1}, "logprobs must be true or false, not 1 (int)"),
         (
             {"prices": [1]},
-            "prices must be None or two numbers of 0 or more, dollars for a million input and output tokens, "
+            "prices must be None or two numbers of 0 or more, dollars per million input and output tokens, "
             "not [1] (list)",
         ),
     ],
@@ -128,7 +128,7 @@ def test_a_model_that_is_no_text_is_refused(model: Any):
 
 @pytest.mark.parametrize("spec", [3, None, "", [MODEL], b"lexical", ModelJudge, LexicalJudge])
 def test_what_is_no_judge_is_told_what_a_judge_is(spec: Any):
-    with pytest.raises(ConfigError, match=r"a judge is `lexical`, a language model named provider/model.*, not "):
+    with pytest.raises(ConfigError, match=r"a judge is `lexical`, a model named provider/model.*, not "):
         parse_judge(spec)
 
 
@@ -136,7 +136,7 @@ def test_a_table_with_odd_names_is_refused_and_not_stumbled_over():
     odd: Any = {3: 1, "seed": 1}
     with pytest.raises(ConfigError, match="needs a model"):
         parse_judge(odd)
-    with pytest.raises(ConfigError, match="the lexical judge has no settings; it was given 3, seed"):
+    with pytest.raises(ConfigError, match="the lexical judge has no settings, but got 3, seed"):
         parse_judge({"model": "lexical", **odd})
     with pytest.raises(ConfigError, match="unknown setting '3'"):
         parse_judge({"model": MODEL, **odd})

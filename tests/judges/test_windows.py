@@ -106,7 +106,7 @@ def test_a_judged_text_that_a_refusal_repeats_teaches_no_window(text: str, prefi
                 asyncio.run(judge.answer(question))
         assert not isinstance(error.value, PromptTooLong)
     told = "This model's maximum context length is 8192 tokens. However, you requested 9001 tokens"
-    error = window_error(f"{told}. Your input: {text}", asked="\n".join(question.render()))
+    error = window_error(f"{told}. Your input: {text}", request="\n".join(question.render()))
     assert error is not None
     assert error.window == 8192
 

@@ -107,7 +107,7 @@ def test_text_of_a_judge_cannot_begin_a_line_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="can't write the log"):
         LoggingJudge(Slow(), tmp_path / "none" / "log.jsonl").check()
 
 

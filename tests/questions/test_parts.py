@@ -345,13 +345,13 @@ def test_as_many_parts_as_are_allowed_are_asked_and_no_more() -> None:
     most = RatePassages("q", "a", ("x",) * MOST_PARTS)
     assert len(chunks_of(most, "context", Space(math.inf, texts=1), DEFAULT_LIMITS)) == MOST_PARTS
     for space in (Space(math.inf, texts=1), Space(1, measure=len)):
-        with pytest.raises(QuestionTooLong, match=f"asked in {MOST_PARTS + 1} parts"):
+        with pytest.raises(QuestionTooLong, match=f"needs {MOST_PARTS + 1} parts"):
             chunks_of(replace(most, context=("x",) * (MOST_PARTS + 1)), "context", space, DEFAULT_LIMITS)
 
 
 def test_fifty_thousand_passages_are_refused_at_once() -> None:
     question = RatePassages("q", "a", ("".join(SENTENCES[:4]),) * 50_000)
     started = time.process_time()
-    with pytest.raises(QuestionTooLong, match=rf"asked in 2,000 parts, and {MOST_PARTS} is the most"):
+    with pytest.raises(QuestionTooLong, match=rf"needs 2,000 parts, and at most {MOST_PARTS} are allowed"):
         asked(question, _unasked, DEFAULT_LIMITS)
     assert time.process_time() - started < 2

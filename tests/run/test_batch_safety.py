@@ -194,9 +194,9 @@ def test_results_that_cannot_be_read_or_are_not_ours_are_as_if_they_were_absent(
 
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    (LexicalJudge(), {}, "lexical@.* has no batch API; models of openai/… and anthropic/… have one"),
-    (ModelJudge("vllm/x", base_url="http://h/v1"), {}, "vllm/x.* has no batch API that evalstone knows"),
-    (ModelJudge(ANTHROPIC, base_url="http://h/v1"), {}, "has no batch API that evalstone knows"),
+    (LexicalJudge(), {}, "lexical@.* has no batch API; use a model of openai/… or anthropic/…"),
+    (ModelJudge("vllm/x", base_url="http://h/v1"), {}, "evalstone supports no batch API for vllm/x"),
+    (ModelJudge(ANTHROPIC, base_url="http://h/v1"), {}, "evalstone supports no batch API for"),
     (ModelJudge(OPENAI), {"ledger": None}, "batch needs a ledger"),
     (ModelJudge(OPENAI), {"batch": "yes"}, "batch is true, false or BatchOptions, not str: 'yes'"),
     (ModelJudge(OPENAI), {"use_cache": False}, "cannot be combined with no_cache"),

@@ -53,11 +53,11 @@ def test_a_function_of_texts_embeds_them(embedder: Any, output: str, reference: 
 NO_VECTORS: list[tuple[Any, str]] = [
     (None, "a vector is not a list of numbers"),
     ([[1.0]], "1 vectors for 2 texts"),
-    ([[1.0], [1.0, 2.0]], "the vectors have 1, 2 numbers"),
-    ([[], []], "the vectors have 0, 0 numbers"),
+    ([[1.0], [1.0, 2.0]], "the vectors have different or zero lengths: 1, 2"),
+    ([[], []], "the vectors have different or zero lengths: 0, 0"),
     ([[1.0], ["x"]], "a vector is not a list of numbers"),
-    ([[1.0], [math.nan]], "a vector has no direction"),
-    ([[1.0], [0.0]], "a vector has no direction"),
+    ([[1.0], [math.nan]], "a vector is all zeros, or has numbers that are not finite"),
+    ([[1.0], [0.0]], "a vector is all zeros, or has numbers that are not finite"),
 ]
 
 
@@ -157,7 +157,7 @@ def test_scorers_with_several_models_can_be_compared_in_one_run():
         ({"data": []}, "0 of 2 vectors"),
         ({}, "0 of 2 vectors"),
         ({"data": [{"embedding": [1]}, {"embedding": "x"}]}, "a vector is not a list of numbers"),
-        ({"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}, "the vectors have wrong numbers"),
+        ({"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}, "the vectors have wrong indices"),
         ({"data": [1, 2]}, "2 of 2 vectors"),
     ],
 )
@@ -208,7 +208,7 @@ def test_an_embedding_model_answers_no_question():
         model = EmbeddingModel("vllm/embed", base_url=server.url)
         outcome = score("faithfulness", output="a", context=["b"], judge=model).outcome
         assert isinstance(outcome, Skipped)
-        assert f"embeds texts; it can't answer {ListClaims.kind}" in outcome.reason
+        assert f"is an embedding model; it can't answer {ListClaims.kind}" in outcome.reason
         assert server.requests == []
 
 
@@ -220,7 +220,7 @@ def test_an_embedding_model_answers_no_question():
         (LexicalJudge(), "embedder must be a model such as"),
         (ModelJudge("openai/gpt-5.1"), "embedder must be a model such as"),
         ({"modle": "openai/x"}, "modle"),
-        ({"model": "openai/x", "temperature": 1.0}, "openai/x: an embedding model takes no temperature"),
+        ({"model": "openai/x", "temperature": 1.0}, "openai/x: an embedding model doesn't support temperature"),
         ({"model": "openai/x", "dimensions": 0}, "dimensions must be"),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_model_without_a_key_or_an_endpoint_is_refused_before_the_run(monkeypa
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="needs a key: set the environment variable OPENAI_API_KEY"):
         evaluate(SAMPLES, EmbeddingSimilarity("openai/text-embedding-3-small"), ledger=None)
-    with pytest.raises(ConfigError, match="google/embed can't be asked for embeddings; name a model behind an OpenAI"):
+    with pytest.raises(ConfigError, match="google/embed can't be used for embeddings; use a model behind an OpenAI"):
         evaluate(SAMPLES, EmbeddingSimilarity("google/embed"), ledger=None)
 
 

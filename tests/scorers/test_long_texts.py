@@ -83,18 +83,18 @@ def test_the_lexical_judge_declines_texts_that_are_too_long(
     monkeypatch: pytest.MonkeyPatch, scorer: str, fields: str
 ) -> None:
     text = "Paris is in France."
-    monkeypatch.setattr(answers, "LONGEST", 200)
+    monkeypatch.setattr(answers, "MAX_CHARACTERS", 200)
     sample: dict[str, Any] = {"input": "Where is Paris?", "output": text, "reference": text, "context": [text]}
     assert isinstance(score(scorer, sample, ledger=None).outcome, Score)
     for field in fields.split():
         longer = {**sample, field: [text * 20] if field == "context" else f"{text} " * 20}
         found = score(scorer, longer, ledger=None).outcome
         assert isinstance(found, Skipped)
-        assert "the lexical judge reads at most 200 characters at a time, and these texts have " in found.reason
+        assert "the lexical judge reads at most 200 characters per question; these texts have " in found.reason
 
 
 def test_contexts_that_are_kept_have_no_more_text_than_one_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "LONGEST", 1000)
+    monkeypatch.setattr(answers, "MAX_CHARACTERS", 1000)
     kept: dict[Any, Any] = {}
     monkeypatch.setattr(answers, "_recent", kept)
     samples = [Sample(id=str(n), output="It is.", context=[f"It is {n} here. " * 10]) for n in range(30)]

@@ -247,7 +247,7 @@ def test_nobody_there_ends_the_run_and_says_so() -> None:
             "more than 8,000,000 bytes; max_reply_bytes",
             id="bomb",
         ),
-        (http(b"not gzip", "Content-Encoding: gzip"), "compressed reply that is broken"),
+        (http(b"not gzip", "Content-Encoding: gzip"), "corrupt compressed reply"),
     ],
 )
 def test_a_reply_that_is_no_answer_fails_its_sample(reply: bytes, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""Judges: what can answer a question. Each is imported when it is first used."""
+"""Judges answer questions. Each is imported when it is first used."""
 
 from evalstone._core.lazy import lazy_exports
 

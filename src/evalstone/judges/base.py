@@ -1,4 +1,4 @@
-"""What a judge is, and how a judge that is made of others asks them."""
+"""The base class of judges, and how composite judges call their members."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Judge(ABC):
     """
 
     cacheable: bool = True
-    """Whether the answers are worth storing in the ledger."""
+    """Whether answers are stored in the ledger."""
 
     deterministic: bool = False
-    """Whether it gives the same answer each time, so that repeating a question is pointless."""
+    """Whether the judge gives the same answer each time, so repeating a question is pointless."""
 
     members: tuple[Judge, ...] = ()
-    """The judges that this one asks; empty for a judge that answers by itself."""
+    """The judges that a composite judge calls. Empty for every other judge."""
 
     note: str = ""
     """One sentence for reports: what this judge is and what it can't see."""
@@ -43,41 +43,42 @@ class Judge(ABC):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """What the ledger and the reports call this judge. Equal identities give interchangeable answers."""
+        """The judge's name in the ledger and in reports. Judges with equal identities give interchangeable answers."""
 
     @abstractmethod
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         """Answer a question.
 
         Args:
-            question: what to answer.
-            repeat: which repetition of the same question this is, from 0. A judge with a fixed seed uses another seed
-                for each.
+            question: The question.
+            repeat: The repetition of the same question, from 0. A judge with a fixed seed uses a different seed for
+                each.
 
         Raises:
-            JudgeDeclined: this judge can't answer the question.
-            JudgeError: it should have answered and did not.
+            JudgeDeclined: The judge can't answer this question.
+            JudgeError: The judge failed to answer.
         """
 
     async def combine(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
-        """Answer from the members' answers. Only judges with members are asked this way.
+        """Combine the members' answers. Only called for judges with members.
 
         Args:
-            question: what to answer.
-            ask: the only way to ask a member: `await ask(member, question)`. It records each call.
+            question: The question.
+            ask: Calls a member and records the call: `await ask(member, question)`. Call members in no other way.
 
         Raises:
-            JudgeError: as `answer` does.
+            JudgeDeclined: The members declined, or their answers can't be combined.
+            JudgeError: Too few members answered.
         """
         raise NotImplementedError(f"{type(self).__name__} has no members to combine")
 
     def price(self, usage: Usage) -> float | None:
-        """The cost of this many tokens in US dollars; None if the price is unknown."""
+        """The cost of these tokens in US dollars; None if the price is unknown."""
         return None if self.cacheable else 0.0
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that must never be printed or stored, such as an API key. A run writes them as `***`."""
+        """Values that must never be printed or stored, such as an API key. They are shown as `***`."""
         return ()
 
     def opened(self) -> AbstractAsyncContextManager[object]:
@@ -86,38 +87,37 @@ class Judge(ABC):
 
     @property
     def context_limits(self) -> ContextLimits:
-        """How much one question to this judge may contain; longer ones are split where a question allows it."""
+        """How long one question to this judge may be. Longer questions are split if possible."""
         return DEFAULT_LIMITS
 
     def check(self) -> None:  # noqa: B027 - most judges have nothing to check
-        """Raise ConfigError for problems that can be detected before the first call, such as a missing key."""
+        """Raise ConfigError for problems that can be detected before the first call, such as a missing API key."""
 
 
 def register_secrets(judge: Judge) -> None:
-    """Keep a judge's secrets out of everything that is printed or stored."""
+    """Register a judge's secrets, so that they are never printed or stored."""
     secrets: object = judge.secrets
     register(*((secrets,) if isinstance(secrets, str) else judge.secrets))
 
 
 class AskJudge:
-    """How a composite judge asks its members. Records each call, failed ones included, in `calls`.
+    """Calls the members of a composite judge. `calls` lists every call in order of completion, including failed ones.
 
-    `calls` is in the order in which the calls ended. Members are asked from repetition number `repeat` on, so that a
-    composite judge that is itself repeated gets new answers without knowing its own number; one that asks a member
-    several times adds what keeps its repetitions apart.
+    repeat: the repetition of the composite judge itself. It is added to the repetition of every member call, so a
+    repeated composite judge gets new answers from its members.
     """
 
     def __init__(
         self, answer: Callable[[Judge, Question[Any], int], Awaitable[JudgeAnswer[Any]]] | None = None, repeat: int = 0
     ) -> None:
-        """Ask through `answer`, such as a run's session; None asks the members directly."""
+        """Call members through `answer`, such as a run's session. None calls them directly."""
         self._answer = answer or answer_directly
         self.repeat = repeat
         self.calls: list[JudgeCall] = []
         self._started = time.perf_counter()
 
-    def taken(self) -> dict[str, Any]:
-        """What the calls took so far, as an answer and an error have it; the seconds since the first could begin."""
+    def totals(self) -> dict[str, Any]:
+        """Usage, cost, wall time and calls so far, as keyword arguments of an answer or an error."""
         return {
             "usage": sum((call.usage for call in self.calls), NO_USAGE),
             "cost": total_cost(call.cost for call in self.calls),
@@ -126,7 +126,7 @@ class AskJudge:
         }
 
     async def __call__(self, judge: Judge, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
-        """Ask a member. Raises what the member raises."""
+        """Call a member. Raises what the member raises."""
         repeat += self.repeat
         try:
             answer = await self._answer(judge, question, repeat)
@@ -138,11 +138,11 @@ class AskJudge:
 
 
 async def answer_directly(judge: Judge, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
-    """Ask a judge with no ledger, limits or budget in between."""
+    """Call a judge directly, without a ledger or a budget."""
     return await judge.answer(question, repeat)
 
 
 def leaves(*judges: Judge) -> tuple[Judge, ...]:
-    """The judges at the bottom of judges, which answer by themselves, each once."""
-    single = (leaf for judge in judges for leaf in (leaves(*judge.members) if judge.members else (judge,)))
-    return tuple({leaf.identity: leaf for leaf in single}.values())
+    """The judges without members among these judges, their members, and so on; each once."""
+    nested = (leaf for judge in judges for leaf in (leaves(*judge.members) if judge.members else (judge,)))
+    return tuple({leaf.identity: leaf for leaf in nested}.values())

@@ -1,11 +1,11 @@
-"""Cascade: an expensive judge answers what a cheap judge is unsure about. How to fit the confidence threshold.
+"""Cascade: an expensive judge answers what a cheap judge is unsure about. The threshold can be fitted to labels.
 
-    accuracy(t)  = share of verdicts that are right, the primary judge's where its confidence is at least t, else the
+    accuracy(t)  = share of correct verdicts: the primary judge's if its confidence is at least t, otherwise the
                    fallback's                                 range [0, 1], higher is better
-    escalated(t) = share of verdicts whose confidence is below t, or that have none        range [0, 1]
+    escalated(t) = share of verdicts with a confidence below t, or without one        range [0, 1], lower is cheaper
 
-On the labels that were used to choose the threshold, these numbers are slightly optimistic. Ten-fold cross-validation
-therefore estimates them as well: the threshold is chosen on nine tenths of the questions and measured on the rest.
+Measured on the labels that the threshold was chosen on, both are slightly optimistic. Ten-fold cross-validation
+estimates them for new data: the threshold is chosen on nine tenths of the questions and evaluated on the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from evalstone.questions.reply import LabelOrder, label_orders
 
 A = TypeVar("A")
 
-AT_ONCE = 16
+MAX_CONCURRENCY = 16
 FOLDS = 10
 
 
@@ -37,13 +37,18 @@ FOLDS = 10
 class Cascade(Composite):
     """Asks `primary`, and `fallback` if the primary's confidence is below `threshold`.
 
-    An answer without confidence, and a question that the primary can't answer, go to the fallback. An error that ends a
-    run is raised. If a question has several items and the primary is confident in some, only the others go to the
-    fallback, in a separate question. The fallback's answer is final, and its error is the cascade's error.
+    The fallback also gets answers without a confidence, and questions that the primary fails to answer; an error that
+    ends the run is raised instead. If a question has several items and the primary is confident in some of them, only
+    the others go to the fallback, as a separate question. The fallback's answer is final, and its error is the
+    cascade's error.
 
-    Confidence: the primary's if its answer was used, otherwise the fallback's; the lower of both if items were split.
-    `JudgeAnswer.detail` has `escalated`, the share of the question that went to the fallback, in [0, 1], `items`, their
-    numbers from 1 if they were split, the primary's `confidence`, and `why`.
+    The confidence is the primary's if its answer was used, otherwise the fallback's; the lower of the two if the items
+    were split. `JudgeAnswer.detail` contains:
+
+    - `escalated`: the share of the question that went to the fallback, in [0, 1]
+    - `items`: if the items were split, the numbers of those that went to the fallback, from 1
+    - `confidence`: the primary's confidence
+    - `why`: why the answer was or wasn't escalated
 
     Raises ConfigError for two equal judges, or a threshold outside [0, 1].
     """
@@ -56,7 +61,7 @@ class Cascade(Composite):
         require_judge("a cascade's primary", self.primary)
         require_judge("a cascade's fallback", self.fallback)
         if self.primary.identity == self.fallback.identity:
-            raise ConfigError(f"{self.primary.identity} is twice in the cascade")
+            raise ConfigError(f"{self.primary.identity} appears twice in the cascade")
         check_settings(self)
         object.__setattr__(self, "threshold", float(self.threshold))
         self.derive(self.primary, self.fallback)
@@ -69,23 +74,23 @@ class Cascade(Composite):
     @property
     def description(self) -> str:
         return (
-            f"a cascade: {self.fallback.identity} is asked where {self.primary.identity} is less than "
-            f"{self.threshold:g} sure"
+            f"a cascade: {self.fallback.identity} answers if the confidence of {self.primary.identity} is below "
+            f"{self.threshold:g}"
         )
 
     async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         try:
             first = await ask(self.primary, question)
         except JudgeError as error:
-            return await self._escalated(question, ask, None, f"it gave no answer: {error}")
+            return await self._escalated(question, ask, None, f"no answer: {error}")
         confidence = first.confidence
         if confidence is not None and confidence >= self.threshold:
-            return self.combined(ask, first.value, confidence, self._detail(0.0, confidence, "it was sure enough"))
+            return self.combined(ask, first.value, confidence, self._detail(0.0, confidence, "confident enough"))
         unsure = self._unsure_items(question, first)
         if unsure is None:
-            why = "it gave no confidence" if confidence is None else "it was not sure enough"
+            why = "no confidence" if confidence is None else "not confident enough"
             return await self._escalated(question, ask, confidence, why)
-        return await self._divided(question, ask, first, unsure)
+        return await self._split(question, ask, first, unsure)
 
     async def _escalated(
         self, question: Question[A], ask: AskJudge, confidence: float | None, why: str
@@ -100,31 +105,33 @@ class Cascade(Composite):
             raise self.failure(ask, str(error), [error]) from None
 
     def _unsure_items(self, question: Question[Any], first: JudgeAnswer[Any]) -> list[int] | None:
-        """The positions of the items for the fallback; None to ask it the whole question."""
+        """The positions of the items that go to the fallback; None if the whole question does."""
         confidences = item_confidences(question, first)
         if confidences is None:
             return None
-        unsure = [place for place, each in enumerate(confidences) if each is None or each < self.threshold]
+        unsure = [
+            index for index, confidence in enumerate(confidences) if confidence is None or confidence < self.threshold
+        ]
         return unsure if 0 < len(unsure) < len(confidences) else None
 
-    async def _divided(
+    async def _split(
         self, question: Question[A], ask: AskJudge, first: JudgeAnswer[A], unsure: Sequence[int]
     ) -> JudgeAnswer[A]:
         name = cast(str, question.divisible_by)
         items: Sequence[str] = getattr(question, name)
-        rest: Question[Any] = dataclasses.replace(question, **{name: tuple(items[place] for place in unsure)})
+        rest: Question[Any] = dataclasses.replace(question, **{name: tuple(items[index] for index in unsure)})
         second = await self._fall_back(rest, ask)
         verdicts = list(cast("tuple[Any, ...]", first.value))
-        for place, verdict in zip(unsure, cast("tuple[Any, ...]", second.value), strict=True):
-            verdicts[place] = verdict
-        sure = [each for place, each in enumerate(item_confidences(question, first) or ()) if place not in unsure]
-        confidences = [each for each in (*sure, second.confidence) if each is not None]
-        detail = self._detail(len(unsure) / len(items), first.confidence, "it was not sure enough of these items")
+        for index, verdict in zip(unsure, cast("tuple[Any, ...]", second.value), strict=True):
+            verdicts[index] = verdict
+        own = [value for index, value in enumerate(item_confidences(question, first) or ()) if index not in unsure]
+        confidences = [value for value in (*own, second.confidence) if value is not None]
+        detail = self._detail(len(unsure) / len(items), first.confidence, "not confident enough in these items")
         return self.combined(
             ask,
             cast(A, tuple(verdicts)),
             None if second.confidence is None else min(confidences),
-            {**detail, "items": [place + 1 for place in unsure]},
+            {**detail, "items": [index + 1 for index in unsure]},
         )
 
     def _detail(self, escalated: float, confidence: float | None, why: str) -> Mapping[str, Any]:
@@ -152,16 +159,17 @@ class Cascade(Composite):
         least.
 
         Args:
-            labels: questions with the right verdicts. Both judges answer all of them.
-            accuracy: the required share of right verdicts, in [0, 1]. Of the thresholds that reach it, the one that
+            labels: Questions with the correct verdicts. Both judges answer all of them.
+            accuracy: The required share of correct verdicts, in [0, 1]. Of the thresholds that reach it, the one that
                 escalates least is chosen.
-            escalated: the maximum share of escalated verdicts, in [0, 1]. Of the thresholds within it, the most
+            escalated: The maximum share of escalated verdicts, in [0, 1]. Of the thresholds that respect it, the most
                 accurate one is chosen.
-            ask: how the judges are called, such as through a run's ledger (`fit_cascade`); None calls them directly.
+            ask: How the judges are called, such as through a run's ledger (`fit_cascade`). None calls them directly.
 
         Raises:
-            ConfigError: no threshold meets the requirement; the message gives the best possible value.
-            DataError: a label doesn't fit its question.
+            ConfigError: A requirement is outside [0, 1], no threshold meets it (the message gives the best possible
+                value), or no labeled question was answered.
+            DataError: A label doesn't match its question.
         """
         async with self.opened():
             cases, unanswered = await judged_cases(self.primary, self.fallback, labels, ask)
@@ -172,10 +180,10 @@ class Cascade(Composite):
 
 @dataclass(frozen=True)
 class LabeledQuestion:
-    """A question and its right verdicts.
+    """A question and its correct verdicts.
 
-    verdicts: one verdict, such as "yes"; True stands for the most favorable verdict and False for any other. For a
-    question about several items (claims, criteria), a list with one verdict for each.
+    verdicts: one verdict, such as "yes". True means the most favorable verdict, and False any other. For a question
+    about several items (claims, criteria), a list with one verdict per item.
     """
 
     question: Question[Any]
@@ -183,16 +191,17 @@ class LabeledQuestion:
 
     @property
     def expected(self) -> tuple[Any, ...]:
-        """The right verdict on each item, or the single verdict."""
+        """The correct verdict on each item, or the single verdict."""
         verdicts = self.verdicts
         return tuple(cast("Sequence[Any]", verdicts)) if isinstance(verdicts, list | tuple) else (verdicts,)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One labeled verdict: the primary's confidence in it (None without one), and which judge was right.
+    """One labeled verdict: the primary's confidence in it (None if unknown), and whether each judge was right.
 
-    question: whose it is, by fingerprint; verdicts of one question are held out together. Blank for one by itself.
+    question: the question's fingerprint. Cross-validation holds out all verdicts of one question together. Empty for a
+    verdict that stands alone.
     """
 
     confidence: float | None
@@ -203,7 +212,7 @@ class Case:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The results with one threshold: shares in [0, 1] of the labeled verdicts."""
+    """Accuracy and share escalated at one threshold, both in [0, 1]."""
 
     threshold: float
     accuracy: float
@@ -212,25 +221,27 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class CascadeFit:
-    """A threshold, and what it was chosen from.
-
-    accuracy, escalated: with the threshold, on the labels it was chosen on. primary, fallback: the accuracy of each
-    judge alone. verdicts: how many labeled ones were judged. unanswered: how many more the fallback didn't answer; they
-    count nowhere. curve: every threshold that makes a difference, in rising order. held_out, held_out_escalated:
-    accuracy and share escalated on labels that had no part in the choice (cross-validated), what to expect of others
-    like them; None for a single question.
-    """
+    """A fitted threshold, and its accuracy and cost. All shares are in [0, 1]."""
 
     threshold: float
     accuracy: float
+    """The accuracy of the cascade with this threshold, on the labels it was chosen on."""
     escalated: float
+    """The share of verdicts that the threshold escalates, on the same labels."""
     primary: float
+    """The accuracy of the primary judge alone."""
     fallback: float
+    """The accuracy of the fallback judge alone."""
     verdicts: int
+    """The number of labeled verdicts that were judged."""
     curve: tuple[CurvePoint, ...]
+    """Every threshold that makes a difference, in ascending order."""
     unanswered: int = 0
+    """The number of labeled verdicts that the fallback didn't answer. They are left out of all other numbers."""
     held_out: float | None = None
+    """The cross-validated accuracy, an estimate for new data; None if there is only one question."""
     held_out_escalated: float | None = None
+    """The cross-validated share escalated; None if there is only one question."""
 
     def __str__(self) -> str:
         message = f"threshold={self.threshold!r}: accuracy {self.accuracy:.3f} with {self.escalated:.1%} escalated"
@@ -243,21 +254,21 @@ class CascadeFit:
 def fit_threshold(
     cases: Sequence[Case], *, accuracy: float | None = None, escalated: float | None = None, unanswered: int = 0
 ) -> CascadeFit:
-    """The threshold for a wanted accuracy, or for a share that may be escalated at most, or the most accurate one.
+    """The threshold for a required accuracy or a maximum share escalated; without either, the most accurate one.
 
-    Raises ConfigError without cases, for a wish outside [0, 1], and when no threshold meets it.
+    Raises ConfigError if there are no cases, if a requirement is outside [0, 1], or if no threshold meets it.
     """
-    for name, wish in (("accuracy", accuracy), ("escalated", escalated)):
-        if wish is not None and (not is_number(wish) or not 0 <= wish <= 1):
-            raise ConfigError(f"{name} must be a number from 0 to 1, not {wish!r}")
+    for name, value in (("accuracy", accuracy), ("escalated", escalated)):
+        if value is not None and (not is_number(value) or not 0 <= value <= 1):
+            raise ConfigError(f"{name} must be a number from 0 to 1, not {value!r}")
     if not cases:
-        raise ConfigError("a threshold needs labeled verdicts that both judges answered, and there is none")
+        raise ConfigError("fitting a threshold needs labeled verdicts that the fallback answered; there are none")
     curve = thresholds(cases)
-    within = [one for one in curve if escalated is None or one.escalated <= escalated]
+    within = [point for point in curve if escalated is None or point.escalated <= escalated]
     if not within:
-        least = min(one.escalated for one in curve)
+        least = min(point.escalated for point in curve)
         raise ConfigError(f"no threshold escalates {escalated:.1%} or less; {least:.1%} have no confidence at all")
-    best = max(within, key=lambda one: one.accuracy)
+    best = max(within, key=lambda point: point.accuracy)
     if accuracy is not None and best.accuracy < accuracy:
         raise ConfigError(
             f"no threshold reaches an accuracy of {accuracy:g}; the best is {best.accuracy:.3f} at "
@@ -280,93 +291,94 @@ def fit_threshold(
 
 
 def _chosen(curve: Sequence[CurvePoint], accuracy: float | None, escalated: float | None) -> CurvePoint:
-    """The threshold that a wish asks for; the nearest to it where none meets it."""
-    within = [one for one in curve if escalated is None or one.escalated <= escalated] or curve[:1]
-    reaching = [one for one in within if accuracy is None or one.accuracy >= accuracy]
-    reaching = reaching or [max(within, key=lambda one: one.accuracy)]
-    return min(reaching, key=lambda one: (-one.accuracy if accuracy is None else 0, one.escalated, -one.accuracy))
+    """The threshold that meets the requirements best; the closest one if none meets them."""
+    within = [point for point in curve if escalated is None or point.escalated <= escalated] or curve[:1]
+    reaching = [point for point in within if accuracy is None or point.accuracy >= accuracy]
+    reaching = reaching or [max(within, key=lambda point: point.accuracy)]
+    return min(reaching, key=lambda it: (-it.accuracy if accuracy is None else 0, it.escalated, -it.accuracy))
 
 
 def _held_out(cases: Sequence[Case], accuracy: float | None, escalated: float | None) -> CurvePoint | None:
-    """What thresholds come to that are chosen without the cases they are held against; None with one question only."""
-    names = [case.question or str(place) for place, case in enumerate(cases)]
-    # By their fingerprints, so that the order of the labels makes no difference.
-    order = {name: place for place, name in enumerate(sorted(set(names)))}
+    """Cross-validated accuracy and share escalated; None if there is only one question."""
+    names = [case.question or str(index) for index, case in enumerate(cases)]
+    # Assign folds by fingerprint, so that the order of the labels makes no difference.
+    order = {name: index for index, name in enumerate(sorted(set(names)))}
     folds = min(FOLDS, len(order))
     if folds < 2:
         return None
-    right = moved = 0
+    correct = to_fallback = 0
     for fold in range(folds):
-        out = [order[name] % folds == fold for name in names]
-        kept = [case for case, is_out in zip(cases, out, strict=True) if not is_out]
-        threshold = _chosen(thresholds(kept), accuracy, escalated).threshold
-        for case in (case for case, is_out in zip(cases, out, strict=True) if is_out):
-            on = case.confidence is None or case.confidence < threshold
-            moved += on
-            right += case.fallback if on else case.primary
-    return CurvePoint(0.0, right / len(cases), moved / len(cases))
+        held_out = [order[name] % folds == fold for name in names]
+        training = [case for case, is_out in zip(cases, held_out, strict=True) if not is_out]
+        threshold = _chosen(thresholds(training), accuracy, escalated).threshold
+        for case in (case for case, is_out in zip(cases, held_out, strict=True) if is_out):
+            escalates = case.confidence is None or case.confidence < threshold
+            to_fallback += escalates
+            correct += case.fallback if escalates else case.primary
+    return CurvePoint(0.0, correct / len(cases), to_fallback / len(cases))
 
 
 def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
-    """Every threshold that divides the cases in another way, from 0 up, with what it comes to; at least one case.
+    """Every threshold that makes a difference, in ascending order, for at least one case.
 
-    They are 0, each confidence that was given (which keeps the cases that have it), and 1, which escalates all that is
-    not certain.
+    The thresholds are 0, each confidence that occurs (a case with that confidence isn't escalated), and 1, which
+    escalates everything with a confidence below 1.
     """
     count = len(cases)
-    right = sum(case.fallback if case.confidence is None else case.primary for case in cases)
-    moved = sum(case.confidence is None for case in cases)
+    correct = sum(case.fallback if case.confidence is None else case.primary for case in cases)
+    escalated = sum(case.confidence is None for case in cases)
     gains = [(case.confidence, case.fallback - case.primary) for case in cases if case.confidence is not None]
     gains.sort(reverse=True)
-    results = [CurvePoint(0.0, right / count, moved / count)]
+    curve = [CurvePoint(0.0, correct / count, escalated / count)]
     for threshold in sorted({*(confidence for confidence, _ in gains), 1.0} - {0.0}):
         while gains and gains[-1][0] < threshold:
-            right += gains.pop()[1]
-            moved += 1
-        results.append(CurvePoint(threshold, right / count, moved / count))
-    return tuple(results)
+            correct += gains.pop()[1]
+            escalated += 1
+        curve.append(CurvePoint(threshold, correct / count, escalated / count))
+    return tuple(curve)
 
 
 async def judged_cases(
     primary: Judge, fallback: Judge, labels: Iterable[LabeledQuestion], ask: AskJudge | None
 ) -> tuple[list[Case], int]:
-    """Both judges' answers to labeled questions, a case a verdict, and how many verdicts the fallback didn't give.
+    """Ask both judges the labeled questions: one case per verdict, and the number that the fallback didn't answer.
 
-    What the primary can't answer is a case without confidence. Raises DataError for labels that do not fit.
+    Cases that the primary didn't answer have no confidence. Raises DataError for labels that don't match their
+    questions.
     """
-    # A run's own way to the judges has its own bound.
-    gate = asyncio.Semaphore(AT_ONCE) if ask is None else contextlib.nullcontext()
-    put = AskJudge() if ask is None else ask
+    # A run limits its own concurrency.
+    slots = asyncio.Semaphore(MAX_CONCURRENCY) if ask is None else contextlib.nullcontext()
+    ask_judge = AskJudge() if ask is None else ask
 
-    async def tried(judge: Judge, question: Question[Any]) -> JudgeAnswer[Any] | None:
-        async with gate:
+    async def answer_of(judge: Judge, question: Question[Any]) -> JudgeAnswer[Any] | None:
+        async with slots:
             try:
-                return await put(judge, question)
+                return await ask_judge(judge, question)
             except JudgeError:
                 return None
 
-    async def both(label: LabeledQuestion) -> tuple[list[Case], int]:
-        early, late = await asyncio.gather(tried(primary, label.question), tried(fallback, label.question))
-        return ([], len(label.expected)) if late is None else (cases_of(label, early, late), 0)
+    async def judged(label: LabeledQuestion) -> tuple[list[Case], int]:
+        first, second = await asyncio.gather(answer_of(primary, label.question), answer_of(fallback, label.question))
+        return ([], len(label.expected)) if second is None else (_cases_of(label, first, second), 0)
 
-    listed = list(labels)
-    for number, label in enumerate(listed, start=1):
+    labels = list(labels)
+    for number, label in enumerate(labels, start=1):
         _check(label, number)
-    results = await asyncio.gather(*map(both, listed))
+    results = await asyncio.gather(*map(judged, labels))
     return [case for cases, _ in results for case in cases], sum(missing for _, missing in results)
 
 
-def cases_of(label: LabeledQuestion, early: JudgeAnswer[Any] | None, late: JudgeAnswer[Any]) -> list[Case]:
-    """The cases in two answers to one labeled question. Raises DataError when the label does not fit the question."""
-    fallback, name = _right(label, late.value), label.question.fingerprint
-    if early is None:
-        return [Case(None, False, right, name) for right in fallback]
-    sure = item_confidences(label.question, early) or (early.confidence,) * len(fallback)
-    return [Case(*case, name) for case in zip(sure, _right(label, early.value), fallback, strict=True)]
+def _cases_of(label: LabeledQuestion, first: JudgeAnswer[Any] | None, second: JudgeAnswer[Any]) -> list[Case]:
+    """The cases in both judges' answers to a labeled question. Raises DataError if the label doesn't match it."""
+    fallback, name = _correct(label, second.value), label.question.fingerprint
+    if first is None:
+        return [Case(None, False, is_correct, name) for is_correct in fallback]
+    confidences = item_confidences(label.question, first) or (first.confidence,) * len(fallback)
+    return [Case(*case, name) for case in zip(confidences, _correct(label, first.value), fallback, strict=True)]
 
 
 def _check(label: object, number: int) -> None:
-    """Raise DataError for a label that can be seen not to fit before anything is asked."""
+    """Raise DataError for a label that doesn't match its question, as far as that shows before any call."""
     if not isinstance(label, LabeledQuestion):
         raise DataError(f"labels must be LabeledQuestion values, not {type(label).__name__}")
     question = label.question
@@ -376,32 +388,35 @@ def _check(label: object, number: int) -> None:
         raise DataError(f"label {number}: {question.kind}: {message}")
     answers = answer_type(type(question))
     kind = typing.get_args(answers)[0] if question.divisible_by else answers
-    for truth in label.expected:
-        _is_right(None, kind, truth, question, f"label {number}: ")
+    for expected in label.expected:
+        _is_correct(None, kind, expected, question, f"label {number}: ")
 
 
-def _right(label: LabeledQuestion, value: Any) -> list[bool]:
-    """Whether each verdict in an answer is the one that the label has."""
+def _correct(label: LabeledQuestion, value: Any) -> list[bool]:
+    """Whether each verdict in an answer agrees with its label."""
     items = cast("Sequence[Any]", value) if label.question.divisible_by else [value]
     if len(items) != len(label.expected):
         message = f"{len(items)} verdicts, {len(label.expected)} labels: {reprlib.repr(label.verdicts)}"
         raise DataError(f"{label.question.kind}: {message}")
     pairs = zip(items, label.expected, strict=True)
-    return [_is_right(item, cast("type[Any]", type(item)), truth, label.question) for item, truth in pairs]
+    return [_is_correct(item, cast("type[Any]", type(item)), expected, label.question) for item, expected in pairs]
 
 
-def _is_right(item: Any, kind: type[Any], truth: Any, question: Question[Any], at: str = "") -> bool:
-    """Whether a verdict is the right one; without an item, whether the label can be held against one of its kind."""
-    scales: Mapping[str, LabelOrder] = label_orders(kind) if dataclasses.is_dataclass(kind) else {}
-    name, scale = next(iter(scales.items()), ("", LabelOrder()))
-    asked = f"{at}{question.kind}"
-    if scale.number or not scales:
-        raise DataError(f"{asked} questions have no verdict that is right or wrong, so no label can be held against it")
-    words: tuple[Any, ...] = scale.worst_first or getattr(question, "choices", ())
+def _is_correct(item: Any, kind: type[Any], expected: Any, question: Question[Any], prefix: str = "") -> bool:
+    """Whether a verdict is the expected one. Raises DataError for a label that verdicts of this kind can't have.
+
+    item: the verdict, or None to check only the label. prefix: what the error's message starts with.
+    """
+    orders: Mapping[str, LabelOrder] = label_orders(kind) if dataclasses.is_dataclass(kind) else {}
+    name, order = next(iter(orders.items()), ("", LabelOrder()))
+    where = f"{prefix}{question.kind}"
+    if order.number or not orders:
+        raise DataError(f"{where}: answers to this kind of question have no verdict, so they can't be labeled")
+    words: tuple[Any, ...] = order.worst_first or getattr(question, "choices", ())
     verdict = getattr(item, name, None)
-    if scale.ordered and isinstance(truth, bool) and words and not isinstance(words[0], bool):
-        return (verdict == words[-1]) == truth
-    if words and truth not in words:
-        message = ", ".join(str(word) for word in words) + (", or true or false" if scale.ordered else "")
-        raise DataError(f"{asked}: a label must be one of {message}, not {reprlib.repr(truth)}")
-    return verdict == truth
+    if order.ordered and isinstance(expected, bool) and words and not isinstance(words[0], bool):
+        return (verdict == words[-1]) == expected
+    if words and expected not in words:
+        message = ", ".join(str(word) for word in words) + (", or true or false" if order.ordered else "")
+        raise DataError(f"{where}: a label must be one of {message}, not {reprlib.repr(expected)}")
+    return verdict == expected

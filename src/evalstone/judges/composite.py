@@ -1,6 +1,6 @@
 """Composite judges: their shared base class, panels, and self-consistency.
 
-A composite judge has the requirements of its members. Its answers contain every call.
+A composite judge needs what its members need, such as API keys. Its answers contain every member call.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from evalstone.types import Usage, total_cost
 
 A = TypeVar("A")
 Errors = Mapping[str, JudgeError | JudgeUnavailable]
-"""Why members gave no answer, by their names."""
+"""The errors of the members that gave no answer, by name."""
 
 
 @dataclass(frozen=True)
 class Composite(Judge):
-    """A judge that calls other judges. It is a frozen value, like its members.
+    """A judge that calls other judges and combines their answers. It is a frozen value, like its members.
 
-    The usage, cost and calls of an answer are those of the members. In a run, each member's answers are cached
-    separately, so changing the vote or the threshold makes no new calls.
+    Usage, cost and calls of an answer are the sum over the members. In a run, each member's answers are cached
+    separately, so changing the vote or the threshold needs no new calls.
     """
 
     limits: Limits = field(default=NO_LIMITS, kw_only=True, compare=False, repr=False)
@@ -50,14 +50,14 @@ class Composite(Judge):
     @property
     @abstractmethod
     def description(self) -> str:
-        """How the members' answers are combined, for reports."""
+        """One phrase for reports: how the members' answers are combined."""
 
     @abstractmethod
     async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
-        """Combine the members' answers, within the limits."""
+        """Combine the members' answers. Called within the limits."""
 
     def derive(self, *members: Judge) -> None:
-        """Set the members and what follows from them; called last by `__post_init__`."""
+        """Set the members and the attributes derived from them. Call it last in `__post_init__`."""
         object.__setattr__(self, "members", members)
         notes = dict.fromkeys(leaf.note for leaf in leaves(self) if leaf.note)
         object.__setattr__(self, "cacheable", any(leaf.cacheable for leaf in leaves(self)))
@@ -84,7 +84,7 @@ class Composite(Judge):
 
     @property
     def context_limits(self) -> ContextLimits:
-        """The largest question that every member accepts."""
+        """The limits that every member accepts."""
         return narrowest(*(member.context_limits for member in self.members))
 
     def check(self) -> None:
@@ -100,14 +100,14 @@ class Composite(Judge):
         return tuple(dict.fromkeys(secret for member in self.members for secret in member.secrets))
 
     def combined(self, ask: AskJudge, value: A, confidence: float | None, detail: Mapping[str, Any]) -> JudgeAnswer[A]:
-        """The answer that the recorded calls resulted in."""
+        """An answer with the usage, cost and calls recorded so far."""
         return JudgeAnswer(
             value=value,
             judge=self.identity,
             confidence=confidence,
             cached=all(call.cached for call in ask.calls),
             detail=detail,
-            **ask.taken(),
+            **ask.totals(),
         )
 
     def voted(
@@ -120,7 +120,7 @@ class Composite(Judge):
         detail: Mapping[str, Any],
         errors: Errors,
     ) -> JudgeAnswer[A]:
-        """The result of a vote on several answers. Raises JudgeDeclined if the vote is undecided."""
+        """The result of a vote on several answers. Raises JudgeDeclined if the vote has no result."""
         try:
             result = elect(question, answers, vote)
         except JudgeDeclined as error:
@@ -129,38 +129,39 @@ class Composite(Judge):
         return self.combined(ask, result.value, answer_confidence(result.verdicts), detail)
 
     def failure(self, ask: AskJudge, message: str, errors: Sequence[Exception]) -> JudgeError:
-        """The members' errors as one: JudgeDeclined if all of them are, or another kind that all are."""
+        """The members' errors as one: of their common type, such as JudgeDeclined, or else JudgeError."""
         kinds = (JudgeDeclined, ProviderError, ReplyError)
         kind = next((kind for kind in kinds if all(isinstance(error, kind) for error in errors)), JudgeError)
         replies = [error.reply for error in errors if isinstance(error, JudgeError) and error.reply is not None]
-        return kind(message, reply=replies[-1] if replies else None, **ask.taken())
+        return kind(message, reply=replies[-1] if replies else None, **ask.totals())
 
     def too_few(
         self, ask: AskJudge, message: str, errors: Errors, *, needed: int, asked: int
     ) -> JudgeError | JudgeUnavailable:
-        """Why too few members answered: the error of one that is down if too few are left for good, else all errors."""
+        """The error for too few answers: JudgeUnavailable if too few members are still up, else all errors as one."""
         down = [error for error in errors.values() if isinstance(error, JudgeUnavailable)]
         return down[0] if asked - len(down) < needed else self.failure(ask, message, list(errors.values()))
 
 
 async def ask_all(
-    ask: AskJudge, asked: Sequence[tuple[Judge, int]], question: Question[A]
+    ask: AskJudge, calls: Sequence[tuple[Judge, int]], question: Question[A]
 ) -> tuple[list[JudgeAnswer[A]], Errors]:
-    """Ask several members, or one several times, at once: the answers in order, and why the others gave none.
+    """Call several members, or one member several times, concurrently. Returns the answers in order, and the errors.
 
-    Raises what ends a run, once all have ended, and ConfigError at once. A member that is down only gives no answer.
+    A member that is down counts as an error. Any other error that ends a run is raised after all calls have ended;
+    ConfigError is raised immediately.
     """
-    tasks = [asyncio.ensure_future(_tried(ask, judge, question, repeat)) for judge, repeat in asked]
+    tasks = [asyncio.ensure_future(_answer_or_error(ask, judge, question, repeat)) for judge, repeat in calls]
     try:
         results = await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
-    order = {(judge.identity, ask.repeat + repeat): place for place, (judge, repeat) in enumerate(asked)}
+    order = {(judge.identity, ask.repeat + repeat): index for index, (judge, repeat) in enumerate(calls)}
     ask.calls.sort(key=lambda call: order.get((call.judge, call.repeat_index), -1))
     answers = [result for result in results if isinstance(result, JudgeAnswer)]
     errors: dict[str, JudgeError | JudgeUnavailable] = {}
-    for (judge, repeat), result in zip(asked, results, strict=True):
+    for (judge, repeat), result in zip(calls, results, strict=True):
         if isinstance(result, JudgeError | JudgeUnavailable):
             errors[f"{judge.identity} #{repeat}" if repeat else judge.identity] = result
         elif isinstance(result, Exception):
@@ -168,7 +169,9 @@ async def ask_all(
     return answers, errors
 
 
-async def _tried(ask: AskJudge, judge: Judge, question: Question[A], repeat: int) -> JudgeAnswer[A] | Exception:
+async def _answer_or_error(
+    ask: AskJudge, judge: Judge, question: Question[A], repeat: int
+) -> JudgeAnswer[A] | Exception:
     try:
         return await ask(judge, question, repeat)
     except (JudgeError, RunAborted) as error:
@@ -176,7 +179,7 @@ async def _tried(ask: AskJudge, judge: Judge, question: Question[A], repeat: int
 
 
 def _no_answer(errors: Errors) -> dict[str, Any]:
-    """Who gave no answer and why, as a part of an answer's detail."""
+    """The members that gave no answer, and why, for an answer's detail."""
     return {"no_answer": {name: str(error) for name, error in errors.items()}} if errors else {}
 
 
@@ -195,11 +198,11 @@ _DESCRIPTIONS = {
 class Panel(Composite):
     """Several judges that vote: `Panel(ModelJudge("openai/gpt-5.1"), LexicalJudge(), vote="majority")`.
 
-    Questions that ask for a list (such as claims) or for text can't be voted on. They go to the first member only, and
-    to the next one if it gives no answer. All later questions are therefore about the same list.
+    Questions that ask for a list (such as claims) or for text can't be voted on. Only the first member answers them, or
+    the next one if it fails, so all members judge the same list.
 
-    The answer's confidence is the smallest share of members that agree on a verdict, or the smallest mean probability
-    if the vote uses probabilities. It is in [0, 1] and not calibrated; None if the answer contains only numbers.
+    The answer's confidence is the lowest agreement over its verdicts, or the lowest mean probability with vote="mean".
+    It is in [0, 1] and not calibrated; None if the answer contains only numbers.
 
     `JudgeAnswer.detail` contains:
 
@@ -217,11 +220,11 @@ class Panel(Composite):
 
     vote: Vote
     """"majority", "mean" or "unanimous". Each verdict is voted on separately; judges/voting.py defines how ties and
-    numbers are handled. "unanimous" gives a favorable verdict only if every member that answered gave it."""
+    numbers are handled. "unanimous" is favorable only if every member that answered agrees."""
 
     quorum: Annotated[int | None, Range(1)]
     """How many members must answer. None requires more than half, or all if the vote is unanimous. If fewer answer, the
-    question fails; if all the others declined, it is skipped."""
+    question fails, or is skipped if all other members declined."""
 
     def __init__(
         self, *judges: Judge, vote: Vote = "majority", quorum: int | None = None, limits: Limits = NO_LIMITS
@@ -232,9 +235,11 @@ class Panel(Composite):
             require_judge(f"judge {number} of a panel", judge)
         names = [judge.identity for judge in self.judges]
         if len(names) < 2:
-            raise ConfigError(f"a panel needs two judges or more, not {len(names)}")
+            raise ConfigError(f"a panel needs at least two judges, not {len(names)}")
         if repeated := [name for name in names if names.count(name) > 1]:
-            raise ConfigError(f"{repeated[0]} is twice in the panel; SelfConsistency asks one judge several times")
+            raise ConfigError(
+                f"{repeated[0]} appears twice in the panel; use SelfConsistency to ask one judge several times"
+            )
         check_settings(self)
         if self.quorum is not None and self.quorum > len(names):
             raise ConfigError(f"quorum must be from 1 to {len(names)}, the number of judges, not {self.quorum}")
@@ -266,7 +271,7 @@ class Panel(Composite):
             return await self._first_answer(question, ask)
         answers, errors = await ask_all(ask, [(judge, 0) for judge in self.judges], question)
         if len(answers) < self.needed:
-            counts = f"{len(answers)} of {len(self.judges)} judges answered, {self.needed} are needed"
+            counts = f"{len(answers)} of {len(self.judges)} judges answered, {self.needed} are required"
             message = f"{counts} ({_reasons(errors)})"
             raise self.too_few(ask, message, errors, needed=self.needed, asked=len(self.judges))
         detail = {"kind": "panel", "vote": self.vote, "answered": len(answers)}
@@ -311,7 +316,7 @@ class SelfConsistency(Composite):
         require_judge("judge", self.judge)
         check_settings(self)
         if _repeats(self.judge):
-            raise ConfigError(f"{self.judge.identity} repeats its questions already; give it a larger n")
+            raise ConfigError(f"{self.judge.identity} already repeats its questions; raise its n instead")
         self.derive(self.judge)
 
     @property
@@ -320,13 +325,13 @@ class SelfConsistency(Composite):
 
     @property
     def description(self) -> str:
-        same = "; its settings ask for the same answer each time" if _is_deterministic(self.judge) else ""
+        same = "; its settings make it give the same answer each time" if _is_deterministic(self.judge) else ""
         return f"one judge asked {self.n} times, by majority{same}"
 
     async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         votable = is_votable(question)
         n = self.n if votable else 1
-        first = ask.repeat * (n - 1)  # `ask` adds its own: the second repetition of all n starts at n
+        first = ask.repeat * (n - 1)  # `ask` adds ask.repeat, so repetition 1 of this judge starts at n
         answers, errors = await ask_all(ask, [(self.judge, first + repeat) for repeat in range(n)], question)
         if 2 * len(answers) <= n:
             reasons = "; ".join(dict.fromkeys(map(str, errors.values())))
@@ -342,7 +347,7 @@ class SelfConsistency(Composite):
 
 
 def _is_deterministic(judge: Judge) -> bool:
-    """Whether nothing in its settings lets a judge's answers differ."""
+    """Whether a judge's settings leave no room for different answers."""
     if isinstance(judge, LoggingJudge):
         return _is_deterministic(judge.judge)
     if isinstance(judge, ModelJudge):

@@ -1,4 +1,4 @@
-"""Replies that can't be used: what is wrong with them, and how a model is asked again."""
+"""Corrections: how a model is asked again after a malformed, truncated or repetitive reply."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ A = TypeVar("A")
 
 CUT_OFF = "the reply was cut off before its end"
 SHORT_EXCERPT = 300
-"""Characters of a reply that are shown to the model where more of it would do harm."""
+"""Characters of a truncated or repetitive reply that are shown to the model; more would invite repetition."""
 FRESH_TEMPERATURE = 0.5
-"""Of a correction that starts afresh, at least: at 0 a model would say the same again."""
-SEEDS_APART = 1_000_003
-"""Between the seeds of two corrections; those of repetitions are 1 apart."""
-LOOKED_AT = 4000
+"""The minimum temperature of a correction that starts over: at 0, the model would give the same reply."""
+SEED_STEP = 1_000_003
+"""The difference between the seeds of two corrections. Seeds of repetitions differ by 1."""
+REPETITION_WINDOW = 4000
+"""Characters at the end of a reply that are checked for repetition."""
 
 
 def correction(
@@ -33,16 +34,16 @@ def correction(
     error: str,
     number: int,
 ) -> tuple[Sequence[ChatMessage], ModelSettings]:
-    """The messages and settings that ask again after a reply that can't be used. number: of the correction, from 1.
+    """The messages and settings of a correction after an unusable reply. number: of the correction, from 1.
 
-    The first one shows the model its reply and what is wrong with it. Later ones start afresh, with a hint and without
-    the replies so far, which a model would go on to copy: with another seed, and a temperature of 0.5 at least.
+    The first correction shows the model its reply and the error. Later ones start over: they omit earlier replies,
+    which the model might copy, and use a hint, another seed, and a temperature of at least 0.5.
     """
     expected = (
         "the JSON object that was asked for, complete" if question.json_schema is not None else "the answer asked for"
     )
     shorter = " Write shorter: each thing once, in one short sentence at most." if error.startswith(CUT_OFF) else ""
-    # What a reply repeats is not repeated here: a model would take the words of the error for some of the material.
+    # Leave out the repeated text: the model could take it for a part of the material.
     problem, repeats, _ = error.partition(REPEATS)
     if number == 1:
         request = (
@@ -50,26 +51,26 @@ def correction(
         )
         shown = [ChatMessage("assistant", clean(_excerpt(reply, error))), ChatMessage("user", clean(request))]
         return [*opening, *shown], settings
-    *before, asked = opening
+    *before, user = opening
     hint = f"An earlier reply could not be used: {problem}{repeats}. Reply with {expected}, and nothing else.{shorter}"
-    afresh = replace(
+    restarted = replace(
         settings,
-        seed=None if settings.seed is None else settings.seed + SEEDS_APART * (number - 1),
+        seed=None if settings.seed is None else settings.seed + SEED_STEP * (number - 1),
         temperature=None if settings.temperature is None else max(settings.temperature, FRESH_TEMPERATURE),
     )
-    return [*before, replace(asked, content=f"{asked.content}\n\n{clean(hint)}")], afresh
+    return [*before, replace(user, content=f"{user.content}\n\n{clean(hint)}")], restarted
 
 
-def drawn_afresh(settings: ModelSettings) -> dict[str, Any]:
-    """What an answer says of a correction that started afresh: with which settings it was drawn."""
+def sampling_settings(settings: ModelSettings) -> dict[str, Any]:
+    """The temperature and seed of a correction that started over, for the answer's detail."""
     return {name: value for name in ("temperature", "seed") if (value := getattr(settings, name)) is not None}
 
 
 def _excerpt(reply: str, error: str) -> str:
-    """As much of a reply as helps to mend it: little of one that repeats itself or was cut off."""
+    """The part of a reply that helps to correct it: only the start if it repeats itself or was cut off."""
     if len(reply) > SHORT_EXCERPT and (error.startswith(CUT_OFF) or REPEATS in error):
         shown = reply[:SHORT_EXCERPT]
-        # Up to the end of an item: a model would take half of one for a whole.
+        # End at a complete item: the model could take half an item for a whole one.
         whole = _WHOLE_ITEMS.match(shown)
         return f"{whole[0].rstrip() if whole and 2 * len(whole[0]) > SHORT_EXCERPT else shown}\n[…]"
     return reply if len(reply) <= 4000 else f"{reply[:2000]}\n[…]\n{reply[-2000:]}"
@@ -99,12 +100,12 @@ _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[^\n"]+')
 
 
 def repetition(reply: str) -> str:
-    """What a reply repeats again and again, in words; empty for one that doesn't.
+    """What a reply repeats over and over, in words; empty if it doesn't.
 
-    Its last 100 characters or more are one text of at most 200 characters, eight times or more; or one sentence or
-    item, whatever its number, takes up half of the reply, six times or more.
+    Either it ends in at least eight copies of a text of up to 200 characters, 100 characters or more in total; or one
+    sentence or item, ignoring digits, occurs at least six times and makes up half of the reply.
     """
-    text = reply[-LOOKED_AT:]
+    text = reply[-REPETITION_WINDOW:]
     for end in (text, text.rstrip(_CLOSING)):
         if unit := repeated_end(end):
             return f"{unit.strip()[:60]!r} again and again" if unit.strip() else "white space without end"

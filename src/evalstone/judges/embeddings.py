@@ -1,4 +1,4 @@
-"""Models that embed texts, behind an OpenAI-compatible endpoint: `POST /embeddings`."""
+"""Embedding models behind an OpenAI-compatible endpoint (`POST /embeddings`)."""
 
 from __future__ import annotations
 
@@ -29,27 +29,28 @@ from evalstone.types import Usage
 if TYPE_CHECKING:
     from evalstone.judges.providers.openai_compatible import Endpoint
 
-FOREIGN = ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
-"""The settings of a language model that an embedding model can't take."""
+UNSUPPORTED = ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
+"""Settings of language models that embedding models don't support."""
 
 
 @dataclass(frozen=True)
 class EmbeddingModel(ModelJudge):
-    """A model that embeds texts, named `provider/model`, such as openai/text-embedding-3-small.
+    """An embedding model, named `provider/model`, such as openai/text-embedding-3-small.
 
-    It answers a single question: how similar two texts are, as the cosine of their embeddings. Both go in one request.
-    Like a judge's answers, the cosines are stored in the ledger, and their cost counts; the vectors are not stored. The
-    settings of `ModelJudge` that concern the reply of a language model are refused.
+    It answers one kind of question: how similar two texts are, as the cosine of their embeddings. Both texts go into
+    one request. Cosines are stored in the ledger like any other answers, and their cost counts; vectors are not stored.
+
+    Raises ConfigError for settings of `ModelJudge` that only apply to language models.
     """
 
     dimensions: Annotated[int | None, Range(1)] = None
-    """The length of the vectors, for models that can shorten them; None leaves it to the model."""
+    """The length of the vectors, for models that can shorten them. None uses the model's default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        defaults = {name: getattr(ModelJudge, name) for name in FOREIGN}
-        if odd := [name for name, default in defaults.items() if getattr(self, name) != default]:
-            raise ConfigError(f"{self.model}: an embedding model takes no {odd[0]}")
+        defaults = {name: getattr(ModelJudge, name) for name in UNSUPPORTED}
+        if refused := [name for name, default in defaults.items() if getattr(self, name) != default]:
+            raise ConfigError(f"{self.model}: an embedding model doesn't support {refused[0]}")
 
     @property
     def identity(self) -> str:
@@ -58,13 +59,13 @@ class EmbeddingModel(ModelJudge):
 
     @property
     def context_limits(self) -> ContextLimits:
-        # The window is that of each text, not of both. The endpoint refuses a longer one.
+        # The context window applies to each text, not to both together. The endpoint refuses longer texts.
         return DEFAULT_LIMITS
 
     def check(self) -> None:
         if not self.url:
             endpoint = "an OpenAI-compatible endpoint, such as openai/… or vllm/… with a base_url"
-            raise ConfigError(f"{self.model} can't be asked for embeddings; name a model behind {endpoint}")
+            raise ConfigError(f"{self.model} can't be used for embeddings; use a model behind {endpoint}")
         super().check()
 
     def provider(self) -> Provider:
@@ -87,9 +88,9 @@ class Embeddings(Provider):
         from evalstone.judges.providers.openai_compatible import RequestTimeout  # noqa: PLC0415 - aiohttp
 
         if not isinstance(question, CompareEmbeddings):
-            raise JudgeDeclined(f"{self.judge.identity} embeds texts; it can't answer {question.kind}")
+            raise JudgeDeclined(f"{self.judge.identity} is an embedding model; it can't answer {question.kind}")
         try:
-            (first, second), usage, cost = await self._embedded([question.first, question.second])
+            (first, second), usage, cost = await self._embed([question.first, question.second])
         except RequestTimeout as error:
             raise request_timeout(error.host, self.judge.timeout, None, busy=error.busy) from None
         except AccessRefused as error:
@@ -98,11 +99,11 @@ class Embeddings(Provider):
         return Completion(json.dumps({"cosine": cosine(first, second)}), usage, cost)
 
     async def _probe(self) -> tuple[Usage, float | None]:
-        _, usage, cost = await self._embedded([PROBE])
+        _, usage, cost = await self._embed([PROBE])
         return usage, cost
 
-    async def _embedded(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage, float | None]:
-        """The vectors of some texts, and what they took. Raises ProviderError for a reply without them."""
+    async def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage, float | None]:
+        """The vectors of texts, with usage and cost. Raises ProviderError if the reply has no valid vectors."""
         from evalstone.judges.providers.openai_compatible import Call, chat_usage  # noqa: PLC0415 - aiohttp
 
         payload: dict[str, Any] = {"model": self.model, "input": list(texts)}
@@ -119,20 +120,20 @@ class Embeddings(Provider):
 
 
 def vectors_in(data: object, count: int) -> list[list[float]]:
-    """The vectors of a reply, in the order of the texts. Raises ValueError for anything else."""
+    """The vectors in a reply, in the order of the texts. Raises ValueError if they are not all there."""
     items = cast("list[Any]", data) if isinstance(data, list) else []
     if len(items) != count or not all(isinstance(item, dict) for item in items):
         raise ValueError(f"{len(items)} of {count} vectors")
     if all("index" in item for item in items):
         by_index = {item["index"]: item for item in items if isinstance(item["index"], int)}
         if sorted(by_index) != list(range(count)):
-            raise ValueError("the vectors have wrong numbers")
-        items = [by_index[place] for place in range(count)]
+            raise ValueError("the vectors have wrong indices")
+        items = [by_index[index] for index in range(count)]
     return as_vectors([item.get("embedding") for item in items], count)
 
 
 def as_vectors(value: Any, count: int) -> list[list[float]]:
-    """Vectors of one length, whatever sequences they are, such as the rows of an array. Raises ValueError otherwise."""
+    """A sequence of sequences, such as an array, as vectors of equal length. Raises ValueError for anything else."""
     try:
         vectors = [[float(number) for number in vector] for vector in value]
     except (TypeError, ValueError, OverflowError):
@@ -140,15 +141,15 @@ def as_vectors(value: Any, count: int) -> list[list[float]]:
     if len(vectors) != count:
         raise ValueError(f"{len(vectors)} vectors for {count} texts")
     if len({len(vector) for vector in vectors}) > 1 or not vectors[0]:
-        raise ValueError(f"the vectors have {', '.join(str(len(vector)) for vector in vectors)} numbers")
+        raise ValueError(f"the vectors have different or zero lengths: {', '.join(map(str, map(len, vectors)))}")
     for vector in vectors:
         if not all(map(math.isfinite, vector)) or not any(vector):
-            raise ValueError("a vector has no direction: its numbers are all 0, or not finite")
+            raise ValueError("a vector is all zeros, or has numbers that are not finite")
     return vectors
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """The cosine of the angle between two vectors; 1 for equal ones."""
+    """The cosine of the angle between two vectors, in [-1, 1]; exactly 1 for equal vectors."""
     if first == second:
         return 1.0
     first, second = _scaled(first), _scaled(second)
@@ -157,6 +158,6 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _scaled(vector: Sequence[float]) -> list[float]:
-    """The vector by its largest number, so that no square overflows or vanishes."""
+    """The vector divided by its largest absolute value, so that no square overflows or underflows."""
     largest = max(map(abs, vector))
     return [number / largest for number in vector]

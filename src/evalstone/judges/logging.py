@@ -1,4 +1,4 @@
-"""A judge that logs what another one answers. It answers as that one does, under its name."""
+"""A judge that logs every call of another judge. It has the identity of that judge and gives its answers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class LoggingJudge(Judge):
-    """A judge whose calls are appended to a JSON Lines file as they end: what was really asked, not what was cached.
+    """Appends every call of a judge to a JSON Lines file as it ends. Answers from the ledger are not logged.
 
-    Each line has `time`, `judge`, `steps` (the call as in records.jsonl, with the raw reply) and, with include_inputs,
-    the question's texts as `materials`. `ReplayJudge.from_records` reads the file. The judge's secrets are written as
-    `***`. Raises ConfigError or WriteError if the file can't be written.
+    Each line has `time`, `judge`, `steps` (the call as in records.jsonl, with the raw reply) and, with
+    `include_inputs`, the question's texts as `inputs`. `ReplayJudge.from_records` reads the file. The judge's secrets
+    are written as `***`. Raises ConfigError or WriteError if the file can't be written.
     """
 
     judge: Judge
@@ -95,4 +95,4 @@ class LoggingJudge(Judge):
             with open(self.path, "a", encoding="utf-8", opener=private) as file:
                 file.write(text)  # one write per line, so that the lines of several processes don't mix
         except OSError as error:
-            raise cannot_write(f"the log {str(self.path)!r} cannot be written", error) from None
+            raise cannot_write(f"can't write the log {str(self.path)!r}", error) from None

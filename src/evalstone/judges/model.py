@@ -22,7 +22,7 @@ from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import header_secrets, is_credential
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, PromptTooLong, ReplyError
 from evalstone.judges.base import Judge, register_secrets
-from evalstone.judges.corrections import correction, drawn_afresh, read_completion
+from evalstone.judges.corrections import correction, read_completion, sampling_settings
 from evalstone.judges.providers.base import (
     PROVIDERS,
     ChatMessage,
@@ -44,14 +44,14 @@ from evalstone.types import NO_USAGE, Usage, total_cost
 A = TypeVar("A")
 
 ALTERNATIVES, FEW_ALTERNATIVES = 20, 5
-"""To each token of a reply. Few make replies short, and some endpoints give no more."""
+"""The number of alternatives requested for each token. Some endpoints return at most 5."""
 
 
 def _are_prices(value: Any) -> bool:
     return value is None or (
         isinstance(value, list | tuple)
         and len(cast("Sequence[Any]", value)) == 2
-        and all(is_number(each) and each >= 0 for each in cast("Sequence[Any]", value))
+        and all(is_number(price) and price >= 0 for price in cast("Sequence[Any]", value))
     )
 
 
@@ -67,8 +67,8 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 _KEY = re.compile("[!-~]*")
 
 
-PRICES = Rule("None or two numbers of 0 or more, dollars for a million input and output tokens", _are_prices)
-HEADERS = Rule("a mapping of names to text without line ends and other control characters", _are_headers)
+PRICES = Rule("None or two numbers of 0 or more, dollars per million input and output tokens", _are_prices)
+HEADERS = Rule("a mapping of names to text without line breaks or other control characters", _are_headers)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class ModelJudge(Judge):
     model: str
 
     base_url: str | None = None
-    """Base URL of an OpenAI-compatible server, without user, password and query. None uses the provider's URL."""
+    """Base URL of an OpenAI-compatible server, without user name, password or query. None uses the provider's own."""
 
     api_key: str | None = field(default=None, repr=False, compare=False)
     """The API key. None reads it from the provider's environment variable."""
@@ -94,17 +94,18 @@ class ModelJudge(Judge):
     seed: int | None = None
     max_tokens: Annotated[int | None, Range(1)] = None
     reasoning_effort: str | None = None
-    """Sampling settings, passed to the provider unchanged. None uses the provider's default."""
+    """How long a reasoning model thinks, as the provider names it. All four settings are passed to the provider
+    unchanged; None uses the provider's default."""
 
     language: str | None = None
-    """The language of the reasons. None uses the language of the judged text."""
+    """The language of the judge's reasons. None uses the language of the judged text."""
 
     logprobs: bool = False
     """Request token probabilities and compute the answer's confidence from them."""
 
     retries: Annotated[int, Range(0)] = field(default=3, compare=False)
     """The maximum number of corrections of a malformed reply. The first one shows the model its reply and the error;
-    later ones ask afresh."""
+    later ones start over."""
 
     timeout: Annotated[float, Range(0, exclusive=True)] = field(default=120.0, compare=False)
     """Timeout of one request, in seconds."""
@@ -120,17 +121,17 @@ class ModelJudge(Judge):
     """Concurrency and rate limits. Without them, evalstone adapts to the endpoint's HTTP 429 responses."""
 
     context_window: Annotated[int | None, Range(1)] = None
-    """The context window in tokens, including the reply. None uses the listed one. A longer question is split, or fails
-    if it can't be split."""
+    """The context window in tokens, including the reply. None uses the value that genai-prices lists. A question that
+    doesn't fit is split, or fails if it can't be split."""
 
     prices: Annotated[tuple[float, float] | None, PRICES] = field(default=None, compare=False)
-    """US dollars per million input and output tokens. None uses the listed prices."""
+    """US dollars per million input and output tokens. None uses the prices that genai-prices lists."""
 
     headers: Annotated[Mapping[str, str], HEADERS] = field(default_factory=dict[str, str], repr=False, compare=False)
     """HTTP headers added to every request."""
 
     routing: str = field(init=False, repr=False, default="")
-    """A hash of the headers that may affect routing: all except those that contain credentials."""
+    """A hash of the headers that may affect routing: all except those with credentials."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -142,12 +143,12 @@ class ModelJudge(Judge):
         if routes:
             object.__setattr__(self, "routing", content_hash(routes))
         if self.prices is not None:
-            # Prices from a file are a list, which can't be compared and hashed.
+            # A configuration file has a list, which can't be hashed.
             object.__setattr__(self, "prices", tuple(self.prices))
 
     @property
     def identity(self) -> str:
-        """The model's name, and every setting that may change its answers; headers as a hash of 128 bits."""
+        """The model's name, and every setting that may change its answers; headers as a 128-bit hash."""
         info = PROVIDERS[split_model(self.model)[0]]
         others = (os.environ.get(variable) for variable in info.library_url_from)
         settings = self._settings
@@ -158,7 +159,7 @@ class ModelJudge(Judge):
 
     @functools.cached_property
     def _settings(self) -> tuple[str, ...]:
-        """The part of the identity without the URL. It is read for every answer."""
+        """The settings in the identity, without the URL. Cached, because every answer needs them."""
         settings: list[str] = []
         for name, default in _IN_IDENTITY:
             if (value := getattr(self, name)) != default:
@@ -170,7 +171,7 @@ class ModelJudge(Judge):
 
     @property
     def context_limits(self) -> ContextLimits:
-        """How much one question may contain: `ContextLimits.of_window` of the window and `max_tokens`."""
+        """The limits of one question, computed from the context window and `max_tokens`."""
         window = context_window(*split_model(self.model)) if self.context_window is None else self.context_window
         return ContextLimits.of_window(window, self.max_tokens)
 
@@ -186,7 +187,7 @@ class ModelJudge(Judge):
 
     @property
     def key(self) -> str:
-        """The provider's key; empty if there is none."""
+        """The API key; empty if there is none."""
         variable = PROVIDERS[split_model(self.model)[0]].key
         return self.api_key or (os.environ.get(variable, "") if variable else "")
 
@@ -209,35 +210,37 @@ class ModelJudge(Judge):
 
         require()
         if self.reasoning_effort or self.seed is not None or self.max_tokens or self.headers:
-            check_model(self)  # not without a reason: it imports the provider's library
+            check_model(self)  # slow: it imports the provider's library
 
     def check_url(self, url: str) -> None:
         """Raise ConfigError for an unusable base URL. The error doesn't show the URL if it may contain a key."""
         if "?" in url or "#" in url:
-            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; give it without, up to /v1")
+            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; use only the part up to /v1")
         if "@" in url:
-            where = "give the key as api_key, or in headers"
-            raise ConfigError(f"the base_url of {self.model} has a user or a password; {where}")
+            hint = "pass the key as api_key or in headers"
+            raise ConfigError(f"the base_url of {self.model} has a user name or password; {hint}")
         parts = urlsplit(_readable(url))
         if parts.scheme not in ("http", "https"):
             raise ConfigError(f"base_url must start with http:// or https://, not {url!r}")
         if not parts.hostname:
-            raise ConfigError(f"base_url must name a host, as in http://host:8000/v1, not {url!r}")
+            raise ConfigError(f"base_url must have a host, as in http://host:8000/v1, not {url!r}")
 
     def check_key(self) -> None:
         """Raise ConfigError for a key that can't be sent. The error doesn't show its characters."""
         if not _KEY.fullmatch(key := self.key):
             source = "api_key" if self.api_key else PROVIDERS[split_model(self.model)[0]].key
-            place = next(place for place, char in enumerate(key, start=1) if not _KEY.fullmatch(char))
-            kind = "a blank or a line end" if key[place - 1].isspace() else "a character that no key has"
-            raise ConfigError(f"the key of {self.model} in {source} has {kind} at place {place} of {len(key)}")
+            position = next(number for number, char in enumerate(key, start=1) if not _KEY.fullmatch(char))
+            kind = "white space" if key[position - 1].isspace() else "an invalid character"
+            raise ConfigError(
+                f"the key of {self.model} in {source} contains {kind} at position {position} of {len(key)}"
+            )
 
     def check_supported(self) -> None:
         """Raise ConfigError for a setting that the provider doesn't support."""
         provider = split_model(self.model)[0]
         for name in () if self.url else PROVIDERS[provider].unsupported:
             if getattr(self, name):
-                raise ConfigError(f"{provider} can't take {name}: leave it out of the judge {self.model}")
+                raise ConfigError(f"{provider} doesn't support {name}: remove it from the judge {self.model}")
 
     def price(self, usage: Usage) -> float | None:
         if self.prices is not None:
@@ -246,7 +249,7 @@ class ModelJudge(Judge):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The key, keys that the provider's library reads from the environment, and headers with credentials."""
+        """The API key, keys that the provider's library reads from the environment, and headers with credentials."""
         variables = PROVIDERS[split_model(self.model)[0]].library_keys
         return tuple(filter(None, (self.key, *map(os.environ.get, variables), *header_secrets(self.headers))))
 
@@ -257,7 +260,7 @@ class ModelJudge(Judge):
             yield provider
 
     def _limiter(self) -> Limiter:
-        """Counts the questions of a run against `max_requests`. The other limits apply to HTTP requests."""
+        """The limiter that counts a run's questions for `max_requests`. The other limits apply to HTTP requests."""
         return shared_limiter(self.identity, Limits(max_requests=self.limits.max_requests))
 
     @property
@@ -277,7 +280,7 @@ class ModelJudge(Judge):
         return PydanticAI(self)
 
     def settings_for(self, question: Question[Any], repeat: int = 0) -> ModelSettings:
-        """The settings of a request, with the seed of the repetition and the label probabilities of the question."""
+        """The settings of a request, with the repetition's seed and the probabilities that the question uses."""
         labels = question.label_probabilities
         return ModelSettings(
             temperature=self.temperature,
@@ -310,19 +313,20 @@ def _readable(url: str) -> str:
         url_parts(url)
     except ValueError as error:
         without_user = re.sub("//[^/]*@", "//", url)
-        raise ConfigError(f"the base_url {without_user!r} can't be read: {error}") from None
+        raise ConfigError(f"the base_url {without_user!r} is invalid: {error}") from None
     return url
 
 
 _IN_IDENTITY = tuple(
-    (each.name, each.default)
-    for each in fields(ModelJudge)
-    if each.name in ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
+    (setting.name, setting.default)
+    for setting in fields(ModelJudge)
+    if setting.name
+    in ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
 )
 
 
 Complete: TypeAlias = Callable[[Sequence[ChatMessage], Question[Any], ModelSettings], Awaitable[Completion | None]]
-"""`Provider.complete`, or that of a script, which returns None when it has no more replies."""
+"""`Provider.complete`, or the same for a script, which returns None if it has no more replies."""
 
 _DEFAULTS = ModelSettings()
 _UNLIMITED = nullcontext()
@@ -338,16 +342,18 @@ async def converse(
     total_timeout: float = math.inf,
     instructions: str = "",
 ) -> JudgeAnswer[A]:
-    """Ask a model and parse its reply. This is the only loop that retries.
+    """Ask a model and parse its reply. All retries happen in this loop.
 
     After a transient error, the request is sent again, until `total_timeout`. A request that timed out is not sent
-    again, because it would take as long. A malformed or truncated reply is corrected at most `retries` times, as in
-    `correction`. If `Question.doubt` doubts a reply, the question is asked once more, and the new reply is used.
+    again, because it would time out again. A malformed or truncated reply gets up to `retries` corrections (see
+    `correction`). If `Question.doubt` doubts a reply, the question is asked once more, and the new reply is used.
+
+    Every error has the usage and cost of all attempts, and the last raw reply.
 
     Raises:
-        JudgeDeclined: the model declined every attempt.
-        ReplyError: no reply could be parsed; this is the error of the last one.
-        JudgeError: any other failure. Every error has the usage and cost of all attempts, and the last raw reply.
+        JudgeDeclined: The model declined to reply. This isn't retried.
+        ReplyError: No reply could be parsed. The message is about the last one.
+        JudgeError: Any other failure.
     """
     started, usage, reply = time.perf_counter(), NO_USAGE, None
     costs: list[float | None] = []
@@ -366,14 +372,14 @@ async def converse(
             except PromptTooLong as error:
                 if failure is None:
                     raise
-                # The question fits, but not with a reply beside it: that says nothing on what the judge takes.
+                # The question alone fits; only the correction is too long. Start over without the earlier reply.
                 costs.append(error.cost)
                 if doubtful is not None:
                     return doubtful
                 if len(costs) > retries or backoff.expired:
                     raise failure from None
                 messages, settings = correction(opening, first, question, reply or "", str(failure), len(costs))
-                detail = None if settings == first else drawn_afresh(settings)
+                detail = None if settings == first else sampling_settings(settings)
                 continue
             if completion is None:
                 if doubtful is not None:
@@ -410,9 +416,9 @@ async def converse(
                     raise
                 failure = error
             messages, settings = correction(opening, first, question, reply, str(failure), len(costs))
-            detail = None if settings == first else drawn_afresh(settings)
+            detail = None if settings == first else sampling_settings(settings)
     except JudgeError as error:
-        # What all attempts took, beside what the last one took.
+        # Add usage and cost of the earlier attempts.
         error.usage = usage + (error.usage or NO_USAGE)
         error.cost = total_cost([*costs, error.cost])
         error.seconds = time.perf_counter() - started
@@ -421,14 +427,14 @@ async def converse(
 
 
 def opening_messages(question: Question[Any], instructions: str = "") -> list[ChatMessage]:
-    """The messages that ask a question for the first time."""
+    """The messages of the first request for a question."""
     system, user = question.render()
     system = f"{system}\n{instructions}" if instructions and '"reason"' in question.form else system
     return [ChatMessage("system", system)] * bool(system) + [ChatMessage("user", user)]
 
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:
-    """The completion with what its tokens' probabilities say: its confidence, and the words that a question weighs."""
+    """The completion with the confidence and the label probabilities computed from its tokens."""
     if not (tokens := completion.tokens):
         return completion
     labels = question.label_probabilities

@@ -1,4 +1,4 @@
-"""Judges from one line, as a command line has them and identities print them, or from a table, as a file has them.
+"""Parse judges from one line (command line, printed identities) or from a table (configuration file).
 
     lexical
     openai/gpt-5.1
@@ -8,7 +8,7 @@
     cascade(lexical, openai/gpt-5.1, threshold=0.9)
     self_consistency(openai/gpt-5.1(temperature=0.7), n=5)
 
-A line is read as the table that a file has, and a table as a judge. Only the judges that it names are imported.
+A line is first converted to a table. Only the modules of the named judges are imported.
 """
 
 from __future__ import annotations
@@ -30,25 +30,27 @@ COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
     "cascade": ("cascade.Cascade", 2, ("threshold",)),
     "self_consistency": ("composite.SelfConsistency", 1, ("n",)),
 }
-"""The class of each kind, of how many judges it is made (None: two or more), and its settings."""
+"""For each kind: its class, the number of members (None: two or more), and its settings."""
 
 _LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
 _FAMILIES = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "chatgpt": "openai"} | {
     "claude": "anthropic", "gemini": "google", "gemma": "google", "mistral": "mistral", "grok": "xai",
     "deepseek": "deepseek", "command": "cohere", "llama": "ollama", "qwen": "ollama",
 }  # fmt: skip
-"""The provider of a model that is named without one, by how its name begins."""
+"""The provider to suggest for a model that is named without one, by the start of its name."""
 
 
 def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
-    """A judge from its name, one line or a table of settings.
+    """Parse a judge from its name, a line or a table of settings.
 
     A table is {"model": "openai/gpt-5.1", "temperature": 0.2}, {"panel": [judges], "vote": …}, {"cascade": [primary,
-    fallback], "threshold": …} or {"self_consistency": judge, "n": …}. Any but the lexical judge's may have the limits
-    `max_concurrency`, `requests_per_minute`, `tokens_per_minute` and `max_requests`; any may have `log` (a file).
+    fallback], "threshold": …} or {"self_consistency": judge, "n": …}. Every judge except the lexical one also takes the
+    limits `max_concurrency`, `requests_per_minute`, `tokens_per_minute` and `max_requests`. Every judge takes `log`,
+    the path of a log file.
 
     Raises:
-        ConfigError: an unknown judge, provider or setting, with the nearest name, or a line that can't be read.
+        ConfigError: The judge, provider or setting is unknown (the message suggests the closest name), or the line is
+            malformed.
     """
     if isinstance(spec, Judge):
         register_secrets(spec)
@@ -59,15 +61,13 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
     elif isinstance(spec, Mapping):
         settings = dict(spec)
     else:
-        message = "a judge is `lexical`, a language model named provider/model, such as openai/gpt-5.1"
-        raise ConfigError(
-            f"{message}, a table of such a model and its settings, or a Judge, not {reprlib.repr(masked(spec))}"
-        )
+        message = "a judge is `lexical`, a model named provider/model, such as openai/gpt-5.1, a table of settings"
+        raise ConfigError(f"{message}, or a Judge, not {reprlib.repr(masked(spec))}")
     kinds = [kind for kind in ("model", *COMPOSITES) if kind in settings]
     if len(kinds) != 1:
-        found = "is all of " + ", ".join(kinds) if kinds else f"has {sorted(map(str, settings))}"
+        given = ", ".join(kinds) if kinds else str(sorted(map(str, settings)))
         expected = f'a model, such as model = "openai/gpt-5.1", or one of {", ".join(COMPOSITES)}'
-        raise ConfigError(f"a judge's table needs {expected}; it {found}")
+        raise ConfigError(f"a judge's table needs {expected}; it has {given}")
     kind, subject, log = kinds[0], settings.pop(kinds[0]), settings.pop("log", None)
     judge = _model(subject, settings) if kind == "model" else _composite(kind, subject, settings)
     if log is None:
@@ -90,33 +90,33 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
         names.remove("limits")
         return ModelJudge(name, **_settings(name, settings, names))
     if name in COMPOSITES:
-        raise ConfigError(f"{name} needs the judges that it is made of: {name}(lexical, openai/gpt-5.1)")
+        raise ConfigError(f"{name} needs its members, as in {name}(lexical, openai/gpt-5.1)")
     from evalstone.judges.lexical import LexicalJudge  # noqa: PLC0415
 
     if name not in ("lexical", LexicalJudge().identity):
         raise _unknown_judge(name)
     if settings:
-        raise ConfigError(f"the lexical judge has no settings; it was given {', '.join(sorted(map(str, settings)))}")
+        raise ConfigError(f"the lexical judge has no settings, but got {', '.join(sorted(map(str, settings)))}")
     return LexicalJudge()
 
 
 def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
-    place, count, names = COMPOSITES[kind]
+    location, count, names = COMPOSITES[kind]
     if count == 1 and not isinstance(subject, list | tuple):
         subject = [subject]
     if not isinstance(subject, list | tuple):
         raise ConfigError(f"{kind} takes a list of judges, not {reprlib.repr(masked(subject))}")
-    judges = [parse_judge(each) for each in cast("Sequence[Any]", subject)]
+    judges = list(map(parse_judge, cast("Sequence[Any]", subject)))
     if count is not None and len(judges) != count:
-        expected = "one judge, which it asks several times" if count == 1 else "two judges, primary and fallback"
+        expected = "one judge" if count == 1 else "two judges, a primary and a fallback"
         raise ConfigError(f"{kind} takes {expected}, not {len(judges)}")
-    module, name = place.split(".")
-    make = getattr(importlib.import_module(f"evalstone.judges.{module}"), name)
-    return make(*judges, **_settings(kind, settings, names))
+    module, name = location.split(".")
+    composite = getattr(importlib.import_module(f"evalstone.judges.{module}"), name)
+    return composite(*judges, **_settings(kind, settings, names))
 
 
 def _settings(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The settings as arguments, with those that are limits in one value."""
+    """The settings as keyword arguments, with the limits combined into one `Limits`."""
     arguments: dict[str, Any] = {}
     limits: dict[str, int] = {}
     for name, value in settings.items():
@@ -127,9 +127,9 @@ def _settings(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -> 
 
 
 def _unknown_judge(name: str) -> ConfigError:
-    family = re.match(r"[a-z]+\d?", name.lower())
-    begins = family[0] if family else ""
-    provider = _FAMILIES.get(begins) or _FAMILIES.get(begins.rstrip("0123456789"))
+    match = re.match(r"[a-z]+\d?", name.lower())
+    family = match[0] if match else ""
+    provider = _FAMILIES.get(family) or _FAMILIES.get(family.rstrip("0123456789"))
     if provider is not None:
         return ConfigError(f"unknown judge {name!r}; did you mean {provider}/{name}? Models are named provider/model")
     message = unknown("judge", name, ["lexical", *COMPOSITES])
@@ -140,14 +140,14 @@ def _unknown_judge(name: str) -> ConfigError:
 _CALL = re.compile(r"\s*([^\s(),=]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _SETTING = re.compile(r"\s*([a-z_]+)\s*=\s*(.*)", re.DOTALL)
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "True": True, "False": False, "None": None, "none": None}
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 
 def table_of(spec: str) -> dict[str, Any]:
-    """A judge on one line as its table. Raises ConfigError if it can't be read."""
+    """The table that a line stands for. Raises ConfigError if the line is malformed."""
     match = _CALL.fullmatch(spec)
     if match is None:
-        raise ConfigError(f"a judge is written as a name, or as name(…), not {spec.strip()!r}")
+        raise ConfigError(f"a judge is written as name or name(…), not {spec.strip()!r}")
     name, inside = match[1], match[2]
     if inside is None:
         return {"model": name}
@@ -156,13 +156,13 @@ def table_of(spec: str) -> dict[str, Any]:
     for part in _split(inside, spec):
         if (setting := _SETTING.fullmatch(part)) is not None:
             if setting[1] in settings:
-                raise ConfigError(f"{name}: {setting[1]} is given twice")
+                raise ConfigError(f"{name}: {setting[1]} appears twice")
             key, text = setting[1], setting[2].strip()
             settings[key] = _unquoted(text) if is_credential(key) else _value(text)
         elif part.strip().startswith(("http://", "https://")):
             settings["base_url"] = part.strip()  # as identities print it
         elif settings:
-            raise ConfigError(f"{name}: judges stand before settings, and {part.strip()!r} does not")
+            raise ConfigError(f"{name}: judges come before settings, but {part.strip()!r} comes after one")
         else:
             judges.append(table_of(part))
     if name in COMPOSITES:
@@ -175,7 +175,7 @@ def table_of(spec: str) -> dict[str, Any]:
 
 
 def _split(inside: str, spec: str) -> list[str]:
-    """The parts between commas, except those inside brackets and quotes."""
+    """The text between commas; commas inside brackets and quotes don't count."""
     parts, depth, quote = [""], 0, ""
     for character in inside:
         if quote:
@@ -186,8 +186,9 @@ def _split(inside: str, spec: str) -> list[str]:
             depth += 1
         elif character in ")]":
             depth -= 1
-        if depth > _DEEPEST:
-            raise ConfigError(f"judges are nested more than {_DEEPEST} deep in {reprlib.repr(masked(spec.strip()))}")
+        if depth > _MAX_DEPTH:
+            message = f"judges are nested more than {_MAX_DEPTH} levels deep"
+            raise ConfigError(f"{message} in {reprlib.repr(masked(spec.strip()))}")
         if depth < 0:
             break
         if character == "," and not depth and not quote:
@@ -195,11 +196,11 @@ def _split(inside: str, spec: str) -> list[str]:
         else:
             parts[-1] += character
     if depth or quote:
-        raise ConfigError(f"brackets or quotes do not match in {spec.strip()!r}")
+        raise ConfigError(f"brackets or quotes don't match in {spec.strip()!r}")
     if not any(part.strip() for part in parts):
         return []
     if not all(part.strip() for part in parts):
-        raise ConfigError(f"there is nothing between two commas, or after the last, in {spec.strip()!r}")
+        raise ConfigError(f"there is nothing between two commas, or after the last one, in {spec.strip()!r}")
     return parts
 
 

@@ -1,4 +1,4 @@
-"""Judges for tests: one with prepared replies, and one that replays recorded answers."""
+"""Judges that make no calls: one returns prepared replies, the other replays recorded answers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Script: TypeAlias = "Sequence[Any] | Mapping[str, Any] | Callable[[Question[Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScriptedJudge(Judge):
-    """A judge for tests that returns prepared replies. They are parsed and retried like those of a model.
+    """A judge for tests that returns prepared replies. They are parsed and corrected like a model's replies.
 
-    A reply is raw text, data that is sent as JSON, or a `Completion`, which can contain probabilities. `asked` collects
-    the questions. If a list of replies is exhausted, the question fails.
+    A reply is raw text, data that is converted to JSON, or a `Completion`, which can contain probabilities. `asked`
+    collects the questions. If a list of replies is exhausted, the question fails.
 
     Args:
         script: The replies: a list (in the order of the calls, including retries), a mapping from question kind to a
@@ -48,11 +48,11 @@ class ScriptedJudge(Judge):
     retries: int = 3
     name: str = "scripted"
     asked: list[Question[Any]] = field(default_factory=lambda: list[Question[Any]](), init=False)
-    _said: dict[str, int] = field(default_factory=lambda: dict[str, int](), init=False)
+    _positions: dict[str, int] = field(default_factory=lambda: dict[str, int](), init=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.script, str):
-            raise ConfigError("a script is a list, a mapping or a function; one reply is a list of one")
+            raise ConfigError("a script is a list, a mapping or a function; for a single reply, pass a list of one")
 
     @property
     def identity(self) -> str:
@@ -71,7 +71,7 @@ class ScriptedJudge(Judge):
             reply = self._next(question)
             if inspect.isawaitable(reply):
                 reply = await reply
-            if reply is None and not replied:  # after a reply, what was wrong with it says more
+            if reply is None and not replied:  # after a reply, its own error says more
                 raise JudgeError(f"{self.identity} has no answer to {question.kind}{self._why_none(question.kind)}")
             replied = True
             if reply is None or isinstance(reply, Completion):
@@ -84,52 +84,52 @@ class ScriptedJudge(Judge):
         if callable(self.script):
             return self.script(question)
         if isinstance(self.script, Mapping):
-            said = self.script.get(question.kind)
-            if not isinstance(said, list):
-                return said
-            return self._at(cast("list[Any]", said), question.kind)
-        return self._at(self.script, "")
+            replies = self.script.get(question.kind)
+            if not isinstance(replies, list):
+                return replies
+            return self._next_of(cast("list[Any]", replies), question.kind)
+        return self._next_of(self.script, "")
 
     def _why_none(self, kind: str) -> str:
-        """Why there is no reply to a question, after a colon; "" if the script says that there is none."""
+        """Why the script has no reply, after a colon; empty if the script returned None on purpose."""
         script, key = self.script, ""
         if callable(script):
             return ""
         if isinstance(script, Mapping):
             if kind not in script:
-                kinds = joined([repr(each) for each in script])
+                kinds = joined(list(map(repr, script)))
                 return f": it has replies to {kinds}" if kinds else ": it has no replies"
             if not isinstance(script[kind], list):
                 return ""
             script, key = cast("list[Any]", script[kind]), kind
-        number = len(script)
-        if self._said[key] <= number:
+        total = len(script)
+        if self._positions[key] <= total:
             return ""
-        verb = "is" if number == 1 else "are"
-        return f": its {count(number, 'reply', 'replies')} {verb} used up" if number else ": it has no replies"
+        verb = "is" if total == 1 else "are"
+        return f": its {count(total, 'reply', 'replies')} {verb} used up" if total else ": it has no replies"
 
-    def _at(self, replies: Sequence[Any], key: str) -> Any:
-        index = self._said.get(key, 0)
-        self._said[key] = index + 1
+    def _next_of(self, replies: Sequence[Any], key: str) -> Any:
+        index = self._positions.get(key, 0)
+        self._positions[key] = index + 1
         return replies[index] if index < len(replies) else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReplayJudge(Judge):
-    """A judge that replays recorded answers and makes no calls. Use it to score again with changed arithmetic.
+    """A judge that replays recorded answers and makes no calls. Use it to score again with a changed formula.
 
-    A question that was not recorded has no answer. Its outcome is Skipped, and the reason says so.
+    Samples with a question that was not recorded are skipped, and the reason says so.
 
     Args:
         calls: The recorded calls by question fingerprint, as in `records.jsonl`: the raw `reply`, or the `answer` as
-            data if there was no reply; its probabilities (`alternatives`) and `confidence`; and in `detail` the votes
-            for each verdict, so that a cascade splits its questions as before.
-        source: Where the calls come from, such as the file.
+            data if there is no reply; `alternatives` (probabilities) and `confidence`; and the votes in `detail`, so
+            that a cascade splits its questions as before.
+        source: Where the calls come from, such as a file name.
     """
 
     cacheable = False
     deterministic = True
-    note = "recorded answers; nothing is asked"
+    note = "recorded answers; no calls are made"
 
     calls: Mapping[str, Mapping[str, Any]]
     source: str = ""
@@ -142,20 +142,20 @@ class ReplayJudge(Judge):
 
         Args:
             path: The file.
-            judge: The identity of a composite judge's member, to replay its answers. A panel of such recordings can
-                vote again without calls. None replays the answers that the scorers received.
+            judge: The identity of a composite judge's member, to replay its answers. A panel of such replays can vote
+                again without calls. None replays the answers that the scorers received.
 
         Raises:
-            DataError: The file has another format, or no answers of this judge.
+            DataError: The file can't be read, has a different format, or has no answers of this judge.
         """
         file = Path(path)
         identities: set[str] = set()
         try:
             steps = [step for step in _steps(file, judge, identities) if step["answer"] is not None]
         except OSError as error:
-            raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
+            raise DataError(f"can't read {file}: {error.strerror or error}") from None
         if judge is not None and not steps:
-            raise DataError(f"{file} holds no answer of {judge!r}")
+            raise DataError(f"{file} has no answers of {judge!r}")
         source = str(file) if judge is None else f"{file}, {judge}"
         limits = [limits_named(identity) for identity in sorted(identities)]
         return cls({step["fingerprint"]: step for step in steps}, source, narrowest(*limits or [DEFAULT_LIMITS]))
@@ -190,42 +190,44 @@ class ReplayJudge(Judge):
         )
 
 
-_MODEL = re.compile(r"([\w.-]+/[^(),\s]+)(?:\(([^()]*)\))?")
+_MODEL = re.compile(r"(embeddings\()?([\w.-]+/[^(),\s]+)(?:\(([^()]*)\))?")
 
 
 def limits_named(identity: str) -> ContextLimits:
-    """The limits of the judge with an identity: of its models, and their windows, as far as it names them."""
+    """The context limits of the judge with this identity, derived from the models and settings in it."""
     if identity == (lexical := LexicalJudge()).identity:
         return lexical.context_limits
     limits = [DEFAULT_LIMITS]
-    for model, settings in _MODEL.findall(identity):
+    for embeds, model, settings in _MODEL.findall(identity):
+        if embeds:  # an embedding model has no limits of its own
+            continue
         sizes: dict[str, Any] = {
             name: int(size) for name, size in re.findall(r"\b(context_window|max_tokens)=(\d+)", settings)
         }
-        with contextlib.suppress(ConfigError):  # the identity of somebody's own judge
+        with contextlib.suppress(ConfigError):  # a custom judge's identity
             limits.append(ModelJudge(model, **sizes).context_limits)
     return narrowest(*limits)
 
 
 def _steps(file: Path, judge: str | None, identities: set[str]) -> Iterator[Mapping[str, Any]]:
-    """The steps of one judge. identities: gets those of the judges that the scorers asked."""
+    """The steps of one judge. The identities of the judges that the scorers asked are added to `identities`."""
     for place, line in file_values(file):
         try:
             identities.update(str(step.get("judge")) for step in line["steps"])
-            found = [step for each in line["steps"] for step in _said_by(each, judge)]
-            for step in found:
+            steps = [answer for step in line["steps"] for answer in _steps_of(step, judge)]
+            for step in steps:
                 if not isinstance(step["fingerprint"], str) or not isinstance(step["reply"], str | None):
                     raise TypeError("fingerprint and reply must be text")
                 _ = step["answer"]
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{place}: not a line of records.jsonl ({error!r})") from None
-        yield from found
+        yield from steps
 
 
-def _said_by(step: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:
-    """The step, or those in it of one judge: its first answer, where it was asked several times."""
+def _steps_of(step: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:
+    """The step itself, or one judge's steps inside it. Of several repetitions, only the first one counts."""
     if judge is None or (step["judge"] == judge and step.get("repeat_index", 0) == 0):
         yield step
     else:
         for member in step.get("members", ()):
-            yield from _said_by(member, judge)
+            yield from _steps_of(member, judge)

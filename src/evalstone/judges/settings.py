@@ -23,7 +23,7 @@ from evalstone.errors import ConfigError
 
 @dataclass(frozen=True)
 class Range:
-    """The range of a number. exclusive: `least` itself is too small."""
+    """The range of a number. exclusive: whether `least` itself is out of range."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -42,7 +42,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition on a setting, with the words that say what it must be."""
+    """A condition on a setting. words: what the setting must be, for errors."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -52,7 +52,8 @@ def check_settings(value: Any) -> None:
     """Check each field of a dataclass value against its annotation.
 
     Raises:
-        ConfigError: naming the field, what it must be and what it is. Fields with `repr=False` are not shown.
+        ConfigError: A field is invalid. The message has its name, what it must be, and its value unless the field has
+            `repr=False`.
     """
     for name, default, rule, secret in _rules(cast(Any, type(value))):
         setting = getattr(value, name)
@@ -73,7 +74,7 @@ def require_judge(name: str, value: object) -> None:
 
 def is_number(value: Any) -> bool:
     """Whether a value is a finite number; true and false are not."""
-    # math.isfinite can't take an integer beyond the floats.
+    # math.isfinite fails for integers that are too large for a float.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 

@@ -1,14 +1,13 @@
-"""Many answers to one question made one: verdict by verdict, and pure arithmetic.
+"""Votes: combine several answers to one question into one, verdict by verdict. Arithmetic only, no calls.
 
-    majority    the verdict that most gave; of equally many the middle one, or the less favorable of two
-                (without a known order: the one that was given first). Numbers: the median
+    majority    the most frequent verdict; of tied ones the middle one, or the less favorable of two
+                (if no order is known: the one that came first). Numbers: the median
     mean        the verdict with the highest mean probability; ties as above. Numbers: the mean
-    unanimous   the least favorable verdict that anybody gave. Numbers: the lowest
+    unanimous   the least favorable verdict. Numbers: the lowest
 
-A judge's probability for its own verdict is the confidence that it gave, 1 without one, and what is left is spread
-over the other verdicts. What is no verdict (reasons, citations, lists that a judge makes) comes from one judge, the one
-that agrees with most of the result, the first of equals; so a reason is never one for another verdict, as long as
-anybody gave the verdict that came out.
+The probability of a judge's own verdict is its confidence, or 1 without one. The rest is spread evenly over the other
+verdicts. Everything that isn't a verdict (reasons, citations, lists) comes from the answer that agrees with most of the
+result, the first one in a tie. A reason therefore belongs to the winning verdict, if any judge gave that verdict.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
@@ -36,30 +36,33 @@ VOTES: tuple[Vote, ...] = get_args(Vote)
 
 @dataclass(frozen=True)
 class VerdictVote:
-    """How one verdict came about.
-
-    at: where it stands in the answer, items numbered from 1: "2.verdict". votes: how many gave what. agreement: the
-    share that gave the verdict that came out, in [0, 1]. entropy: of the shares, in bits, 0 when all agree. Both are
-    None for numbers, which have a deviation (the standard deviation of all that were given) in their place.
-    probability: the mean probability of the verdict that came out, where the vote is by it.
-    """
+    """The votes on one verdict."""
 
     at: str
+    """The place of the verdict in the answer, with items numbered from 1: "2.verdict"."""
     votes: Mapping[str, int]
+    """The number of votes for each value."""
     agreement: float | None
+    """The share of votes for the result, in [0, 1]; None for numbers."""
     entropy: float | None
+    """The entropy of the votes in bits, 0 if all agree; None for numbers."""
     deviation: float | None = None
+    """For numbers: the standard deviation of the votes."""
     probability: float | None = None
+    """The mean probability of the result, if the vote uses probabilities."""
 
     @property
     def sureness(self) -> float | None:
-        """How sure the vote is: the mean probability, or the share that agrees; None for numbers."""
+        """The confidence in the result: its mean probability, or the agreement; None for numbers."""
         return self.agreement if self.probability is None else self.probability
 
 
 @dataclass(frozen=True)
 class VoteResult(Generic[A]):
-    """One answer out of many, how each verdict in it came about, and how much of it each judge had said."""
+    """The result of a vote.
+
+    verdicts: the votes on each verdict in it. agreeing: for each answer, how much it agrees with the result.
+    """
 
     value: A
     verdicts: tuple[VerdictVote, ...]
@@ -68,19 +71,19 @@ class VoteResult(Generic[A]):
 
 @dataclass(frozen=True)
 class VoteConfig:
-    """How is voted, and how sure each judge was of its answer as a whole; None where it did not say."""
+    """The voting rule, and each judge's confidence in its whole answer; None if unknown."""
 
     vote: Vote
     sure: tuple[float | None, ...]
 
 
 def settle(values: Sequence[A], config: VoteConfig, question: Question[A] | None = None) -> VoteResult[A]:
-    """One answer out of one or more to the same question.
+    """Combine one or more answers to the same question.
 
-    Voted on are the labels of the answers' type; in values of a type of the caller's (AnswerAs), what its schema says
-    are words out of a list, truth values and numbers, in objects within objects too.
+    The vote is on the labels of the answer type. For a type of the caller's (AnswerAs), it is on every enum value,
+    boolean and number in its schema, including those in nested objects.
 
-    Raises JudgeDeclined when the vote is unanimous, the judges differ, and no order says what is less favorable.
+    Raises JudgeDeclined if a unanimous vote is split and no order says which value is less favorable.
     """
     return _settle_form(question, values, config) if isinstance(question, AnswerAs) else _settled(values, config, "")
 
@@ -95,190 +98,190 @@ def _settled(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[A
             for number, column in enumerate(zip(*values, strict=True), start=1)
         ]
         return replace(_joined(items, values), value=tuple(item.value for item in items))
-    # Without a verdict in it, an answer can only be taken whole.
+    # An answer without verdicts is used as it is.
     return VoteResult(values[0], (), tuple(0.0 for _ in values))
 
 
 def _joined(parts: Collection[VoteResult[Any]], values: Sequence[A]) -> VoteResult[A]:
-    """The results for the parts of answers as one. Its value is the answer that agrees with most of them, the first of
-    equals."""
-    agreeing = tuple(sum(part.agreeing[place] for part in parts) for place in range(len(values)))
-    speaker = values[agreeing.index(max(agreeing))]
-    return VoteResult(speaker, tuple(vote for part in parts for vote in part.verdicts), agreeing)
+    """The results for the parts of an answer as one. Its value is the answer that agrees with most of them, the first
+    one in a tie."""
+    agreeing = tuple(sum(part.agreeing[index] for part in parts) for index in range(len(values)))
+    closest = values[agreeing.index(max(agreeing))]
+    return VoteResult(closest, tuple(vote for part in parts for vote in part.verdicts), agreeing)
 
 
 def is_aligned(values: Sequence[Any]) -> bool:
     """Whether these are lists of verdicts on the same items in the same order."""
     lists = [cast("tuple[Any, ...]", value) for value in values if isinstance(value, tuple) and value]
-    if len(lists) < len(values) or len({len(one) for one in lists}) > 1:
+    if len(lists) < len(values) or len(set(map(len, lists))) > 1:
         return False
     return all(_same_item(column) for column in zip(*lists, strict=True))
 
 
 def _same_item(column: Sequence[Any]) -> bool:
     kind = cast("type[Any]", type(column[0]))
-    if not dataclasses.is_dataclass(kind) or any(type(one) is not kind for one in column):
+    if not dataclasses.is_dataclass(kind) or any(type(item) is not kind for item in column):
         return False
     if not label_orders(kind):
         return False
     subject = subject_of(kind)
-    return subject is None or len({getattr(one, subject.name) for one in column}) == 1
+    return subject is None or len({getattr(item, subject.name) for item in column}) == 1
 
 
 def _object(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[Any]:
     kind = cast("type[Any]", type(values[0]))
-    scales = label_orders(kind)
-    outcome: dict[str, VoteResult[Any]] = {}
+    orders = label_orders(kind)
+    results: dict[str, VoteResult[Any]] = {}
     for name in (field.name for field in dataclasses.fields(kind)):
         choices = [getattr(value, name) for value in values]
-        if name in scales:
-            outcome[name] = decided(choices, scales[name], config, _join(at, name), sure_of(values, config))
-        elif is_aligned(choices) or all(dataclasses.is_dataclass(one) for one in choices):
-            outcome[name] = _settled(choices, config, _join(at, name))
-    result = _joined(outcome.values(), values)
-    speaker = result.value
-    combined = {name: one.value for name, one in outcome.items()}
+        if name in orders:
+            results[name] = decided(choices, orders[name], config, _join(at, name), _confidences(values, config))
+        elif is_aligned(choices) or all(map(dataclasses.is_dataclass, choices)):
+            results[name] = _settled(choices, config, _join(at, name))
+    result = _joined(results.values(), values)
+    combined = {name: field.value for name, field in results.items()}
     if any(hasattr(value, "probabilities") for value in values):
         combined["probabilities"] = weighted_together([value.probabilities for value in values])
     if kind is Choice:
         combined["probability"] = _of_yes(values, config.vote)
-    if hasattr(speaker, "confidence"):
-        combined["confidence"] = _confidence(values, combined, scales)
-    return replace(result, value=replace(speaker, **combined))
+    if hasattr(result.value, "confidence"):
+        combined["confidence"] = _confidence(values, combined, orders)
+    return replace(result, value=replace(result.value, **combined))
 
 
-def _confidence(values: Sequence[Any], combined: Mapping[str, Any], scales: Mapping[str, LabelOrder]) -> float | None:
-    """The mean probability that the judges which say how sure they are give to the verdict that came out; None where
-    none says so."""
+def _confidence(values: Sequence[Any], combined: Mapping[str, Any], orders: Mapping[str, LabelOrder]) -> float | None:
+    """The mean probability of the winning verdict, over the judges that return a confidence; None if none does."""
     known = [value for value in values if value.confidence is not None]
-    if not known or len(scales) != 1:
+    if not known or len(orders) != 1:
         return None
-    ((name, scale),) = scales.items()
+    ((name, order),) = orders.items()
     choices = [getattr(value, name) for value in known]
     labels = tuple(dict.fromkeys((combined[name], *choices)))
-    return _mean_probabilities(choices, labels, scale, [value.confidence for value in known])[combined[name]]
+    return _mean_probabilities(choices, labels, order, [value.confidence for value in known])[combined[name]]
 
 
 def _of_yes(choices: Sequence[Choice], vote: Vote) -> float | None:
-    """The probability of a yes: of the judges' own the lower median, the mean or the lowest, so that it is on the side
-    of the verdict. A judge without one counts as sure of its yes or no, and one that is undecided has no say where
-    another is not; None where all are without."""
+    """The probability of a yes: the lower median, mean or minimum over the judges, so that it agrees with the verdict.
+
+    A yes or no without a probability counts as certain. Undecided judges are ignored unless all are undecided. None if
+    no judge gave a probability.
+    """
     decided = [choice for choice in choices if choice.verdict != "undecided"] or choices
     if all(choice.probability is None for choice in decided):
         return None
     known = [choice for choice in decided if choice.probability is not None or choice.verdict != "undecided"]
-    each = [float(one.verdict == "yes") if one.probability is None else one.probability for one in known]
+    probabilities = [
+        float(choice.verdict == "yes") if choice.probability is None else choice.probability for choice in known
+    ]
     match vote:
         case "mean":
-            return statistics.fmean(each)
+            return statistics.fmean(probabilities)
         case "unanimous":
-            return min(each)
+            return min(probabilities)
         case "majority":
-            return statistics.median_low(each)
+            return statistics.median_low(probabilities)
 
 
-Sure: TypeAlias = "float | Mapping[Any, float] | None"
-"""How sure a judge is of its verdict, or the probability that it gives to each; None where it does not say."""
+Confidence: TypeAlias = "float | Mapping[Any, float] | None"
+"""A judge's confidence in its verdict, or the probability of each verdict; None if unknown."""
 
 
-def sure_of(values: Sequence[Any], config: VoteConfig) -> tuple[Sure, ...]:
-    """How sure each judge was of one item: as the item says, else as the judge said of its whole answer."""
-    own = [_said_of(value) for value in values]
+def _confidences(values: Sequence[Any], config: VoteConfig) -> tuple[Confidence, ...]:
+    """Each judge's confidence in one item: the item's own if it has one, else that in the whole answer."""
+    own = [_own_confidence(value) for value in values]
     return tuple(whole if item is None else item for item, whole in zip(own, config.sure, strict=True))
 
 
-def _said_of(value: Any) -> Sure:
+def _own_confidence(value: Any) -> Confidence:
     if isinstance(value, Choice) and value.probability is not None and value.verdict != "undecided":
         return {"yes": value.probability, "no": 1 - value.probability}
     return getattr(value, "confidence", None)
 
 
 def decided(
-    choices: Sequence[Any], scale: LabelOrder, config: VoteConfig, at: str, sure: Sequence[Sure]
+    choices: Sequence[Any], order: LabelOrder, config: VoteConfig, at: str, confidences: Sequence[Confidence]
 ) -> VoteResult[Any]:
-    """One verdict out of many. Raises JudgeDeclined as `settle` does."""
-    if scale.number and all(isinstance(one, int | float) for one in choices):
-        return _number(choices, scale, config.vote, at)
-    ranks = {label: rank for rank, label in enumerate(scale.worst_first)}
+    """The result of a vote on one verdict. Raises JudgeDeclined as `settle` does."""
+    if order.number and all(isinstance(choice, int | float) for choice in choices):
+        return _number(choices, order, config.vote, at)
+    ranks = {label: rank for rank, label in enumerate(order.worst_first)}
     labels = sorted(dict.fromkeys(choices), key=lambda label: ranks.get(label, 0))
-    counts = {label: sum(one == label for one in choices) for label in labels}
+    counts = {label: sum(choice == label for choice in choices) for label in labels}
     probability: float | None = None
     if config.vote == "unanimous":
-        result = _least(labels, scale, at)
+        result = _least(labels, order, at)
     elif config.vote == "mean":
-        weights = _mean_probabilities(choices, labels, scale, sure)
-        result = _highest(weights, scale, choices)
+        weights = _mean_probabilities(choices, labels, order, confidences)
+        result = _highest(weights, order, choices)
         probability = weights[result]
     else:
-        result = _highest(dict(counts), scale, choices)
+        result = _highest(dict(counts), order, choices)
     votes = {str(label): count for label, count in counts.items()}
     vote = VerdictVote(at, votes, counts[result] / len(choices), entropy(counts), probability=probability)
-    return VoteResult(result, (vote,), tuple(float(one == result) for one in choices))
+    return VoteResult(result, (vote,), tuple(float(choice == result) for choice in choices))
 
 
-def _number(choices: Sequence[float], scale: LabelOrder, vote: Vote, at: str) -> VoteResult[float]:
+def _number(choices: Sequence[float], order: LabelOrder, vote: Vote, at: str) -> VoteResult[float]:
     if vote == "unanimous":
-        result: float = _least(sorted(set(choices)), scale, at)
+        result: float = _least(sorted(set(choices)), order, at)
     elif vote == "mean":
         mean = statistics.fmean(choices)
-        # A whole number stays one: half-way between two, the lower.
-        result = math.ceil(mean - 0.5) if scale.whole else min(max(choices), max(min(choices), mean))
+        # Whole numbers are rounded, and halves are rounded down.
+        result = math.ceil(mean - 0.5) if order.whole else min(max(choices), max(min(choices), mean))
     else:
-        result = statistics.median_low(choices) if scale.whole else statistics.median(choices)
-    counts: dict[str, int] = {}
-    for one in choices:
-        counts[f"{one:g}"] = counts.get(f"{one:g}", 0) + 1
-    outcome = VerdictVote(at, counts, None, None, statistics.pstdev(choices))
-    # Numbers do not agree or differ: the nearest speaks, and no number outweighs a verdict.
-    return VoteResult(result, (outcome,), tuple(1 / (1 + abs(one - result)) for one in choices))
+        result = statistics.median_low(choices) if order.whole else statistics.median(choices)
+    counts = Counter(f"{choice:g}" for choice in choices)
+    verdict = VerdictVote(at, dict(counts), None, None, statistics.pstdev(choices))
+    # Numbers agree by degrees: the closest answer counts most, and no number outweighs a verdict.
+    return VoteResult(result, (verdict,), tuple(1 / (1 + abs(choice - result)) for choice in choices))
 
 
-def _least(labels: Sequence[Any], scale: LabelOrder, at: str) -> Any:
-    if len(labels) > 1 and not scale.ordered:
+def _least(labels: Sequence[Any], order: LabelOrder, at: str) -> Any:
+    if len(labels) > 1 and not order.ordered:
         names = ", ".join(str(label)[:40] for label in labels)
         raise JudgeDeclined(f"the judges are not unanimous on {at or 'the answer'}: {names}")
     return labels[0]
 
 
 def _mean_probabilities(
-    choices: Sequence[Any], labels: Sequence[Any], scale: LabelOrder, sure: Sequence[Sure]
+    choices: Sequence[Any], labels: Sequence[Any], order: LabelOrder, confidences: Sequence[Confidence]
 ) -> dict[Any, float]:
-    """The mean, over judges, of the probability that each gives to each verdict that anybody gave."""
-    everything = scale.worst_first or tuple(labels)
+    """The mean probability over the judges of each verdict that at least one of them gave."""
+    possible = order.worst_first or tuple(labels)
     totals = dict.fromkeys(labels, 0.0)
-    for choice, confidence in zip(choices, sure, strict=True):
+    for choice, confidence in zip(choices, confidences, strict=True):
         if isinstance(confidence, Mapping):
             for label in labels:
                 totals[label] += confidence.get(label, 0.0)
             continue
         own = 1.0 if confidence is None else confidence
-        rest = (1 - own) / (len(everything) - 1) if len(everything) > 1 else 0.0
+        rest = (1 - own) / (len(possible) - 1) if len(possible) > 1 else 0.0
         for label in labels:
             totals[label] += own if label == choice else rest
     return {label: total / len(choices) for label, total in totals.items()}
 
 
-def _highest(weights: Mapping[Any, float], scale: LabelOrder, choices: Sequence[Any]) -> Any:
-    most = max(weights.values())
-    tied = [label for label, weight in weights.items() if math.isclose(weight, most, rel_tol=1e-9)]
-    if not scale.ordered:
-        return next(one for one in choices if one in tied)
-    return tied[(len(tied) - 1) // 2]  # they stand in order, the worst first
+def _highest(weights: Mapping[Any, float], order: LabelOrder, choices: Sequence[Any]) -> Any:
+    highest = max(weights.values())
+    tied = [label for label, weight in weights.items() if math.isclose(weight, highest, rel_tol=1e-9)]
+    if not order.ordered:
+        return next(choice for choice in choices if choice in tied)
+    return tied[(len(tied) - 1) // 2]  # sorted, worst first
 
 
 def entropy(counts: Mapping[Any, float]) -> float:
-    """The entropy of shares in bits: -Σ p · log2 p; 0 when all are the same."""
+    """The entropy of the shares in bits: -Σ p · log2 p. 0 if there is only one label."""
     total = math.fsum(counts.values())
     return max(0.0, -math.fsum(n / total * math.log2(n / total) for n in counts.values() if n))
 
 
 def weighted_together(choices: Sequence[Mapping[str, float] | None]) -> Mapping[str, float] | None:
-    """The mean of probabilities over the judges that gave any; None when nobody did."""
-    known = [one for one in choices if one]
+    """The mean probabilities over the judges that return any; None if none does."""
+    known = [probabilities for probabilities in choices if probabilities]
     if not known:
         return None
-    words = dict.fromkeys(word for one in known for word in one)
-    return {word: math.fsum(one.get(word, 0.0) for one in known) / len(known) for word in words}
+    words = dict.fromkeys(word for probabilities in known for word in probabilities)
+    return {word: math.fsum(values.get(word, 0.0) for values in known) / len(known) for word in words}
 
 
 def _join(at: str, name: str) -> str:
@@ -286,19 +289,18 @@ def _join(at: str, name: str) -> str:
 
 
 def elect(question: Question[A], answers: Sequence[JudgeAnswer[A]], vote: Vote) -> VoteResult[A]:
-    """One answer out of one or more to a question. Raises JudgeDeclined as `settle` does."""
+    """The result of a vote on one or more judges' answers. Raises JudgeDeclined as `settle` does."""
     config = VoteConfig(vote, tuple(answer.confidence for answer in answers))
-    values = [answer.value for answer in answers]
-    return settle(values, config, question)
+    return settle([answer.value for answer in answers], config, question)
 
 
 def answer_confidence(verdicts: Sequence[VerdictVote]) -> float | None:
-    """How sure the least certain verdict is; None if there are only numbers. Not calibrated."""
+    """The confidence in the least certain verdict; None if there are only numbers. Not calibrated."""
     return min((vote.sureness for vote in verdicts if vote.sureness is not None), default=None)
 
 
 def vote_detail(verdicts: Sequence[VerdictVote]) -> dict[str, Any]:
-    """How the verdicts came about, as data: the means of agreement and entropy, and each verdict's own figures."""
+    """The votes as data: mean agreement, mean entropy, and the votes on each verdict."""
     agreement = _mean_of(verdicts, "agreement")
     return {
         "agreement": agreement,
@@ -316,42 +318,44 @@ _CHOICE = LabelOrder(ordered=False)
 
 
 def _settle_form(question: AnswerAs, values: Sequence[Any], config: VoteConfig) -> VoteResult[Any]:
-    """One value of the question's type. What isn't voted on, lists among it, comes from the answer that agrees with
-    most of the result. Where the parts that won do not make a value of the type (a model may have rules across its
-    members), that answer is taken whole."""
+    """The result of a vote on values of the caller's type.
+
+    Everything that isn't voted on, such as lists, comes from the answer that agrees with most of the result. If the
+    combined parts are no valid value of the type, because it has rules across its fields, that whole answer is used.
+    """
     data = [to_jsonable(value) for value in values]
     schema = question.json_schema
-    within = isinstance(data[0], dict) and set(cast("dict[str, Any]", data[0])) == set(schema["properties"])
-    node = schema if within else schema["properties"]["answer"]
-    outcome = _along(data, node, schema.get("$defs", {}), config, "")
+    is_object = isinstance(data[0], dict) and set(cast("dict[str, Any]", data[0])) == set(schema["properties"])
+    node = schema if is_object else schema["properties"]["answer"]
+    result = _along(data, node, schema.get("$defs", {}), config, "")
     try:
-        value = question.from_json(outcome.value if within else {"reason": "", "answer": outcome.value})
+        value = question.from_json(result.value if is_object else {"reason": "", "answer": result.value})
     except ReplyError:
-        value = values[outcome.agreeing.index(max(outcome.agreeing))]
-    return replace(outcome, value=value)
+        value = values[result.agreeing.index(max(result.agreeing))]
+    return replace(result, value=value)
 
 
 def _along(
     data: Sequence[Any], node: Mapping[str, Any], defined: Mapping[str, Any], config: VoteConfig, at: str
 ) -> VoteResult[Any]:
-    """A vote along a node of a JSON schema."""
+    """The result of a vote on data that fits a node of a JSON schema."""
     node = resolved(node, defined)
     if "anyOf" in node:
         return _either(data, [resolved(option, defined) for option in node["anyOf"]], defined, config, at)
-    if "properties" in node and all(isinstance(one, dict) for one in data):
-        outcomes = {
-            name: _along([one[name] for one in data], inner, defined, config, _join(at, name))
+    if "properties" in node and all(isinstance(value, dict) for value in data):
+        members = {
+            name: _along([value[name] for value in data], inner, defined, config, _join(at, name))
             for name, inner in node["properties"].items()
-            if all(name in one for one in data)
+            if all(name in value for value in data)
         }
-        won = {name: outcome for name, outcome in outcomes.items() if outcome.verdicts}
-        result = _joined(won.values(), data)
-        return replace(result, value={**result.value, **{name: outcome.value for name, outcome in won.items()}})
+        voted = {name: member for name, member in members.items() if member.verdicts}
+        result = _joined(voted.values(), data)
+        return replace(result, value={**result.value, **{name: member.value for name, member in voted.items()}})
     if "enum" in node or node.get("type") == "boolean":
         return decided(data, _CHOICE, config, at, config.sure)
     if node.get("type") in ("integer", "number"):
-        scale = LabelOrder(number=True, whole=node["type"] == "integer", ordered=False)
-        return decided(data, scale, config, at, config.sure)
+        order = LabelOrder(number=True, whole=node["type"] == "integer", ordered=False)
+        return decided(data, order, config, at, config.sure)
     return VoteResult(data[0], (), tuple(0.0 for _ in data))
 
 
@@ -362,27 +366,26 @@ def _either(
     config: VoteConfig,
     at: str,
 ) -> VoteResult[Any]:
-    """One value of several forms: a vote on the form, such as whether there is a value at all, then one among the
-    values of that form."""
-    common = next((option for option in options if all(_fits(one, option) for one in data)), None)
-    forms = [common or next((option for option in options if _fits(one, option)), options[-1]) for one in data]
+    """The result of a vote on a union: first on the option, such as null or not, then on the values of that option."""
+    common = next((option for option in options if all(_fits(value, option) for value in data)), None)
+    forms = [common or next((option for option in options if _fits(value, option)), options[-1]) for value in data]
     names = [_form_of(form, options) for form in forms]
     vote = decided(names, _CHOICE, config, at, config.sure)
-    chosen = [place for place, name in enumerate(names) if name == vote.value]
-    among = VoteConfig(config.vote, tuple(config.sure[place] for place in chosen))
-    outcome = _along([data[place] for place in chosen], forms[chosen[0]], defined, among, at)
-    agreeing = dict(zip(chosen, outcome.agreeing, strict=True))
-    # That all have one form is no verdict, but that there is no value is one.
+    chosen = [index for index, name in enumerate(names) if name == vote.value]
+    voters = VoteConfig(config.vote, tuple(config.sure[index] for index in chosen))
+    result = _along([data[index] for index in chosen], forms[chosen[0]], defined, voters, at)
+    agreeing = dict(zip(chosen, result.agreeing, strict=True))
+    # If all values have the same option, that is no verdict, unless the option is null.
     counts = len(set(names)) > 1 or data[chosen[0]] is None
     return VoteResult(
-        outcome.value,
-        (*(vote.verdicts if counts else ()), *outcome.verdicts),
-        tuple(counts * vote.agreeing[place] + agreeing.get(place, 0.0) for place in range(len(data))),
+        result.value,
+        (*(vote.verdicts if counts else ()), *result.verdicts),
+        tuple(counts * vote.agreeing[index] + agreeing.get(index, 0.0) for index in range(len(data))),
     )
 
 
 def _fits(value: Any, node: Mapping[str, Any]) -> bool:
-    """Whether a value has the form of one of several nodes of a schema; told by its kind alone."""
+    """Whether a value has the type of a schema node. Only the top level is compared."""
     if "enum" in node:
         return value in node["enum"]
     match node.get("type"):
@@ -401,7 +404,7 @@ def _fits(value: Any, node: Mapping[str, Any]) -> bool:
 
 
 def _form_of(node: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> str:
-    """What one of several forms is called in the votes: its type, or its place where another has that as well."""
+    """The name of a union's option in the votes: its type, or its number if several options have that type."""
     kind = node.get("type", "words")
     alike = sum(option.get("type", "words") == kind for option in options)
     return "none" if kind == "null" else str(kind) if alike < 2 else f"form {options.index(node) + 1}"

@@ -1,4 +1,4 @@
-"""Whether an answer does what was asked: as a whole in four parts, by each instruction, or by a caller's criteria."""
+"""Whether an answer does what was asked: in four parts, per instruction, or by the caller's criteria."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evalstone.questions.reply import Between, Key, Subject, WorstFirst, YesNo
 
 @dataclass(frozen=True)
 class AlignmentPart:
-    """One part of the alignment: the judge's number, the reason for it, and what is lacking."""
+    """One part of the alignment: the judge's score, the reason, and what is missing."""
 
     score: Annotated[float, Between(0, 1), WorstFirst()]
     reason: str = ""
@@ -62,7 +62,7 @@ If the request and the system prompt conflict, the system prompt decides: declin
 class JudgeAlignment(Question[Alignment]):
     """How well does an answer do what the system prompt and the user's request ask for? Either may be empty.
 
-    bounded: read a part's number only when it is from 0 to 1; otherwise any number.
+    bounded: whether scores outside 0 to 1 are refused.
     """
 
     kind = "judge_alignment"

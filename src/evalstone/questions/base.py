@@ -83,7 +83,7 @@ class LabelProbabilities:
 
 
 def unlisted(probabilities: Mapping[str, float], labels: Sequence[str], given: float) -> float:
-    """The most that the labels without a probability can have: what the others leave, or what the given one has."""
+    """An upper bound for the labels without a probability: the remaining probability, at most that of `given`."""
     complete = all(label in probabilities for label in labels)
     return 0.0 if complete else max(0.0, min(given, 1 - math.fsum(probabilities.values())))
 
@@ -176,7 +176,7 @@ class Question(_Prompted, Generic[A]):
         try:
             if data == schema:
                 raise ReplyError("the reply repeats the form; fill it in", reply=reply)
-            refuse_placeholders(data, self._is_copied, self._written_out, self.placeholder)
+            refuse_placeholders(data, self._is_copied, self._not_placeholders, self.placeholder)
             try:
                 return self.from_json(data)
             except ReplyError:
@@ -187,21 +187,21 @@ class Question(_Prompted, Generic[A]):
             raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
 
     def _is_copied(self, text: str) -> bool:
-        """Whether a text of a reply is one of the worked example, and its words are not in the material."""
+        """Whether a text in a reply was copied from the worked example, and its words are not in the inputs."""
         if " " not in text or bare(text) not in _copied(self.prompt):
             return False
-        given = set(itertools.chain.from_iterable(map(words, self._given())))
-        return not given.issuperset(set(words(text)) - STOPWORDS)
+        input_words = set(itertools.chain.from_iterable(map(words, self._input_texts())))
+        return not input_words.issuperset(set(words(text)) - STOPWORDS)
 
-    def _given(self) -> list[str]:
-        """The texts that are judged."""
-        given = self.inputs().values()
-        return [text for value in given for text in ((value,) if isinstance(value, str) else value)]
+    def _input_texts(self) -> list[str]:
+        """The texts of all inputs."""
+        values = self.inputs().values()
+        return [text for value in values for text in ((value,) if isinstance(value, str) else value)]
 
-    def _written_out(self) -> Collection[str]:
-        """What no placeholder is, whatever it looks like: words of the form, and whole texts that are judged."""
-        whole = self._given()
-        return {*words_of(self.json_schema or {}), *map(str.strip, whole), *(text.strip(" \n.") for text in whole)}
+    def _not_placeholders(self) -> Collection[str]:
+        """Texts that are never placeholders, whatever they look like: the schema's words, and whole inputs."""
+        inputs = self._input_texts()
+        return {*words_of(self.json_schema or {}), *map(str.strip, inputs), *(text.strip(" \n.") for text in inputs)}
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
         """Parse the answer in a raw reply, and add the probabilities of its labels if the judge returns any."""
@@ -246,7 +246,7 @@ class Question(_Prompted, Generic[A]):
         for value in self.inputs().values():
             characters += len(value) if isinstance(value, str) else sum(map(len, value))
             characters += FENCE_CHARACTERS * (1 if isinstance(value, str) else len(value) + 1)
-        # No character has more than four tokens, and most questions are short: they needn't be rendered for this.
+        # A character has at most four tokens. Most questions are short enough for this estimate, without rendering.
         return FRAME_TOKENS + 4 * characters <= tokens or self.size() <= tokens
 
     def fits(self, limits: ContextLimits) -> bool:
@@ -303,7 +303,7 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 
     @property
     def divisible_by(self) -> str | None:
-        # A cascade can't put verdicts on numbers together again: each part would count from 1.
+        # A cascade can't merge verdicts on numbers: each part would count from 1.
         return None if self._is_numbered else self.items
 
     @property
@@ -318,17 +318,17 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
         """The verdicts on groups of items, in order."""
         space = space_for(self, self.items, limits, texts=limits.items)
         chunks = chunks_of(self, self.items, space, limits, cut=self.cuts_items)
-        said = by_number(chunks, await ask_parts(self, self.items, chunks, ask))
-        verdicts = (each[0] if len(each) == 1 else self.of_pieces(each) for each in said)
+        by_item = by_number(chunks, await ask_parts(self, self.items, chunks, ask))
+        verdicts = (pieces[0] if len(pieces) == 1 else self.of_pieces(pieces) for pieces in by_item)
         subject = subject_of(_item_type(type(self)))
         if subject is None or not self._is_numbered:
             return tuple(verdicts)
-        renumbered = (replace(cast(Any, one), **{subject.name: n}) for n, one in enumerate(verdicts, start=1))
+        renumbered = (replace(cast(Any, it), **{subject.name: n}) for n, it in enumerate(verdicts, start=1))
         return cast("tuple[V, ...]", tuple(renumbered))
 
     def of_pieces(self, verdicts: Sequence[V]) -> V:
-        """The verdict on an item from those on its pieces, where the class `cuts_items`."""
-        raise NotImplementedError(f"{type(self).__name__} doesn't say what verdicts on pieces come to")
+        """The verdict on an item, from the verdicts on its pieces. Required if the class `cuts_items`."""
+        raise NotImplementedError(f"{type(self).__name__} doesn't define how to merge verdicts on pieces")
 
 
 class ListOf(Question[tuple[V, ...]], Generic[V]):
@@ -369,11 +369,12 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         return cast("tuple[V, ...]", items)
 
     def typical_count(self, characters: int) -> int:
-        """How many items judges list for inputs of so many characters."""
+        """The typical number of items for inputs with this many characters."""
         return characters // CHARACTERS_PER_ITEM
 
     def most_sentences(self, limits: ContextLimits) -> float:
-        """Sentences in one question: their items must fit into a reply, where a text takes less room than a verdict."""
+        """The maximum number of sentences in one question, so that their items fit into a reply. Texts take less space
+        than verdicts."""
         return limits.items if _item_type(type(self)) is not str else limits.items * 8 // 5
 
     def fits(self, limits: ContextLimits) -> bool:
@@ -384,7 +385,7 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         return self.within(limits.tokens) and within_sentences(text, self.most_sentences(limits))
 
     async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[V, ...]:
-        """The lists for pieces of the text, or for groups of passages, one after the other."""
+        """The concatenated lists of all pieces of the text, or of all groups of passages."""
         if not self.cut:
             raise too_long(self, limits)
         space = space_for(self, self.cut, limits, sentences=self.most_sentences(limits))
@@ -413,7 +414,7 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
 
 @functools.cache
 def _quoting(kind: type[Any]) -> tuple[str, Quotes] | None:
-    """The field of a reply type that quotes an input; None where none does."""
+    """The field of a reply type that quotes an input; None if there is none."""
     quoting = ((field.name, field.marker(Quotes)) for field in reply_fields(kind))
     return next(((name, quotes) for name, quotes in quoting if quotes), None)
 
@@ -424,15 +425,15 @@ def _item_type(kind: type[Question[Any]]) -> Any:
 
 
 def is_votable(question: Question[Any]) -> bool:
-    """Whether answers to a question have labels outside the lists that a judge writes.
+    """Whether answers to a question have labels outside lists written by the judge.
 
-    Plain text counts as a label: the only question with such a reply asks for yes or no.
+    Plain text counts as a label, because the only question with a plain-text reply asks for yes or no.
     """
     return question.json_schema is None or has_labels(question.json_schema)
 
 
 class _OneOfEach:
-    """Stands for a question that has one item of each input."""
+    """A stand-in for a question with one item in each input."""
 
     def __getattr__(self, name: str) -> tuple[str, ...]:
         return ("",)
@@ -440,7 +441,7 @@ class _OneOfEach:
 
 @dataclass(frozen=True)
 class _Form:
-    """How the replies to a class of questions look, in words, and the hash of all that they are derived from."""
+    """The reply format of a class of questions as text, and the hash of everything that determines it."""
 
     text: str
     digest: str
@@ -448,9 +449,9 @@ class _Form:
 
 @functools.cache
 def _derived_form(kind: type[Question[Any]]) -> _Form | None:
-    """The form of the replies to a class of questions; None for a class that makes its schemas itself.
+    """The reply format of a class of questions; None for a class that defines its own schemas.
 
-    How many items a schema is for follows from the inputs, which would be hashed twice at every question.
+    The number of items is not a part of it: it follows from the inputs, which have their own hash.
     """
     if kind.json_schema is Question.json_schema:
         reply = answer_type(kind)
@@ -462,7 +463,7 @@ def _derived_form(kind: type[Question[Any]]) -> _Form | None:
         subject = None if kind.json_schema is VerdictPerItem.json_schema else subject_of(reply)
         named = subject is not None and subject.name not in _input_names(kind)
         schema = _TEXT if reply is str else schema_of(reply, _OneOfEach(), subject=named)
-    except (ConfigError, NameError):  # no schema follows from this type, so that only code can answer
+    except (ConfigError, NameError):  # no schema can be derived from this type, so only code can answer
         return _Form("", content_hash([{"type": str(reply)}, getattr(kind, "key", "")]))
     whole: Mapping[str, Any] = schema
     if kind.json_schema is VerdictPerItem.json_schema:
@@ -474,7 +475,7 @@ def _derived_form(kind: type[Question[Any]]) -> _Form | None:
 
 
 def _verdicts_schema(verdict: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """The JSON schema of so many numbered verdicts."""
+    """The JSON schema of this many numbered verdicts."""
     return {**object_schema({"verdicts": numbered_schema("verdict", count)}), "$defs": {"verdict": verdict}}
 
 
@@ -488,7 +489,7 @@ def _form_text(schema: Mapping[str, Any] | None) -> str:
 
 @functools.lru_cache(maxsize=512)
 def _copied(prompt: Prompt) -> Collection[str]:
-    """The reasons and listed texts in a prompt's worked example, bare: a reply that has one of them was copied."""
+    """The normalized texts in the reply of a prompt's worked example. A reply with one of them was copied."""
     texts = (json.loads(text) for text, colon in _STRING.findall(prompt.example.partition("Reply:")[2]) if not colon)
     return frozenset(bare(text) for text in texts if " " in text)
 
@@ -508,7 +509,7 @@ def _check_placeholders(kind: type[Question[Any]], prompt: Prompt) -> None:
 
 
 MOST_COUNTED = 2**31 - 1
-"""Tokens or requests of an answer at most: what the ledger's columns hold."""
+"""The maximum token or request count of an answer: the limit of the ledger's columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -544,7 +545,7 @@ class JudgeAnswer(Generic[A]):
     """For a composite judge: its members' calls."""
     detail: Mapping[str, Any] | None = None
     """For a composite judge: how the members' answers were combined. For a model: the `temperature` and `seed` of a
-    correction that started afresh, and the remaining `doubt` about the reply."""
+    correction that started over, and the remaining `doubt` about the reply."""
     response_model: str = ""
     """The model that replied, as named by its provider; "" if unknown, or if the answer is from the ledger."""
 
@@ -560,7 +561,7 @@ class JudgeAnswer(Generic[A]):
             raise OutcomeError(f"{self.judge}: a count of its answer is {wrong[0]!r:.60}; {expected}")
         if self.cost is not None and self.cost < 0:
             raise OutcomeError(f"{self.judge}: the cost of its answer is {self.cost}, below 0")
-        if self.reply is None or self.detail is not None:  # what was read from a reply has one
+        if self.reply is None or self.detail is not None:  # a value parsed from a reply is always JSON
             try:
                 strict_jsonable([self.value, self.detail])
             except ValueError as error:
@@ -578,14 +579,14 @@ def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple
     verdicts = cast("tuple[Any, ...]", answer.value)
     votes: Sequence[Mapping[str, Any]] = (answer.detail or {}).get("verdicts", ())
     if votes:
-        sure = {str(vote["at"]).partition(".")[0]: vote.get("probability", vote.get("agreement")) for vote in votes}
-        return tuple(sure.get(str(number)) for number in range(1, len(verdicts) + 1))
+        by_item = {str(vote["at"]).partition(".")[0]: vote.get("probability", vote.get("agreement")) for vote in votes}
+        return tuple(by_item.get(str(number)) for number in range(1, len(verdicts) + 1))
     own = tuple(getattr(verdict, "confidence", None) for verdict in verdicts)
-    return own if any(one is not None for one in own) else None
+    return None if all(confidence is None for confidence in own) else own
 
 
 def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int = 0) -> JudgeCall:
-    """A question and its answer, as a record keeps them."""
+    """The record of a question and its answer."""
     return JudgeCall(
         question=question.kind,
         fingerprint=question.fingerprint,
@@ -606,7 +607,7 @@ def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int 
 
 
 def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_index: int = 0) -> JudgeCall:
-    """A question without an answer, with its usage and cost."""
+    """The record of a question without an answer, with its usage and cost."""
     return JudgeCall(
         question=question.kind,
         fingerprint=question.fingerprint,
@@ -623,7 +624,7 @@ def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_i
 
 
 def as_cached(call: C) -> C:
-    """The answer, or the call, of a repeated question, with no cost for it or its members."""
+    """An answer or a call marked as cached, without usage and cost; its members too."""
     members = tuple(map(as_cached, call.members))
     return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
 
@@ -635,5 +636,5 @@ class Ask(Protocol):
 
 
 def context_limits_of(ask: Ask) -> ContextLimits:
-    """The limits of one question that is asked this way."""
+    """The context limits of questions asked through `ask`."""
     return getattr(ask, "context_limits", DEFAULT_LIMITS)

@@ -37,15 +37,16 @@ Reply: {"claims": ["The museum was founded in 1921.", "The museum may reopen in 
 
 
 LONGEST_QUESTION = 1000
-"""Characters. A longer input is a document to work on, which says nothing on how to read the answer."""
+"""In characters. A longer input is probably a document, which doesn't help to understand the answer."""
 
 
 @dataclass(frozen=True)
 class ListClaims(ListOf[str]):
-    """The assertions that a text makes, each as a sentence of its own; empty when it makes none.
+    """The claims of a text, each as a self-contained sentence; empty if it makes none.
 
-    question: what the text answers; may be empty. Numbers, names and at least half of the other words of a claim must
-    be from the text or the question, only numbers where the claim is in another language; otherwise a ReplyError.
+    question: the question that the text answers; may be empty. Numbers, names and at least half of the other words of a
+    claim must come from the text or the question; if the claim is in another language, only the numbers. Any other
+    claim is a ReplyError.
     """
 
     kind = "list_claims"
@@ -59,7 +60,7 @@ class ListClaims(ListOf[str]):
 
     @classmethod
     def of(cls, text: str, input: str | None) -> ListClaims:
-        """The question for the claims of a text that answers a sample's input, if that is known and not too long."""
+        """The question for the claims of a text, with the sample's input if there is one and it isn't too long."""
         return cls(text, input if input and len(input) <= LONGEST_QUESTION else "")
 
 
@@ -68,9 +69,9 @@ Support: TypeAlias = Literal["supported", "contradicted", "not_mentioned"]
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What the passages say of one claim. `passages` are the numbers, from 1, of those that decide it.
+    """What the passages say about one claim. `passages` are the numbers of the decisive ones, from 1.
 
-    confidence: the probability in [0, 1] that the verdict is right, where the judge gives one for each claim.
+    confidence: the probability in [0, 1] that the verdict is right, if the judge returns one for each claim.
     """
 
     claim: Annotated[str, Subject()]
@@ -112,7 +113,8 @@ Reply: {"verdicts": {
 class VerifyClaims(VerdictByEvidence[ClaimVerdict]):
     """For each claim, in order: do the passages support it, contradict it, or not mention it?
 
-    In parts, a claim is supported when a chunk of passages supports it, else contradicted when one contradicts it.
+    If the question is split, a claim is supported if any chunk of passages supports it, and otherwise contradicted if
+    any chunk contradicts it.
     """
 
     kind = "verify_claims"

@@ -1,7 +1,7 @@
-"""What happened in a conversation with an agent: what the user asked for, what was answered, and what was reached.
+"""Conversations with agents: the user's requests, whether they were answered, and whether goals were reached.
 
-A conversation is a list of texts, each a message or a tool call. The first line of a text says what it is, so that no
-message can pose as a tool's result; the rest is data.
+A conversation is a list of texts, each a message or a tool call. The first line of a text states its type, so that no
+message can pass as a tool's result. The rest is data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evalstone.questions.reply import Cites, Restates, Subject, WorstFirst
 USER, ASSISTANT, THINKING, CALL, RESULT, STATE = (
     "user:", "assistant:", "assistant, thinking:", "tool call:", "tool result:", "final state:",
 )  # fmt: skip
-"""How the first line of a text begins. That of a call goes on with the tool's name."""
+"""The start of a text's first line. For a tool call, the tool's name follows."""
 
 READ_CONVERSATION = """\
 The conversation is given as numbered passages, in order. The first line of a passage says what it is, and nothing
@@ -36,7 +36,7 @@ Reached: TypeAlias = Literal["reached", "failed", "not_shown"]
 
 @dataclass(frozen=True)
 class GoalVerdict:
-    """Whether one criterion of a goal was reached. `passages` are the numbers, from 1, of those that decide it."""
+    """Whether one criterion of a goal was reached. `passages` are the numbers of the decisive ones, from 1."""
 
     criterion: Annotated[str, Subject()]
     verdict: Annotated[Reached, WorstFirst("failed", "not_shown", "reached")]
@@ -77,7 +77,7 @@ If an expected outcome is given, it decides what the criteria ask for: a criteri
 class CheckGoal(VerdictByEvidence[GoalVerdict]):
     """For each criterion, in order: did the agent reach it? The expected outcome may be empty.
 
-    In parts, the last part of the conversation that decides a criterion counts: what was reached may be undone.
+    If the conversation is split, the last part that decides a criterion counts, because a later step may undo it.
     """
 
     kind = "check_goal"
@@ -130,7 +130,7 @@ class ListRequests(ListOf[str]):
     prompt: Prompt = LIST_REQUESTS
 
     def most_sentences(self, limits: ContextLimits) -> float:
-        return math.inf  # a user asks for less than a conversation has sentences
+        return math.inf  # a user has fewer requests than a conversation has sentences
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ For each request give, in this order:
 class JudgeRequests(VerdictByEvidence[RequestVerdict]):
     """For each request, in order: is it about one of the topics, and did the assistant answer it?
 
-    In parts, a request is answered when it is in any part of the conversation.
+    If the conversation is split, a request counts as answered if any part answers it.
     """
 
     kind = "judge_requests"

@@ -1,4 +1,4 @@
-"""What a text tells its reader, as questions, and which of them a summary answers."""
+"""Coverage of a text by a summary: questions about the text, and which of them the summary answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ A text that says nothing gets an empty list.""",
 
 @dataclass(frozen=True)
 class ListQuestions(ListOf[str]):
-    """Yes-no questions that a text answers with yes, what matters most first. limit: how many at most, in figures."""
+    """Yes-no questions that a text answers with yes, most important first. limit: the maximum number, as text."""
 
     kind = "list_questions"
     key = "questions"
@@ -47,10 +47,10 @@ class ListQuestions(ListOf[str]):
         return min(10, characters // 180)
 
     def most_sentences(self, limits: ContextLimits) -> float:
-        return math.inf  # the limit says how many items there are, however long the text is
+        return math.inf  # the limit determines the number of items, not the length of the text
 
     async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[str, ...]:
-        """The questions on pieces of the text. The limit is spread evenly; a piece without a share is not asked."""
+        """The questions on pieces of the text. The limit is divided evenly; pieces with a share of 0 are left out."""
         try:
             limit = int(float(self.limit))
         except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Questions whose prompt is the caller's own: a choice among words, a number, an answer of any type."""
+"""Questions with the caller's own prompt: a choice, a number, or an answer of any type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class OwnQuestion(Question[A]):
-    """A question with a template of the caller's. values: the name of each of its placeholders, and what fills it."""
+    """A question with the caller's template. values: the name and the value of each placeholder."""
 
     values: tuple[tuple[str, Material], ...]
     prompt: Prompt
@@ -44,15 +44,15 @@ class Chosen:
 
 
 def choice_form(choices: Mapping[str, str]) -> str:
-    """The instructions that list the words to choose from, with their meanings."""
+    """The instructions that list the choices, with their meanings."""
     listed = "\n".join(f'- "{word}": {meaning}' if meaning else f'- "{word}"' for word, meaning in choices.items())
     return f"The verdict is exactly one of these words:\n{listed}"
 
 
 def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
-    """The words to choose from, without white space around them.
+    """The choices without surrounding white space.
 
-    Raises ConfigError unless there are two or more, none blank, and no two the same but for capitals.
+    Raises ConfigError for fewer than two choices, blank ones, or two that only differ in case.
     """
     words = [word.strip() for word in cast("Sequence[object]", choices) if isinstance(word, str) and word.strip()]
     if len(words) < len(choices) or len({word.casefold() for word in words}) < max(2, len(words)):
@@ -62,7 +62,7 @@ def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Choose(OwnQuestion[Chosen]):
-    """Which of some words answers the caller's question? White space around a word is no part of it."""
+    """Which of several choices answers the caller's question? White space around a choice is stripped."""
 
     kind = "choose"
     settings = ("choices",)
@@ -108,7 +108,7 @@ class AnswerAs(OwnQuestion[Any]):
         return self.answer.from_json(data)
 
     def from_jsonable(self, data: Any) -> Any:
-        # An object is recorded as it is, anything else without the name that a reply gives it.
+        # Objects are recorded as they are; any other value without the "answer" key of the reply.
         try:
             return self.answer.from_json({"reason": "", "answer": data})
         except ReplyError:
@@ -117,7 +117,7 @@ class AnswerAs(OwnQuestion[Any]):
 
 @dataclass(frozen=True)
 class GiveNumber(OwnQuestion[Grade]):
-    """Which number from 0 to `high` answers the caller's question? Any other is a ReplyError, never clamped."""
+    """Which number from 0 to `high` answers the caller's question? Any other number is a ReplyError."""
 
     kind = "give_number"
     settings = ("high",)
@@ -133,7 +133,7 @@ class GiveNumber(OwnQuestion[Grade]):
 
 
 def filled(prompt: Prompt, inputs: Mapping[str, Material]) -> tuple[tuple[str, Material], ...]:
-    """The inputs that a prompt has placeholders for, in its order."""
+    """The inputs for a prompt's placeholders, in the order of the prompt."""
     values = ((name, inputs[name]) for name in prompt.placeholders)
     return tuple((name, value if isinstance(value, str) else tuple(value)) for name, value in values)
 
@@ -144,11 +144,11 @@ _DECISIONS = frozenset({"integer", "number", "boolean"})
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """The form of answers of any type whose shape is fixed.
+    """The reply format for answers of a type with a fixed structure.
 
-    type: a dataclass, a TypedDict, a pydantic model, a Literal, text, numbers, bool, or lists of these. An object type
-    is asked for as it is; anything else stands under "answer", and where it is a number, a word out of a list, or yes
-    or no, a "reason" is asked for before it. Raises ConfigError for a type whose values have no fixed shape.
+    type: a dataclass, TypedDict, pydantic model, Literal, str, number, bool, or a list of these. The reply for an
+    object type is the object. For any other type, it has the key "answer", after a "reason" if the answer is a number,
+    boolean or enum word. Raises ConfigError for a type without a fixed structure.
     """
 
     type: Any
@@ -157,16 +157,16 @@ class AnswerForm:
         try:
             hash(self.type)
         except TypeError:
-            raise ConfigError(f"{self.type!r} cannot be the type of an answer: it is no type") from None
+            raise ConfigError(f"{self.type!r} can't be the type of an answer: it isn't a type") from None
         _schema(self.type)
 
     @property
     def json_schema(self) -> Mapping[str, Any]:
-        """The JSON schema of a reply: strict, an object at its root."""
+        """The JSON schema of a reply: strict, with an object at its root."""
         return _schema(self.type)
 
     def from_json(self, data: Any) -> Any:
-        """The answer in a parsed reply. Raises ReplyError when there is none."""
+        """The answer in a parsed reply. Raises ReplyError if it is invalid."""
         if _is_object(self.type):
             answer = validated(_portable(self.type), data)
         else:
@@ -179,14 +179,14 @@ class AnswerForm:
 
     @functools.cached_property
     def text(self) -> str:
-        """The form in words. It has the schema, for descriptions of its parts are in there."""
+        """The format as text. It contains the schema, because that has the descriptions of the fields."""
         schema = json.dumps(self.json_schema, ensure_ascii=False)
         return f"Reply with one JSON object that fits this JSON schema: {schema}"
 
 
 @functools.lru_cache(maxsize=256)
 def _portable(kind: Any) -> Any:
-    """A type in which every TypedDict is one that pydantic takes; before Python 3.12 it refuses those of `typing`."""
+    """The type with TypedDicts that pydantic supports. Before Python 3.12, it refuses those of `typing`."""
     if typing.is_typeddict(kind) and type(kind).__module__ == "typing":
         from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, which is slow to import
 
@@ -199,7 +199,7 @@ def _portable(kind: Any) -> Any:
         generic: Any = origin
         return generic[tuple(_portable(one) for one in inner)]
     if origin in (typing.Union, types.UnionType):
-        return typing.Union[tuple(_portable(one) for one in inner)]  # noqa: UP007 - made of values, not written
+        return typing.Union[tuple(_portable(one) for one in inner)]  # noqa: UP007 - built at runtime
     return kind
 
 
@@ -212,7 +212,7 @@ def _raw(kind: Any) -> dict[str, Any]:
         return pydantic.TypeAdapter(_portable(kind)).json_schema()
     except PydanticUserError as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigError(f"{_name(kind)} cannot be the type of an answer: {reason}") from None
+        raise ConfigError(f"{_name(kind)} can't be the type of an answer: {reason}") from None
 
 
 @functools.lru_cache(maxsize=256)
@@ -227,14 +227,14 @@ def _schema(kind: Any) -> Mapping[str, Any]:
 
 
 def _is_object(kind: Any) -> bool:
-    """Whether answers of a type are objects, which need nothing around them."""
+    """Whether answers of a type are JSON objects."""
     return _raw(kind).get("type") == "object"
 
 
 def _strict(node: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    """A schema without what strict modes refuse: every member is required, no other is allowed."""
+    """A schema for strict mode: all properties required, no others allowed, unsupported keywords dropped."""
     if "prefixItems" in node or not node:
-        raise ConfigError(f"{_name(kind)} cannot be the type of an answer: a judge needs one fixed type for each part")
+        raise ConfigError(f"{_name(kind)} can't be the type of an answer: every part needs a fixed type")
     schema: dict[str, Any] = {}
     for key, value in node.items():
         match key:
@@ -253,8 +253,8 @@ def _strict(node: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     if schema.get("type") == "object":
         if "properties" not in schema:
             raise ConfigError(
-                f"{_name(kind)} cannot be the type of an answer: a dict with free keys has no strict schema; "
-                "take a list of objects with the key as a member"
+                f"{_name(kind)} can't be the type of an answer: a dict with free keys has no strict schema; "
+                "use a list of objects that have the key as a field"
             )
         schema.update(required=list(schema["properties"]), additionalProperties=False)
     return schema

@@ -27,33 +27,34 @@ from evalstone.questions.reply import Cites, reply_fields
 V = TypeVar("V")
 
 SETTLED = 2
-"""The weight of a verdict that no other chunk of the evidence can change."""
+"""The weight of a verdict that no other chunk of evidence can change."""
 
 
 def cite_first(verdicts: Mapping[str, dict[str, Any]], texts: Sequence[str], undecided: str) -> None:
-    """Let the numbered verdicts of an example cite the first text with words; without one, let them be undecided."""
+    """Make the verdicts of an example cite the first text that isn't blank. If there is none, make them undecided."""
     first = next((number for number, text in enumerate(texts, start=1) if not is_blank(text)), None)
     for verdict in verdicts.values():
         verdict.update({"passages": [first]} if first else {"passages": [], "verdict": undecided})
 
 
 class VerdictByEvidence(VerdictPerItem[V]):
-    """One verdict for each item of one input, by the texts of another.
+    """One verdict for each item of one input, based on the texts of another input.
 
-    evidence: the input with the texts. last_first: whether later texts overrule earlier ones, so that chunks are asked
-    about from the last one. An item is asked about with one chunk after another until its verdict is settled; of
-    several verdicts the one with the highest `weight` counts, the first of equals.
+    If the evidence is long, each item is judged on one chunk after another until its verdict is settled. The verdict
+    with the highest `weight` counts, and the first one in a tie.
     """
 
     evidence: ClassVar[str]
+    """The input with the evidence."""
     last_first: ClassVar[bool] = False
+    """Whether later texts overrule earlier ones, so that the last chunk comes first."""
 
     @abstractmethod
     def weight(self, verdict: V) -> int:
-        """Return from 0, where the chunk decides nothing, to SETTLED."""
+        """The weight of a verdict, from 0 (the chunk decides nothing) to SETTLED."""
 
     async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[V, ...]:
-        """The verdicts on batches of items. Beside long evidence, items have a third of the room."""
+        """The verdicts on batches of items. If the evidence is long, items get a third of the space."""
         texts: tuple[str, ...] = getattr(self, self.evidence)
         items: tuple[str, ...] = getattr(self, self.items)
         example = with_input(with_input(self, self.items, ("x",)), self.evidence, ("x",))
@@ -62,10 +63,10 @@ class VerdictByEvidence(VerdictPerItem[V]):
         fixed = both - text
         room = room_of(fixed, limits)
         evidence = Space(room, extra=text, headed=self.headed == self.evidence)
-        asked = Space(room, limits.items, extra=item)
-        whole, longest = evidence.size(*texts), max(map(asked.size, items), default=0)
-        batches = replace(asked, longest=max(room - whole, room // 3, longest)).chunks(items)
-        left = room - max(asked.size(*batch.texts) for batch in batches)
+        batch_space = Space(room, limits.items, extra=item)
+        whole, longest = evidence.size(*texts), max(map(batch_space.size, items), default=0)
+        batches = replace(batch_space, longest=max(room - whole, room // 3, longest)).chunks(items)
+        left = room - max(batch_space.size(*batch.texts) for batch in batches)
         if left < min(whole, SMALLEST_ROOM + text):
             why = f"the question has about {fixed + room - left:,} tokens without its {self.evidence}"
             raise too_long(self, limits, why)
@@ -88,7 +89,7 @@ class VerdictByEvidence(VerdictPerItem[V]):
         return (best[n] for n in range(len(items)))
 
     def _of_whole(self, verdict: V, chunk: Chunk) -> V:
-        """The verdict on a chunk with citations of the whole evidence."""
+        """A verdict on a chunk, with its citations renumbered for the whole evidence."""
         cited: dict[str, tuple[int, ...]] = {}
         for field in reply_fields(type(verdict)):
             if (cites := field.marker(Cites)) and cites.input == self.evidence:

@@ -13,14 +13,14 @@ from evalstone.questions.reply import Between, WorstFirst, number_in, reason_of
 
 @dataclass(frozen=True)
 class Grade:
-    """A number and the judge's reason for it; from 0 to 1 unless the question says otherwise."""
+    """A number and the judge's reason; from 0 to 1, unless the question has another range."""
 
     score: Annotated[float, Between(0, 1), WorstFirst()]
     reason: str = ""
 
 
 class GradeAnswer(Question[Grade]):
-    """A number from 0 to 1. Anything else is a ReplyError that names the field, so that the judge is asked again."""
+    """A number from 0 to 1. Anything else is a ReplyError, so the judge is asked again."""
 
     notes = """\
 - reason: why, in one to three sentences, with the words of the material that decide.
@@ -48,7 +48,7 @@ An answer that asserts nothing, such as "I do not know", gets 1.""",
 
 @dataclass(frozen=True)
 class GradeGrounding(GradeAnswer):
-    """How far does the answer stay with the passages?"""
+    """How closely does the answer stick to the passages?"""
 
     kind = "grade_grounding"
     instead = "faithfulness, which reads passages in parts"
@@ -99,7 +99,7 @@ reference and what you know differ, the reference decides.
 
 @dataclass(frozen=True)
 class GradeAgainstReference(GradeAnswer):
-    """How well does the answer meet the reference answer?"""
+    """How well does the answer agree with the reference answer?"""
 
     kind = "grade_against_reference"
     instead = "factual_correctness, which reads texts in parts"

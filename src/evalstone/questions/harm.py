@@ -1,4 +1,4 @@
-"""Bias and toxicity: what a text's author thinks, what is biased in it, and what in a text is toxic."""
+"""Bias and toxicity: the opinions in a text, whether they are biased, and which parts of a text are toxic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A text that only states facts gets an empty list.""",
 
 @dataclass(frozen=True)
 class ListOpinions(ListOf[str]):
-    """The opinions that a text's author holds, each as a sentence of its own; empty when there are none."""
+    """The opinions of a text's author, each as a self-contained sentence; empty if there are none."""
 
     kind = "list_opinions"
     key = "opinions"
@@ -105,7 +105,7 @@ An empty text gets an empty list.""",
 
 @dataclass(frozen=True)
 class FindToxicity(ListOf[ToxicityVerdict]):
-    """For each part of a text, in order: is it toxic? Empty when the judge finds no part to decide on."""
+    """For each part of a text, in order: is it toxic? Empty if the judge finds no parts."""
 
     kind = "find_toxicity"
     key = "verdicts"

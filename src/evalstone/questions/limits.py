@@ -1,4 +1,4 @@
-"""How much one question to a judge may hold."""
+"""The context limits of judges: how long one question may be."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ TOKENS_PER_VERDICT = 80
 
 @dataclass(frozen=True)
 class ContextLimits:
-    """What one question to a judge may hold at most, in tokens as `estimated_tokens` has them."""
+    """The maximum size of one question to a judge. Tokens are estimated by `estimated_tokens`."""
 
     tokens: int = 50_000
-    """Tokens of a question that can be asked in parts: everything but the reply."""
+    """The maximum tokens of a question that can be split, without the reply."""
     items: int = 25
-    """Items that are judged one by one."""
+    """The maximum number of items with a verdict each."""
     whole: bool = False
-    """A response is better asked about at once than sentence by sentence."""
+    """Whether the judge is better at whole responses than at single sentences."""
     longest: int | None = None
-    """Tokens of any question, everything but the reply; a longer one is refused. None where nobody knows."""
+    """The maximum tokens of any question, without the reply. A longer one is refused. None if unknown."""
     window: int | None = None
-    """Tokens of question and reply together, for messages; None where nobody knows."""
+    """The context window, including the reply, for error messages; None if unknown."""
 
     @classmethod
     def of_window(cls, window: int | None, max_tokens: int | None = None) -> ContextLimits:
-        """The limits of a model that takes so many tokens, reply included; None where nobody knows.
+        """The limits of a model with this context window, including the reply; None if unknown.
 
-            longest = window - reply,   reply = max_tokens, or a quarter of the window, 4096 at most
+            longest = window - reply,   reply = max_tokens, or a quarter of the window, at most 4096
             items   = reply / 80
 
-        80 tokens are for the verdict on an item with its reason. At least 1 of each, and never more than the defaults.
+        80 tokens are for the verdict on an item, with its reason. All limits are at least 1; tokens and items are at
+        most the defaults.
         """
         reply = max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
         items = max(1, min(cls.items, reply // TOKENS_PER_VERDICT))
@@ -41,17 +42,17 @@ class ContextLimits:
 
 
 def narrowest(*limits: ContextLimits) -> ContextLimits:
-    """What each of several judges can take."""
-    known = [one for one in limits if one.longest is not None]
-    shortest = min(known, key=lambda one: one.longest or 0, default=ContextLimits())
+    """The limits that fit all of several judges."""
+    known = [limit for limit in limits if limit.longest is not None]
+    shortest = min(known, key=lambda limit: limit.longest or 0, default=ContextLimits())
     return ContextLimits(
-        tokens=min(one.tokens for one in limits),
-        items=min(one.items for one in limits),
-        whole=all(one.whole for one in limits),
+        tokens=min(limit.tokens for limit in limits),
+        items=min(limit.items for limit in limits),
+        whole=all(limit.whole for limit in limits),
         longest=shortest.longest,
         window=shortest.window,
     )
 
 
 DEFAULT_LIMITS = ContextLimits()
-"""The limits of a judge that says nothing else."""
+"""The limits of judges that don't define their own."""

@@ -1,8 +1,8 @@
-"""Questions that are too long for a judge, or have too many items, in parts that it takes.
+"""Split questions that are too long for a judge, or have too many items.
 
-A part is a question of the same kind about some of the items, some of the passages, or a piece of the text. What can't
-be divided, such as the user's question, is in every part and leaves less for the rest. The parts are counted before the
-first is asked.
+A part is a question of the same kind about some of the items, some of the passages, or a piece of the text. Inputs that
+can't be split, such as the user's question, are in every part, and leave less space for the rest. The number of parts
+is checked before the first call.
 """
 
 from __future__ import annotations
@@ -23,69 +23,75 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 MOST_PARTS = 200
-"""A question in more parts is refused: it would cost more than anyone expects of one sample."""
+"""The maximum number of parts. More would cost more than anyone expects for one sample."""
 SMALLEST_ROOM = 64
-"""Tokens that must be left for what is divided."""
+"""The minimum number of tokens that must be left for the input that is split."""
 _DIGITS = 4
-"""Tokens that the numbers of later items take beyond those of the first two."""
+"""Extra tokens for the longer numbers of later items."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Texts that are asked about together, and the number of the item, from 1, that each of them is of."""
+    """Texts that go into one part. numbers: for each text, the number of its item, from 1."""
 
     texts: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
 
     def numbers_of(self, cited: Iterable[int]) -> tuple[int, ...]:
-        """The items that texts are of which a part cites by their places in it, from 1; each once."""
-        return tuple(dict.fromkeys(self.numbers[place - 1] for place in cited))
+        """The distinct item numbers for the text positions, from 1, that an answer cites."""
+        return tuple(dict.fromkeys(self.numbers[position - 1] for position in cited))
 
 
 @dataclass(frozen=True)
 class Space:
-    """What one chunk holds at most, in measure and in sentences or items; `extra` is what each text takes by itself.
-
-    headed: the first line of a text says what it is, and stands above every piece of it.
-    """
+    """The maximum size of one chunk."""
 
     longest: float
+    """The maximum size, in the unit of `measure`."""
     texts: float = math.inf
+    """The maximum number of texts."""
     sentences: float = math.inf
+    """The maximum number of sentences."""
     extra: int = 0
+    """The overhead of each text, in the unit of `measure`."""
     measure: Callable[[str], int] = estimated_tokens
+    """The size of a text; tokens by default."""
     headed: bool = False
+    """Whether the first line of a text is a heading, to be repeated in front of each of its pieces."""
 
     def size(self, *texts: str) -> int:
-        """What texts take of a chunk."""
+        """The size of texts in a chunk, including their overhead."""
         return sum(map(self.measure, texts)) + self.extra * len(texts)
 
     def holds(self, text: str) -> bool:
-        """Whether a chunk holds a text alone."""
+        """Whether a text fits into a chunk of its own."""
         return self.size(text) <= self.longest and within_sentences(text, self.sentences)
 
     def chunks(self, texts: Iterable[str]) -> list[Chunk]:
-        """Texts in as few chunks as hold them, in order; at least one, if an empty one.
+        """Distribute texts over chunks, in order. Returns at least one chunk, which may be empty.
 
-        One that no chunk holds is cut between sentences, and a sentence that none holds, at a blank or anywhere.
+        A text that is too long for a chunk is split between sentences; a sentence that is too long, at a space or
+        anywhere.
         """
-        found: list[tuple[list[str], list[int]]] = []
-        left, free, few = 0.0, 0.0, 0.0
+        filled: list[tuple[list[str], list[int]]] = []
+        size_left, texts_left, sentences_left = 0.0, 0.0, 0.0
         for number, whole in enumerate(texts, start=1):
-            # Each text needs a place: its verdict may be that it is blank.
+            # Blank texts stay, because every item needs a verdict.
             for text in (whole,) if self.holds(whole) else tuple(self.pieces(whole)) or ("",):
                 size = self.size(text)
                 count = 0 if self.sentences == math.inf else sentence_count(text)
-                if not found or size > left or free < 1 or count > few:
-                    found.append(([], []))
-                    left, free, few = self.longest, self.texts, self.sentences
-                found[-1][0].append(text)
-                found[-1][1].append(number)
-                left, free, few = left - size, free - 1, few - count
-        return [Chunk(tuple(texts), tuple(numbers)) for texts, numbers in found] or [Chunk()]
+                if not filled or size > size_left or texts_left < 1 or count > sentences_left:
+                    filled.append(([], []))
+                    size_left, texts_left, sentences_left = self.longest, self.texts, self.sentences
+                filled[-1][0].append(text)
+                filled[-1][1].append(number)
+                size_left -= size
+                texts_left -= 1
+                sentences_left -= count
+        return [Chunk(tuple(texts), tuple(numbers)) for texts, numbers in filled] or [Chunk()]
 
     def pieces(self, text: str) -> Iterator[str]:
-        """A text in pieces that a chunk holds; joined, they are the text, but for blank ones and repeated headings."""
+        """Split a text into pieces that fit. Joined, they are the text, without blank pieces and repeated headings."""
         room = self.longest - self.extra
         heading = "".join(text.partition("\n")[:2]) if self.headed else ""
         if not heading.endswith("\n") or self.measure(heading) > room / 4:
@@ -95,16 +101,16 @@ class Space:
 
     def _slices(self, text: str, room: float) -> Iterator[str]:
         piece: list[str] = []
-        left, few = room, self.sentences
+        size_left, sentences_left = room, self.sentences
         for sentence in sentence_slices(text):
             for part in (sentence,) if self.measure(sentence) <= room else _cut(sentence, room / 4, self.measure):
                 size = self.measure(part)
-                if piece and (size > left or few < 1):
+                if piece and (size > size_left or sentences_left < 1):
                     yield from _unless_blank("".join(piece))
-                    piece, left, few = [], room, self.sentences
+                    piece, size_left, sentences_left = [], room, self.sentences
                 piece.append(part)
-                left -= size
-            few -= not is_blank(sentence)
+                size_left -= size
+            sentences_left -= not is_blank(sentence)
         yield from _unless_blank("".join(piece))
 
 
@@ -114,7 +120,7 @@ def _unless_blank(piece: str) -> Iterator[str]:
 
 
 def _cut(text: str, longest: float, measure: Callable[[str], int]) -> Iterator[str]:
-    """A text halved at a blank, or anywhere, until its parts are short enough or of one character."""
+    """Halve a text, at a space if possible, until its parts are short enough or a single character."""
     if len(text) <= 1 or measure(text) <= longest:
         yield text
         return
@@ -126,7 +132,7 @@ def _cut(text: str, longest: float, measure: Callable[[str], int]) -> Iterator[s
 
 
 def sentence_count(text: str) -> int:
-    """How many sentences a text has, those without a letter or digit too."""
+    """The number of sentences in a text, except blank ones."""
     return sum(not is_blank(sentence) for sentence in sentence_slices(text))
 
 
@@ -134,22 +140,22 @@ _STOPS = ".!?\n\r…。！？\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 def within_sentences(text: str, most: float) -> bool:
-    """Whether a text has at most so many sentences. One without so many ends of sentences needs no closer look."""
+    """Whether a text has at most this many sentences. Counting punctuation settles most cases quickly."""
     return most == math.inf or sum(map(text.count, _STOPS)) < most or sentence_count(text) <= most
 
 
 def room_of(fixed: int, limits: ContextLimits) -> float:
-    """The tokens that are left for what is divided, beside what is not.
+    """The tokens that are left for the input that is split. fixed: the tokens of everything else.
 
-    As many as make a question of the usual length; half of that, as far as the judge takes more, where what is not
-    divided is long.
+    The whole question gets the usual length. If the fixed part is long, the split input still gets half of that, as far
+    as the judge's context window allows.
     """
     most = math.inf if limits.longest is None else limits.longest
     return min(max(limits.tokens - fixed, limits.tokens // 2), most - fixed)
 
 
 def overhead(question: Question[Any], name: str) -> tuple[int, int]:
-    """The tokens of a question beside those of one input, and what each text of that input takes beside its own."""
+    """The tokens of a question without one input, and the overhead of each text of that input."""
     if isinstance(getattr(question, name), str):
         return with_input(question, name, "x").size(), 0
     one, two = (with_input(question, name, ("x",) * count).size() for count in (1, 2))
@@ -159,9 +165,9 @@ def overhead(question: Question[Any], name: str) -> tuple[int, int]:
 def space_for(
     question: Question[Any], name: str, limits: ContextLimits, *, texts: float = math.inf, sentences: float = math.inf
 ) -> Space:
-    """The space that a part of a question has for one of its inputs. Raises QuestionTooLong when there is next to none.
+    """The space for one input in a part of a question. Raises QuestionTooLong if there is too little.
 
-    texts, sentences: the most of each in one part.
+    texts, sentences: the maximum number of each in one part.
     """
     fixed, extra = overhead(question, name)
     room = room_of(fixed, limits)
@@ -173,9 +179,9 @@ def space_for(
 def chunks_of(
     question: Question[Any], name: str, space: Space, limits: ContextLimits, *, cut: bool = True
 ) -> list[Chunk]:
-    """One input of a question in chunks. cut=False: its texts are not cut.
+    """Split one input of a question into chunks. cut: whether to split texts that are too long.
 
-    Raises QuestionTooLong for more than `MOST_PARTS` chunks, and for a text that is too long and not cut.
+    Raises QuestionTooLong for more than `MOST_PARTS` chunks, or if cut=False and a text is too long.
     """
     value: str | Sequence[str] = getattr(question, name)
     texts = (value,) if isinstance(value, str) else value
@@ -196,45 +202,46 @@ def check_count(question: Question[Any], parts: int) -> None:
     """Raise QuestionTooLong for more than `MOST_PARTS` parts."""
     if parts > MOST_PARTS:
         raise QuestionTooLong(
-            f"{question.kind}: the question would be asked in {parts:,} parts, and {MOST_PARTS} is the most; "
+            f"{question.kind}: the question needs {parts:,} parts, and at most {MOST_PARTS} are allowed; "
             f"shorten the {_longest_input(question)}"
         )
 
 
 def with_input(question: A, name: str, value: str | tuple[str, ...]) -> A:
-    """The question with another value for one of its inputs."""
+    """The question with a different value for one of its inputs."""
     return replace(question, **{name: value})  # type: ignore[type-var]
 
 
 async def ask_parts(question: Question[A], name: str, chunks: Sequence[Chunk], ask: Ask) -> list[A]:
-    """The answers to a question about each chunk of one of its inputs, all asked at once."""
+    """Ask a question about each chunk of one of its inputs, concurrently, and return the answers."""
     single = isinstance(getattr(question, name), str)
     values = ("".join(chunk.texts) if single else chunk.texts for chunk in chunks)
     return await asyncio.gather(*(ask(with_input(question, name, value)) for value in values))
 
 
 def by_number(chunks: Sequence[Chunk], answers: Sequence[Sequence[A]]) -> list[list[A]]:
-    """What was said on each item, in order: one thing, or more where an item was cut."""
-    said: dict[int, list[A]] = {}
-    for chunk, each in zip(chunks, answers, strict=True):
-        for number, one in zip(chunk.numbers, each, strict=True):
-            said.setdefault(number, []).append(one)
-    return list(said.values())
+    """Group the values in several answers by item, in order. An item that was split has several values."""
+    by_item: dict[int, list[A]] = {}
+    for chunk, values in zip(chunks, answers, strict=True):
+        for number, value in zip(chunk.numbers, values, strict=True):
+            by_item.setdefault(number, []).append(value)
+    return list(by_item.values())
 
 
 def too_long(question: Question[Any], limits: ContextLimits, why: str = "") -> QuestionTooLong:
-    """The error for a question that can't be asked in parts, or whose smallest part is still too long."""
+    """The error for a question that can't be split, or whose smallest part is still too long."""
     size = f"the question has about {question.size():,} tokens"
-    takes = f"{limits.tokens if limits.longest is None else limits.longest:,}"
+    limit = f"{limits.tokens if limits.longest is None else limits.longest:,}"
     window = f" (context_window {limits.window:,}, less the reply)" if limits.window else ""
     instead = f", or use {question.instead}" if question.instead else ""
     setting = f"{'raise' if limits.window else 'set'} context_window if the model takes more"
     return QuestionTooLong(
-        f"{question.kind}: {why or size}, and the judge takes {takes}{window}; "
+        f"{question.kind}: {why or size}, and the judge takes {limit}{window}; "
         f"{setting}, shorten the {_longest_input(question)}{instead}"
     )
 
 
 def _longest_input(question: Question[Any]) -> str:
-    sizes = {name: len(one) if isinstance(one, str) else sum(map(len, one)) for name, one in question.inputs().items()}
+    inputs = question.inputs().items()
+    sizes = {name: len(value) if isinstance(value, str) else sum(map(len, value)) for name, value in inputs}
     return max(sizes, key=lambda name: sizes[name], default="question")

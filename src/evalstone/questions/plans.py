@@ -1,4 +1,4 @@
-"""Plans of agents: what an agent set out to do, how good that plan was, and whether it was carried out."""
+"""Plans of agents: their steps, how good they are, and whether they were carried out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ An agent without a plan gets an empty list.""",
 
 @dataclass(frozen=True)
 class ListPlan(ListOf[str]):
-    """The steps of an agent's plan, in order; empty when it has none."""
+    """The steps of an agent's plan, in order; empty if it has none."""
 
     kind = "list_plan"
     key = "steps"
@@ -118,7 +118,7 @@ Done: TypeAlias = Literal["done", "not_done"]
 
 @dataclass(frozen=True)
 class PlannedStepVerdict:
-    """Whether one step of a plan was done. `passages` are the numbers, from 1, of those in which it was done."""
+    """Whether one step of a plan was done. `passages` are the numbers of those in which it was done, from 1."""
 
     step: Annotated[str, Subject()]
     verdict: Annotated[Done, WorstFirst("not_done", "done")]
@@ -128,7 +128,7 @@ class PlannedStepVerdict:
 
 @dataclass(frozen=True)
 class PlanExecution:
-    """A verdict for each step of a plan in order, and the numbers of the tool calls that belong to none of them."""
+    """A verdict for each step of a plan in order, and the numbers of the unplanned tool calls."""
 
     plan: Annotated[tuple[PlannedStepVerdict, ...], NumberedBy("plan", "planned step")]
     unplanned: Annotated[tuple[int, ...], Cites("conversation")] = ()
@@ -189,23 +189,23 @@ class JudgeExecution(Question[PlanExecution]):
         return self.within(limits.tokens)
 
     async def in_parts(self, ask: Ask, limits: ContextLimits) -> PlanExecution:
-        """The verdicts on all parts of the conversation: a step is done when it is in any of them."""
+        """The merged verdicts on all parts of the conversation. A step is done if any part shows it."""
         chunks = chunks_of(self, "conversation", space_for(self, "conversation", limits), limits)
         parts = await ask_parts(self, "conversation", chunks, ask)
         columns = zip(*(part.plan for part in parts), strict=True)
         plan = tuple(_of_parts(column, chunks) for column in columns)
-        # A call that was cut is unplanned where its first piece is, which has its arguments.
+        # For a call that was split, the first piece counts, because it has the arguments.
         seen: dict[int, bool] = {}
         for chunk, part in zip(chunks, parts, strict=True):
-            for place, number in enumerate(chunk.numbers, start=1):
-                seen.setdefault(number, place in part.unplanned)
+            for position, number in enumerate(chunk.numbers, start=1):
+                seen.setdefault(number, position in part.unplanned)
         done = {number for verdict in plan for number in verdict.passages}
         return PlanExecution(plan, tuple(number for number, extra in seen.items() if extra and number not in done))
 
 
 def _of_parts(verdicts: Sequence[PlannedStepVerdict], chunks: Sequence[Chunk]) -> PlannedStepVerdict:
-    done = [(one, chunk) for one, chunk in zip(verdicts, chunks, strict=True) if one.verdict == "done"]
+    done = [(verdict, chunk) for verdict, chunk in zip(verdicts, chunks, strict=True) if verdict.verdict == "done"]
     if not done:
         return verdicts[0]
-    cited = dict.fromkeys(number for one, chunk in done for number in chunk.numbers_of(one.passages))
+    cited = dict.fromkeys(number for verdict, chunk in done for number in chunk.numbers_of(verdict.passages))
     return replace(done[0][0], passages=tuple(cited))

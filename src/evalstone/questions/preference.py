@@ -14,7 +14,7 @@ Position: TypeAlias = Literal["first", "second", "tie"]
 
 @dataclass(frozen=True)
 class Preference:
-    """Which of two answers is better, by the place where it was shown, and why."""
+    """Which of two answers is better, by the order in which they were shown, and why."""
 
     better: Annotated[Position, Unordered()]
     reason: str = ""

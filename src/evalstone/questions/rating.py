@@ -1,4 +1,4 @@
-"""Scoring by a criterion in words, in the manner of G-Eval: evaluation steps, then a whole number on a stated scale."""
+"""Rating by a criterion, as in G-Eval: evaluation steps, then a whole number on a scale."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ any case by it.
 
 @dataclass(frozen=True)
 class WriteSteps(ListOf[str]):
-    """The steps by which a case is judged by a criterion. It names no case, so that all samples share one answer."""
+    """The evaluation steps for a criterion. They don't depend on the sample, so all samples share one answer."""
 
     kind = "write_steps"
     key = "steps"
@@ -51,7 +51,7 @@ class WriteSteps(ListOf[str]):
 
 @dataclass(frozen=True)
 class Rating:
-    """A whole number on the scale from 1, the judge's reason, and each number's probability if the judge gives it."""
+    """A whole number on a scale from 1, the judge's reason, and the probability of each number if known."""
 
     score: Annotated[int, WorstFirst()]
     reason: str = ""
@@ -77,7 +77,7 @@ The criterion:
 
 @dataclass(frozen=True)
 class RateByCriterion(OwnQuestion[Rating]):
-    """How well does a case meet a criterion, from 1 to `levels`? by_probability: ask for their probabilities."""
+    """How well does a case meet a criterion, from 1 to `levels`? by_probability: request their probabilities."""
 
     kind = "score_by_criterion"
     settings = ("levels", "by_probability")
@@ -102,9 +102,9 @@ class RateByCriterion(OwnQuestion[Rating]):
         return Rating(int(score), reason_of(data))
 
     def with_probabilities(self, answer: Rating, probabilities: Mapping[str, float]) -> Rating:
-        """The rating with each level's share of the probability that all levels have together.
+        """The rating with the normalized probabilities of the levels.
 
-        What is no level, or no probability, is left out. Without one for the rating itself the answer stays as it is.
+        Other labels and invalid probabilities are ignored. If the rating itself has no probability, nothing is added.
         """
         valid = {label: probabilities[label] for label in self._labels if 0 < probabilities.get(label, 0) <= 1}
         if str(answer.score) not in valid:

@@ -1,4 +1,4 @@
-"""Relevance of passages to a question, and what an answer made of them."""
+"""Relevance of passages to a question, and whether an answer used them."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class RatePassages(Question[PassageRatings]):
     async def in_parts(self, ask: Ask, limits: ContextLimits) -> PassageRatings:
         """The ratings of groups of passages, in order.
 
-        A passage in pieces has the level of its best piece, and was used when a piece was. Missing is what the group
-        that lacks least says is missing: what other groups lack it may have.
+        A split passage gets the level of its best piece, and counts as used if any piece was used. `missing` comes from
+        the group with the fewest missing things, because it may have what other groups lack.
         """
         space = space_for(self, "context", limits, texts=limits.items)
         chunks = chunks_of(self, "context", space, limits)
         parts = await ask_parts(self, "context", chunks, ask)
-        said = by_number(chunks, [part.passages for part in parts])
-        ratings = tuple(_of_pieces(number, pieces) for number, pieces in enumerate(said, start=1))
+        by_passage = by_number(chunks, [part.passages for part in parts])
+        ratings = tuple(_of_pieces(number, pieces) for number, pieces in enumerate(by_passage, start=1))
         return PassageRatings(ratings, min((part.missing for part in parts), key=len))
 
 
@@ -121,7 +121,7 @@ class FindUsefulPassages(VerdictPerItem[PassageVerdict]):
     prompt: Prompt = FIND_USEFUL
 
     def of_pieces(self, verdicts: Sequence[PassageVerdict]) -> PassageVerdict:
-        """A passage is useful when a piece of it is."""
+        """A passage is useful if any piece of it is."""
         return max(verdicts, key=lambda verdict: verdict.useful)
 
 

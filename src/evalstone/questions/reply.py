@@ -1,6 +1,6 @@
-"""Replies: JSON schema, validation and order of labels, all derived from one reply type.
+"""Reply types: JSON schema, validation and label order are derived from one dataclass.
 
-A reply type is a frozen dataclass whose fields are the keys of the reply. Markers say what a type can't:
+A reply type is a frozen dataclass whose fields are the keys of the reply. Markers add what types can't express:
 
     @dataclass(frozen=True)
     class ClaimVerdict:
@@ -9,10 +9,10 @@ A reply type is a frozen dataclass whose fields are the keys of the reply. Marke
         passages: Annotated[tuple[int, ...], Cites("context")] = ()
         reason: str = ""
 
-Order of the keys in a reply: what a verdict is on where the judge names it, the reason, then everything else, then the
-labels. A model that argues first decides better, and it has to know about what. A label is a word out of a list, a yes
-or no, or a number; it's what judges vote on. Reasons, citations and texts that a judge writes are none: nobody can say
-which of two is right.
+Keys in a reply are in this order: the subject of the verdict if the judge names it, the reason, everything else, and
+the labels. Models judge better if they give the reason before the verdict. A label is a word from a fixed list, a yes
+or no, or a number; judges vote on labels. Reasons, citations and free texts are not labels, because two different ones
+can both be right.
 
 Every key is required in a reply, whatever defaults the dataclass has, unless it is marked `MayOmit`.
 """
@@ -51,60 +51,60 @@ M = TypeVar("M")
 
 
 class WorstFirst:
-    """The labels of a field are ordered: `labels` from the least favorable on, by default as the type lists them."""
+    """The labels of a field are ordered, least favorable first. Without `labels`, the order of the type counts."""
 
     def __init__(self, *labels: Any) -> None:
         self.labels = labels
 
 
 class Unordered:
-    """The field is a label, and no order of its values is known."""
+    """The field is a label without an order."""
 
 
 class Subject:
-    """What a verdict is on: an item of the question, or its number where the field is an int.
+    """The subject of a verdict: an item of the question, or its number if the field is an int.
 
-    It is no part of the reply where the question says it: by numbered items, or by an input of the same name. In a list
-    that the judge makes, the judge names it.
+    It isn't a part of the reply if the question determines it, by numbered items or by an input of the same name. In a
+    list written by the judge, the judge names it.
     """
 
 
 class NotInReply:
-    """The field is filled in later; judges aren't asked for it."""
+    """The field is not a part of the reply; it is set later."""
 
 
 class YesNo:
-    """The bool is asked for as "yes" or "no", under `key`."""
+    """The bool is "yes" or "no" in the reply, under `key`."""
 
     def __init__(self, key: str = "verdict") -> None:
         self.key = key
 
 
 class Key:
-    """The field's name in the reply, where that differs."""
+    """The field has a different name in the reply."""
 
     def __init__(self, key: str) -> None:
         self.key = key
 
 
 class MayOmit:
-    """A reply may lack the key, which then stands for `default`."""
+    """The key is optional in a reply. If it is missing, the value is `default`."""
 
     def __init__(self, default: Any) -> None:
         self.default = default
 
 
 class Between:
-    """The number must lie between `low` and `high`, unless the question is not `bounded`. Never clamped."""
+    """The number must be from `low` to `high`, unless the question is not `bounded`. It is never clamped."""
 
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = low, high
 
 
 class Cites:
-    """The numbers, from 1, of members of the question's `input`; any other number is an error.
+    """Citations: numbers of items in the question's `input`, from 1. Any other number is an error.
 
-    needed_for: the labels that must cite at least one.
+    needed_for: the labels that need at least one citation.
     """
 
     def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
@@ -112,20 +112,20 @@ class Cites:
 
 
 class Quotes:
-    """Words of the question's `input`: anything that isn't in it is an error.
+    """A quotation from the question's `input`. Text that isn't in the input is an error.
 
-    needed_for: the labels that must quote something; with any other, whatever is there doesn't count.
+    needed_for: the labels that need a quotation. With any other label, the quotation is dropped.
     """
 
     def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
         self.input, self.needed_for = input, needed_for
 
     def source(self, question: Any) -> str:
-        """What is quoted."""
+        """The text to quote from."""
         return "\n".join(_texts_of(question, (self.input,)))
 
     def problem(self, text: str, question: Any) -> str:
-        """Why a text is no such quotation; empty for one that is."""
+        """Why a text isn't a quotation from the input; empty if it is one."""
         source, text = self.source(question), _NUMBERING.sub("", text)
         quoted = is_quoted(text, source) or (
             len(parts := sentences(text)) > 1 and all(is_quoted(part, source) for part in parts)
@@ -134,13 +134,13 @@ class Quotes:
 
 
 class Restates:
-    """What the question's `inputs` say, in other words: numbers, names and most other words come from them."""
+    """A paraphrase of the question's `inputs`. Its numbers, names and most other words must come from them."""
 
     def __init__(self, *inputs: str) -> None:
         self.inputs = inputs
 
     def problem(self, text: str, question: Any) -> str:
-        """Why a text says something else; empty where it doesn't."""
+        """Why a text isn't a paraphrase of the inputs; empty if it is one."""
         source, *others = ("\n".join(_texts_of(question, (name,))) for name in self.inputs)
         if not (foreign := not_grounded(text, source, others)):
             return ""
@@ -149,7 +149,7 @@ class Restates:
 
 
 _NUMBERING = re.compile(r"\A\s*(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
-"""In front of a text that was shown in a numbered list, and is no part of it."""
+"""The number in front of a text that was shown in a numbered list."""
 
 
 def _texts_of(question: Any, inputs: Sequence[str]) -> Iterator[str]:
@@ -168,9 +168,9 @@ def _excerpt(text: str) -> str:
 
 
 class NumberedBy:
-    """An object with one member for each item of the question's `input`, under its number.
+    """An object with one member per item of the question's `input`, keyed by the item's number.
 
-    noun, what: what errors call an item and a member, as in "3 claims, 2 verdicts".
+    noun, what: the names of an item and of a member in errors, as in "3 claims, 2 verdicts".
     """
 
     def __init__(self, input: str, noun: str = "", what: str = "verdict") -> None:
@@ -179,16 +179,16 @@ class NumberedBy:
 
 @dataclass(frozen=True)
 class LabelOrder:
-    """The values of one label.
-
-    worst_first: from the least favorable on; empty for numbers, and where the values aren't fixed. number: the label is
-    a number, the lower the worse. whole: a whole number. ordered: False where nobody knows which value is better.
-    """
+    """The possible values of a label, and their order."""
 
     worst_first: tuple[Any, ...] = ()
+    """The values, least favorable first; empty for numbers, and if the values aren't fixed."""
     number: bool = False
+    """Whether the label is a number, higher is better."""
     whole: bool = False
+    """Whether it is a whole number."""
     ordered: bool = True
+    """False if no order is known."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class ReplyField:
 
     @property
     def label(self) -> LabelOrder | None:
-        """The order of the field's values; None when it is no label."""
+        """The order of the field's values; None if the field isn't a label."""
         if Subject in self.markers or NotInReply in self.markers:
             return None
         order = self.marker(WorstFirst)
@@ -225,8 +225,10 @@ class ReplyField:
 
 @functools.cache
 def reply_fields(kind: type[Any]) -> tuple[ReplyField, ...]:
-    """The fields of a reply type in the order of the reply; none for another type. Raises NameError for annotations
-    that can't be resolved."""
+    """The fields of a reply type, in the order of the reply; empty for other types.
+
+    Raises NameError if an annotation can't be resolved.
+    """
     if not dataclasses.is_dataclass(kind):
         return ()
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -245,33 +247,33 @@ def _place_in_reply(field: ReplyField) -> int:
 
 @functools.cache
 def label_orders(kind: type[Any]) -> Mapping[str, LabelOrder]:
-    """The labels in a type of answers, by field."""
+    """The labels of a reply type, by field."""
     try:
         return {field.name: label for field in reply_fields(kind) if (label := field.label)}
-    except NameError:  # a type defined inside a function, whose names can't be looked up from outside
+    except NameError:  # the type is defined inside a function, so its annotations can't be resolved
         return {}
 
 
 @functools.cache
 def subject_of(kind: type[Any]) -> ReplyField | None:
-    """The field that says what a verdict of this type is on."""
+    """The field with the subject of a verdict of this type."""
     return next((field for field in reply_fields(kind) if Subject in field.markers), None)
 
 
 def schema_of(kind: type[Any], question: Any, *, subject: bool = True) -> Mapping[str, Any]:
-    """The JSON schema of a reply type. subject: the judge names what a verdict is on.
+    """The JSON schema of a reply type. subject: whether the judge names the subject.
 
-    Raises ConfigError for a type that is no dataclass.
+    Raises ConfigError if the type isn't a dataclass.
     """
     if not dataclasses.is_dataclass(kind):
-        raise ConfigError(f"{kind} is no reply type: take a dataclass, or define json_schema and from_json")
+        raise ConfigError(f"{kind} can't be a reply type: use a dataclass, or define json_schema and from_json")
     counts = tuple((name, len(getattr(question, name))) for name in _counted_inputs(kind))
     return _object_schema(kind, subject, counts)
 
 
 @functools.cache
 def _counted_inputs(kind: type[Any]) -> tuple[str, ...]:
-    """The inputs of a question whose number of items shapes the schema."""
+    """The inputs whose number of items is a part of the schema."""
     names: dict[str, None] = {}
     for field in reply_fields(kind):
         if counted := field.marker(NumberedBy) or field.marker(Cites):
@@ -316,21 +318,21 @@ def _field_schema(field: ReplyField, counts: Mapping[str, int]) -> Mapping[str, 
 
 
 def _rounded(count: int) -> int:
-    """A number of passages, the larger ones rounded up, so that few schemas differ by it alone."""
+    """A number of passages. From 10 on, it is rounded up to 10, 20, 50, 100 and so on, so that schemas differ less."""
     power = 10 ** (len(str(count)) - 1)
     return count if power == 1 else next(step * power for step in (1, 2, 5, 10) if step * power >= count)
 
 
 def _inner(kind: Any) -> Any:
-    """The type of a list's members; any other type itself."""
+    """The item type of a list or tuple; any other type unchanged."""
     return get_args(kind)[0] if get_origin(kind) in (list, tuple) else kind
 
 
 MOST_ITEMS = 100
-"""Of a list that a judge makes. One with as many is taken for one that would not end."""
+"""A list written by a judge must be shorter. A model that writes as many items probably doesn't stop by itself."""
 MOST_CITED = 20
 LONGEST_TEXT = 1000
-"""Characters of a text that a judge writes or quotes, other than a reason."""
+"""The maximum length of a text in a reply, other than a reason, in characters."""
 
 _SCHEMAS: Mapping[Any, Mapping[str, Any]] = {
     str: text_schema(LONGEST_TEXT),
@@ -351,12 +353,12 @@ def _type_schema(kind: Any, counts: Mapping[str, int]) -> Mapping[str, Any]:
 
 
 def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of a list that a judge makes."""
+    """The JSON schema of a list written by the judge."""
     return {"type": "array", "items": item, "maxItems": MOST_ITEMS}
 
 
 def check_list(items: Sequence[Any], where: str, *, repeats: bool = False) -> None:
-    """Raise ReplyError for a list that a judge did not end by itself. repeats: it may say a thing more than once."""
+    """Raise ReplyError for a list that is too long or repeats itself. repeats: whether repeated items are allowed."""
     if len(items) >= MOST_ITEMS:
         raise ReplyError(f"{where}: the list has {len(items)} items; a list ends before {MOST_ITEMS}, each item once")
     if not repeats and len(items) >= _FEW and 2 * len(set(map(repr, items))) <= len(items):
@@ -367,7 +369,7 @@ _FEW = 8
 
 
 def check_quoted(quotes: Sequence[str], source: str, where: str) -> None:
-    """Raise ReplyError for quotations of which half are more than their source has."""
+    """Raise ReplyError if at least half of the quotations are repeated more often than in their source."""
     if len(quotes) < _FEW:
         return
     text, times = bare(source), Counter(map(bare, quotes))
@@ -376,27 +378,27 @@ def check_quoted(quotes: Sequence[str], source: str, where: str) -> None:
 
 
 def read_reply(kind: type[Any], data: Any, question: Any, where: str = "", subject: Any = None) -> Any:
-    """A value of a reply type. subject: what it is on, where the reply doesn't say.
+    """Parse a value of a reply type. subject: its subject, if it isn't a part of the reply.
 
-    Raises ReplyError naming the places that don't fit, as in "verdict 2.reason: Field required".
+    Raises ReplyError with the invalid fields, as in "verdict 2.reason: Field required".
     """
     return _reader(kind, subject is None).read(data, question, where, subject)
 
 
 def read_list(kind: type[Any], data: Any, question: Any, where: str) -> tuple[Any, ...]:
-    """The values in a list that the judge made."""
+    """Parse a list written by the judge."""
     reader = _reader(kind, True)
     listed = cast("list[Any]", data)
     if isinstance(data, list):
         check_list(listed, where)
     rows = zip(listed, validated(list[reader.plain], data, where), strict=True)
-    return tuple(reader.finish(row, one, question, f"{where}.{i}") for i, (one, row) in enumerate(rows))
+    return tuple(reader.finish(row, item, question, f"{where}.{i}") for i, (item, row) in enumerate(rows))
 
 
 def read_numbered(
     kind: type[Any], data: Any, question: Any, input: str, noun: str = "", what: str = "verdict"
 ) -> tuple[Any, ...]:
-    """The values in `{"1": …, "2": …}`, one for each item of one of the question's inputs, in order."""
+    """Parse `{"1": …, "2": …}`, with one value per item of one of the question's inputs, in order."""
     items: Sequence[Any] = getattr(question, input)
     subject = subject_of(kind)
     noun = noun or (subject.name if subject else "item")
@@ -404,17 +406,17 @@ def read_numbered(
         items = range(1, len(items) + 1)
     rows = zip(items, numbered(data, len(items), of=noun, what=what), strict=True)
     read = _reader(kind, False).read
-    return tuple(read(one, question, f"{what} {i}", item) for i, (item, one) in enumerate(rows, start=1))
+    return tuple(read(value, question, f"{what} {i}", item) for i, (item, value) in enumerate(rows, start=1))
 
 
 Convert: TypeAlias = "Callable[[Any, Any, str], Any]"
 
 
 class _Reader:
-    """Reads replies of one type. Pydantic validates the plain fields in one call, as a TypedDict."""
+    """Parses replies of one type. Pydantic validates the plain fields in one call, as a TypedDict."""
 
     def __init__(self, kind: type[Any], fields: Sequence[ReplyField]) -> None:
-        # Before Python 3.12 pydantic takes no TypedDict of typing's.
+        # Before Python 3.12, pydantic doesn't support typing.TypedDict.
         from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, slow to import
 
         self.kind = kind
@@ -443,7 +445,7 @@ class _Reader:
         return self.finish(validated(self.plain, data, where), data, question, where, subject)
 
     def finish(self, values: dict[str, Any], data: Any, question: Any, where: str, subject: Any = None) -> Any:
-        """The value of which the plain fields are validated."""
+        """Convert and check a value after pydantic has validated its plain fields."""
         for key, default in self.omissible:
             values.setdefault(key, default)
         for name, key, convert in self.converters:
@@ -476,13 +478,13 @@ class _Reader:
 
 
 def _evidence(field: ReplyField) -> Collection[str] | None:
-    """The labels that need something in this field."""
+    """The labels that need a citation or quotation in this field; None for any other field."""
     marker = field.marker(Cites) or field.marker(Quotes)
     return marker.needed_for or None if marker else None
 
 
 def _check_source(field: ReplyField, value: str | Sequence[str], question: Any, where: str) -> None:
-    """Raise ReplyError for a text that isn't from the input that it must come from."""
+    """Raise ReplyError for a text that doesn't come from its input."""
     marker = field.marker(Quotes) or field.marker(Restates)
     for text in (value,) if isinstance(value, str) else value:
         if marker and (problem := marker.problem(text, question)):
@@ -501,7 +503,7 @@ def _is_nested(field: ReplyField) -> bool:
 
 
 def _converter(field: ReplyField) -> Convert | None:
-    """What turns a validated value into that of the answer; None where it is the same."""
+    """The conversion from a validated value to the answer's value; None if they are the same."""
     if YesNo in field.markers:
         return lambda value, question, where: value == "yes"
     if cites := field.marker(Cites):
@@ -540,10 +542,10 @@ LARGEST = 1e100
 def number_in(
     value: Any, where: str, low: float | None = 0, high: float | None = 1, *, text: bool = False, whole: bool = False
 ) -> float:
-    """A number between low and high; None for both takes any. Never clamped.
+    """A number from `low` to `high`. None for one of them allows any number. Numbers are never clamped.
 
-    text: a number written as text is read as well. whole: it must be a whole number. Raises ReplyError for anything
-    else, booleans too.
+    text: also accept a number written as text. whole: only accept whole numbers. Raises ReplyError for anything else,
+    including booleans.
     """
     number = value
     if text and isinstance(value, str) and "_" not in value:

@@ -1,4 +1,4 @@
-"""What noise in a question did to the answer."""
+"""Robustness: the impact of noise in a question on the answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIMENSIONS = ("content_accuracy", "completeness", "relevance", "consistency", "h
 
 @dataclass(frozen=True)
 class NoiseImpact:
-    """What the noise did to the answer in one respect."""
+    """The impact of the noise in one dimension."""
 
     reason: str
     dimension: Annotated[str, Subject()]
@@ -29,7 +29,7 @@ class NoiseImpact:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The impact in each respect, the grave problems, and the judge's overall number (meant to be from 0 to 1)."""
+    """The impact in each dimension, the serious issues, and the judge's overall number (should be from 0 to 1)."""
 
     dimensions: tuple[NoiseImpact, ...]
     issues: tuple[str, ...]
@@ -74,8 +74,8 @@ Then give:
 class JudgeRobustness(Question[Robustness]):
     """What did the noise in a question do to the answer, against the baseline that the clean question gave?
 
-    noise: the kind of noise; may be empty. The number is read as it was given, also outside 0 to 1. A list of
-    dimensions, each with its name, is read as well, whatever their number and names.
+    noise: the kind of noise; may be empty. The overall number is kept even if it is outside 0 to 1. Dimensions may also
+    be a list of objects with any names.
     """
 
     kind = "judge_robustness"
@@ -100,7 +100,7 @@ class JudgeRobustness(Question[Robustness]):
         return Robustness(dimensions, texts(data.get("issues", []), "issues"), number)
 
     def _dimensions(self, data: Any) -> tuple[NoiseImpact, ...]:
-        """The impacts in `{"relevance": {…}, …}`, one for each dimension, or in a list whose entries name theirs."""
+        """The impacts in `{"relevance": {…}, …}`, one for each dimension, or in a list with names."""
         if not isinstance(data, Mapping):
             listed: tuple[NoiseImpact, ...] = read_list(NoiseImpact, data, self, "dimensions")
             names = [impact.dimension for impact in listed]

@@ -1,4 +1,4 @@
-"""What follows from a JSON schema alone: its labels, the spelling of its words, a reply that fits it."""
+"""Work with JSON schemas: find labels, fold the spelling of enum words, build example replies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def resolved(node: Node, defined: Mapping[str, Node]) -> Node:
 
 
 def nodes(schema: Node, *, lists: bool = False) -> Iterator[Node]:
-    """A schema's parts, each definition once, as they may refer to themselves. lists: what is in lists, too."""
+    """All nodes of a schema. Each is visited once, because definitions may be recursive. lists: include list items."""
     defined, seen = schema.get("$defs", {}), set[int]()
 
     def within(node: Node) -> Iterator[Node]:
@@ -34,20 +34,20 @@ def nodes(schema: Node, *, lists: bool = False) -> Iterator[Node]:
 
 
 def has_labels(schema: Node) -> bool:
-    """Whether a reply of this schema has labels outside the lists that a judge makes."""
+    """Whether replies with this schema have labels outside lists written by the judge."""
     return any("enum" in node or node.get("type") in ("boolean", "integer", "number") for node in nodes(schema))
 
 
 def words_of(schema: Node) -> list[str]:
-    """The words of a schema's lists."""
+    """All enum words of a schema."""
     return [word for node in nodes(schema, lists=True) for word in node.get("enum", ()) if isinstance(word, str)]
 
 
 def fold_words(data: Any, schema: Node) -> Any:
-    """A reply in which words that stand for one word of the schema's lists are spelled as it is there.
+    """A reply with the schema's spelling of enum words.
 
-    Case, white space and quotes around a word, and a period after it, don't matter. What could be two words of a list,
-    or is none, stays as it is.
+    Case, white space and quotes around a word, and a trailing period are ignored. Texts that match no word, or several,
+    are unchanged.
     """
     return _folded(data, schema, schema.get("$defs", {}))
 
@@ -64,13 +64,15 @@ def _folded(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
         members = cast("Mapping[str, Any]", data)
         return {key: _folded(value, inner.get(key, {}), defined) for key, value in members.items()}
     if isinstance(data, list):
-        items = enumerate(cast("list[Any]", data), start=1)  # read as if they were numbered, where no list was expected
+        items = enumerate(
+            cast("list[Any]", data), start=1
+        )  # if no list was expected, treat the items as numbered members
         return [_folded(value, node.get("items") or inner.get(str(number), {}), defined) for number, value in items]
     return data
 
 
 def _words(node: Node, defined: Mapping[str, Node]) -> list[str]:
-    """The words that a text of this node may be."""
+    """The enum words that a text at this node may be."""
     node = resolved(node, defined)
     inner = (word for option in node.get("anyOf", ()) for word in _words(option, defined))
     return [*(word for word in node.get("enum", ()) if isinstance(word, str)), *inner]
@@ -92,7 +94,7 @@ def _without_quotes(text: str) -> str:
 
 
 def form_of(schema: Node) -> str:
-    """How a reply looks, with `<…>` where the judge fills something in, so that the form itself is no valid reply."""
+    """The reply format, with `<…>` for values, so that the format itself isn't a valid reply."""
     return _form(schema, schema.get("$defs", {}), _DEPTH)
 
 
@@ -115,7 +117,7 @@ def _form(node: Node, defined: Mapping[str, Node], depth: int) -> str:
             return f"{{{', '.join(shown)}}}"
         case "array":
             item = node["items"]
-            # What numbers a citation may have differs with the passages, which the form must not.
+            # The range of a citation depends on the number of passages, but the format must not.
             return f"[{'<number>' if item.get('type') == 'integer' else _form(item, defined, depth)}, …]"
         case "integer" | "number" as kind:
             noun = "whole number" if kind == "integer" else "number"
@@ -126,11 +128,11 @@ def _form(node: Node, defined: Mapping[str, Node], depth: int) -> str:
         case "null":
             return "null"
         case _:
-            return "<string>"  # `<text>` would stand beside the fence `<<text>>`
+            return "<string>"  # `<text>` would look like the fence `<<text>>`
 
 
 def _listed(words: Sequence[str]) -> str:
-    """Words as people list them: "a", "b" or "c"."""
+    """Words as a list in prose: "a", "b" or "c"."""
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
 
 
@@ -138,7 +140,7 @@ _DEPTH = 4
 
 
 def example_of(schema: Node, mark: str = "") -> Any:
-    """A reply that fits a schema, of typical length. mark: stands in its texts, so that examples can differ."""
+    """A reply of typical length that fits a schema. mark: a part of its texts, so that examples differ."""
     text = f"A reason of the usual length {mark}".strip()
     return _example(schema, schema.get("$defs", {}), text, _DEPTH)
 
@@ -168,7 +170,7 @@ def _example(node: Node, defined: Mapping[str, Node], text: str, depth: int) -> 
 
 def _example_number(node: Node) -> float:
     if not {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"} & node.keys():
-        return 1  # a number of a passage, among others: these begin with 1
+        return 1  # such as the number of a passage
     low = node.get("minimum", node.get("exclusiveMinimum", 0) + ("exclusiveMinimum" in node))
     high = node.get("maximum", node.get("exclusiveMaximum", low + 1))
     return low if node.get("type") == "integer" else (low + high) / 2

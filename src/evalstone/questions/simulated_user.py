@@ -1,4 +1,4 @@
-"""What a simulated user says next, and whether what they said is theirs to say."""
+"""Simulated users: their next message, and whether they stay in character."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evalstone.questions.reply import MayOmit, Subject, WorstFirst
 
 @dataclass(frozen=True)
 class UserMessage:
-    """Whether the user has nothing more to say, and else what they say."""
+    """The simulated user's next message, or that they are finished."""
 
     finished: Annotated[bool, WorstFirst(True, False)]
     message: Annotated[str, MayOmit("")] = ""
@@ -46,7 +46,7 @@ Give:
 class SayNext(Question[UserMessage]):
     """What does a person with this goal say next?
 
-    conversation: what was said so far, an item for each message with its speaker.
+    conversation: the messages so far, each with its speaker.
     """
 
     kind = "say_next"
@@ -58,15 +58,15 @@ class SayNext(Question[UserMessage]):
     prompt: Prompt = SAY_NEXT
 
     def from_json(self, data: Any) -> UserMessage:
-        said = super().from_json(data)
-        if is_blank(said.message) and not (said.finished and self.conversation):
+        reply = super().from_json(data)
+        if is_blank(reply.message) and not (reply.finished and self.conversation):
             raise ReplyError("message is empty, and the person is not finished")
-        return said
+        return reply
 
 
 @dataclass(frozen=True)
 class UserVerdict:
-    """Whether a simulated user could say a message."""
+    """Whether a message of a simulated user is in character."""
 
     message: Annotated[str, Subject()]
     in_character: Annotated[bool, WorstFirst(False, True)]
@@ -97,7 +97,7 @@ For each message of the person give, in this order:
 
 @dataclass(frozen=True)
 class CheckUser(VerdictPerItem[UserVerdict]):
-    """For each message of a simulated user, in order: does it keep to the goal, the persona and the facts?"""
+    """For each message of a simulated user, in order: is it consistent with the goal, the persona and the facts?"""
 
     kind = "check_user"
     items = "messages"

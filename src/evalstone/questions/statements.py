@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
@@ -44,7 +45,7 @@ Addressed: TypeAlias = Literal["yes", "partly", "no"]
 class StatementVerdict:
     """Whether one statement addresses the question.
 
-    confidence: the probability in [0, 1] that the verdict is right, where the judge gives one for each statement.
+    confidence: the probability in [0, 1] that the verdict is right, if the judge returns one for each statement.
     """
 
     statement: Annotated[str, Subject()]
@@ -86,7 +87,7 @@ MATCHES: tuple[Match, ...] = get_args(Match)
 
 @dataclass(frozen=True)
 class StatementMatch:
-    """How well the answer says one statement of the reference, and with which words; none when it is missing."""
+    """How well the answer matches one statement of the reference, and its words; empty if it is missing."""
 
     statement: Annotated[str, Subject()]
     match: Annotated[Match, WorstFirst(*reversed(MATCHES))]
@@ -96,7 +97,7 @@ class StatementMatch:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A place where the answer says something that cannot be true together with the reference."""
+    """A statement of the answer that contradicts the reference."""
 
     reason: str
     answer: Annotated[str, Quotes("answer")]
@@ -105,7 +106,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A match for each statement of the reference in order, what the answer has beyond it, and what conflicts."""
+    """A match for each statement of the reference in order, extra statements, and contradictions."""
 
     matches: Annotated[tuple[StatementMatch, ...], NumberedBy("reference", "reference statement", "match")]
     extra: Annotated[tuple[str, ...], Quotes("answer")] = ()
@@ -150,9 +151,9 @@ class CompareStatements(Question[Comparison]):
         return len(self.reference) <= limits.items and self.within(limits.tokens)
 
     async def in_parts(self, ask: Ask, limits: ContextLimits) -> Comparison:
-        """The comparison with groups of the reference's statements.
+        """The merged comparisons with groups of the reference's statements.
 
-        The matches in order, all contradictions, and as extra what is extra beside every group.
+        A statement counts as extra only if it is extra in every group.
         """
         space = space_for(self, "reference", limits, texts=limits.items)
         chunks = chunks_of(self, "reference", space, limits, cut=False)
@@ -162,12 +163,14 @@ class CompareStatements(Question[Comparison]):
             also = set(map(bare, part.extra))
             extra = {key: text for key, text in extra.items() if key in also}
         matches = tuple(match for part in parts for match in part.matches)
-        return Comparison(matches, tuple(extra.values()), tuple(one for part in parts for one in part.contradictions))
+        return Comparison(
+            matches, tuple(extra.values()), tuple(itertools.chain.from_iterable(part.contradictions for part in parts))
+        )
 
     def example(self) -> Any:
-        said, reply = next(filter(str.strip, self.answer), ""), super().example()
+        answer, reply = next(filter(str.strip, self.answer), ""), super().example()
         for match in reply["matches"].values():
-            match.update(answer=said, match="exact" if said else "missing")
-        expected = next(filter(str.strip, self.reference), "")
-        conflicts = [{**one, "answer": said, "reference": expected} for one in reply["contradictions"]]
-        return {**reply, "extra": [said] * bool(said), "contradictions": conflicts * bool(said and expected)}
+            match.update(answer=answer, match="exact" if answer else "missing")
+        reference = next(filter(str.strip, self.reference), "")
+        conflicts = [{**it, "answer": answer, "reference": reference} for it in reply["contradictions"]]
+        return {**reply, "extra": [answer] * bool(answer), "contradictions": conflicts * bool(answer and reference)}

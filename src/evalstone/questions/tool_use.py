@@ -1,4 +1,4 @@
-"""What an agent did: were its tool calls called for, were its steps needed and in order, and what did it leave out."""
+"""Tool use: were an agent's tool calls appropriate, were its steps necessary and in order, and what is missing?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evalstone.questions.reply import MayOmit, NumberedBy, Subject, WorstFirst
 
 @dataclass(frozen=True)
 class ToolCallVerdict:
-    """Whether one tool call was called for."""
+    """Whether one tool call was appropriate."""
 
     call: Annotated[str, Subject()]
     appropriate: Annotated[bool, WorstFirst()]
@@ -21,7 +21,7 @@ class ToolCallVerdict:
 
 @dataclass(frozen=True)
 class ToolCallVerdicts:
-    """A verdict for each tool call in order, and the tools that should have been called and were not."""
+    """A verdict for each tool call in order, and the tools that should have been called but weren't."""
 
     calls: Annotated[tuple[ToolCallVerdict, ...], NumberedBy("calls", "call")]
     missing: Annotated[tuple[str, ...], MayOmit(())] = ()
@@ -50,7 +50,7 @@ If there was no call, give an empty object for the calls and decide about "missi
 
 @dataclass(frozen=True)
 class JudgeToolCalls(Question[ToolCallVerdicts]):
-    """For each tool call, in order: did the request call for it? And which tools should have been called as well?"""
+    """For each tool call, in order: did the request need it? And which other tools should have been called?"""
 
     kind = "judge_tool_calls"
     optional = ("tools", "calls")
@@ -73,7 +73,7 @@ class StepVerdict:
 
 @dataclass(frozen=True)
 class StepVerdicts:
-    """A verdict for each step in order, the steps that were left out, and those that should not have been taken."""
+    """A verdict for each step in order, missing steps, and steps that should not have been taken."""
 
     steps: Annotated[tuple[StepVerdict, ...], NumberedBy("steps", "step")]
     missing: Annotated[tuple[str, ...], MayOmit(())] = ()
@@ -104,7 +104,7 @@ If no step was taken, give an empty object for the steps and decide about "missi
 
 @dataclass(frozen=True)
 class JudgeSteps(Question[StepVerdicts]):
-    """For each step, in order: was it needed, and at the right time? And which steps are missing or too many?"""
+    """For each step, in order: was it necessary, and at the right time? And which steps are missing or extra?"""
 
     kind = "judge_steps"
     optional = ("expected", "steps")

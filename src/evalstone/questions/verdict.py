@@ -1,14 +1,14 @@
-"""Verdicts: one yes, no or undecided on a whole answer or on one claim, with the reason given before it.
+"""Verdicts: yes, no or undecided, on a whole answer or on one claim, with a reason before the verdict.
 
-A plain yes or no is also read out of a reply that was to be nothing else, and often is more:
+A plain-text reply that should be only yes or no often has more text. It is parsed by these rules:
 
-    decided by     its first words, or its last line when that is labelled (`Verdict: no`)
-    undecided      neither decides, both decide and differ, or the reply takes itself back
+    decided by     its first words, or its last line if that is labeled (`Verdict: no`)
+    undecided      neither decides, both decide differently, or the reply contradicts itself
 
-Never a pass by accident: a yes inside another word, inside a sentence, or beside a no is no yes. So `yes and more` is
-undecided as `no and yes` is: what follows an "and" may be a second verdict. A verdict word counts when a clause ends
-after it, or when one of a few words follows that begin a reason (`no the passage …`), which keeps the "no" of "no
-contradiction" and "no one" from deciding. `Yes, but …` is undecided too.
+A reply must never pass by accident. A yes inside another word or sentence, or next to a no, doesn't count. `yes and
+more` is undecided, like `no and yes`: a second verdict may follow the "and". A verdict word only counts if a clause
+ends after it, or if it is followed by a word that starts a reason (`no the passage …`). The "no" of "no contradiction"
+and "no one" therefore doesn't count. `Yes, but …` is undecided too.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ class Choice:
 
 
 WORDS = ("yes", "no")
-"""The verdicts whose probabilities are asked for."""
+"""The verdicts whose probabilities are requested."""
 
 
 class GiveVerdict(Question[Choice]):
-    """Yes, no or undecided. A bare yes or no in place of the JSON object is read as well.
+    """Yes, no or undecided. A plain-text yes or no instead of the JSON object is accepted.
 
-    A reply without a JSON object that is not clearly yes or no is undecided; a blank one is a ReplyError.
+    A plain-text reply that isn't clearly yes or no is undecided. A blank reply is a ReplyError.
     """
 
     notes = """\
 - reason: why, in one or two sentences, with the words of the material that decide.
 - verdict: "yes", "no", or "undecided" if the material does not let you tell."""
     cut: ClassVar[str] = ""
-    """The input that is read in parts where it is long; empty where the verdict is on all of it together."""
+    """The input that is split if it is long; empty if the question can't be split."""
 
     def fits(self, limits: ContextLimits) -> bool:
         return self.within(limits.tokens) if self.cut else super().fits(limits)
 
     async def in_parts(self, ask: Ask, limits: ContextLimits) -> Choice:
-        """The verdict of the part that supports the claim most."""
+        """The verdict on the part with the most support for the claim."""
         if not self.cut:
             raise too_long(self, limits)
         chunks = chunks_of(self, self.cut, space_for(self, self.cut, limits), limits)
@@ -89,14 +89,14 @@ class GiveVerdict(Question[Choice]):
         return LabelProbabilities("verdict", WORDS, required=False)
 
     def doubt(self, reply: str) -> str:
-        """A reply of prose may be a verdict that the model would give in the form asked for."""
+        """Doubt a reply in prose: the model may give a clear verdict if it is asked again."""
         is_prose = self.json_schema is not None and "{" not in reply and read_yes_no(reply) is None
         return "it holds no JSON object, and is neither yes nor no" if is_prose else ""
 
     def with_probabilities(self, answer: Choice, probabilities: Mapping[str, float]) -> Choice:
-        """The choice with the probability of a yes, where the judge gives one for yes or no.
+        """The choice with the probability of a yes, if the judge returns one for yes or no.
 
-        That of the other word, where it isn't listed, is what the word of the choice leaves, and no more than that has.
+        If only one of the two is returned, the other gets the remaining probability, but at most the same.
         """
         yes, no = (probabilities.get(word, 0.0) for word in WORDS)
         if yes + no <= 0:
@@ -106,14 +106,14 @@ class GiveVerdict(Question[Choice]):
 
 
 def read_plain(reply: str) -> Choice:
-    """The choice in a reply that is text. Its words are the reason when there are more than a verdict's."""
+    """Parse a plain-text reply. If it has more than one word, it is also the reason."""
     if not reply.strip("\ufeff \t\r\n"):
         raise ReplyError("the reply is empty; yes or no was expected", reply=reply)
     decided = read_yes_no(reply)
-    said = reply.strip()
-    reason = said if len(said.split()) > 1 else ""
+    text = reply.strip()
+    reason = text if len(text.split()) > 1 else ""
     if decided is None:
-        return Choice("undecided", f"the reply is neither yes nor no: {said[:200]!r}")
+        return Choice("undecided", f"the reply is neither yes nor no: {text[:200]!r}")
     return Choice("yes" if decided else "no", reason)
 
 
@@ -217,7 +217,7 @@ _RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
 
 
 def best_choice(choices: Sequence[Choice]) -> Choice:
-    """The choice of the chunk that supports a claim most, for at least one: yes, undecided, no, then by probability."""
+    """The choice with the most support, of at least one: yes, undecided, no, then the probability."""
     return max(choices, key=lambda choice: (_RANK[choice.verdict], choice.probability or 0.0))
 
 
@@ -281,10 +281,10 @@ _WORD = re.compile(r"\w+(?:-\w+)*")
 
 
 def read_yes_no(text: str) -> bool | None:
-    """True for a yes, False for a no, None when the reply is neither or both.
+    """True for a yes, False for a no, None if the text is neither or both.
 
-    Case, white space, quotes, brackets, markup, code fences, a reasoning block and a label in front do not matter. Yes
-    and no are also known in German, French, Spanish, Italian, Portuguese, Russian, Chinese and Japanese.
+    Case, white space, quotes, brackets, markup, code fences, a reasoning block and a leading label are ignored. Yes and
+    no are also recognized in German, French, Spanish, Italian, Portuguese, Russian, Chinese and Japanese.
     """
     lines = _lines(text)
     if not lines:
@@ -303,7 +303,7 @@ def read_yes_no(text: str) -> bool | None:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that hold a word, without markup, in lower case; a label alone on its line is joined to the next."""
+    """The lines with words, without markup, in lower case. A label on its own line is joined with the next line."""
     body = _THOUGHT.sub("", text)
     if _UNFINISHED_THOUGHT.match(body):
         return []
@@ -311,20 +311,20 @@ def _lines(text: str) -> list[str]:
         body = body[: _LONGEST // 2] + "\n" + body[-_LONGEST // 2 :]
     body = _TAG.sub("\n", _CODE_FENCE.sub("", body))
     body = unicodedata.normalize("NFKC", _MARKUP.sub("", body)).casefold()
-    found: list[str] = []
+    lines: list[str] = []
     for line in body.splitlines():
         if not _WORD.search(line):
             continue
-        label = _LABEL.match(found[-1]) if found else None
-        if label and not _WORD.search(found[-1], label.end()):
-            found[-1] = f"{found[-1].rstrip(' :：=')}: {line.strip()}"
+        label = _LABEL.match(lines[-1]) if lines else None
+        if label and not _WORD.search(lines[-1], label.end()):
+            lines[-1] = f"{lines[-1].rstrip(' :：=')}: {line.strip()}"
         else:
-            found.append(line.strip())
-    return found
+            lines.append(line.strip())
+    return lines
 
 
 def _decide(text: str) -> bool | None:
-    """What the first words of a text say, unless a later clause is nothing but the opposite."""
+    """The verdict in the first words of a text; None if there is none, or if a later clause is just the opposite."""
     clauses = [words for words in (_WORD.findall(clause) for clause in _CLAUSE_END.split(text)) if words]
     if not clauses:
         return None
@@ -335,10 +335,10 @@ def _decide(text: str) -> bool | None:
         return None
     if len(head) == 1 and rest and rest[0][0] in _HEDGES:
         return None
-    said = head[0] in _YES
-    opposite = _NO if said else _YES
+    is_yes = head[0] in _YES
+    opposite = _NO if is_yes else _YES
     for clause in rest:
         bare = [word for word in clause if word not in _FILLERS]
         if bare and all(word in opposite for word in bare):
             return None
-    return said
+    return is_yes

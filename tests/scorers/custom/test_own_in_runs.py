@@ -121,7 +121,7 @@ def test_a_dry_run_prices_them_without_asking() -> None:
 def test_the_lexical_judge_cannot_answer_them_and_says_so() -> None:
     run = evaluate(SAMPLES, OWN[0], judge=LexicalJudge(), ledger=None)
     assert run["polite"].skipped == 4
-    assert "cannot answer what this scorer asks (choose)" in run["polite"].reasons[0][0]
+    assert "can't answer this scorer's questions (choose)" in run["polite"].reasons[0][0]
 
 
 def test_an_unfinished_run_is_taken_up(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_an_answer_that_is_no_finite_number_is_an_error_of_the_reply(number: str
 
 @pytest.mark.parametrize("kind", [dict[str, int], tuple[int, str], object, ["a"], print])
 def test_a_type_without_a_settled_shape_is_refused(kind: Any) -> None:
-    with pytest.raises(ConfigError, match="cannot be the type of an answer"):
+    with pytest.raises(ConfigError, match="can't be the type of an answer"):
         PromptStep("{{output}}?", kind)
 
 

@@ -1,4 +1,4 @@
-"""The lexical judge: offline, free and instant, and no more than word comparison."""
+"""The lexical judge: offline, free and instant. It only compares words and numbers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from evalstone.questions.limits import ContextLimits
 
 A = TypeVar("A")
 
-# No text is too long, and a response is judged as a whole.
-_ROOM = ContextLimits(tokens=10**9, items=10**9, whole=True)
+# No text is too long, and responses are judged as a whole.
+_LIMITS = ContextLimits(tokens=10**9, items=10**9, whole=True)
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,11 @@ class LexicalJudge(Judge):
 
     It lists claims and verifies them against passages, estimates the probability that passages support a whole
     response, rates passages, and compares statements with questions and answers with references. Every other question
-    raises JudgeDeclined. confidence: for claims, the probability that the least certain verdict is right, assuming that
-    half of all claims are supported; for a yes or no, the probability of the verdict; otherwise None. `card` has its
-    measured accuracy, and docs/lexical-judge.md its limitations.
+    raises JudgeDeclined.
+
+    The confidence in claim verdicts is the probability that the least certain one is right, assuming that half of all
+    claims are supported. The confidence in a yes or no is its probability. Other answers have none. `card` has the
+    measured accuracy. docs/lexical-judge.md describes the limitations.
     """
 
     cacheable = False
@@ -41,7 +43,7 @@ class LexicalJudge(Judge):
 
     @property
     def context_limits(self) -> ContextLimits:
-        return _ROOM
+        return _LIMITS
 
     @property
     def card(self) -> Mapping[str, Any]:
@@ -55,9 +57,8 @@ class LexicalJudge(Judge):
 
         started = time.perf_counter()
         value, confidence, alternatives = answer_to(question)
-        weighed = question.with_probabilities(value, alternatives) if alternatives else value
         return JudgeAnswer(
-            value=weighed,
+            value=question.with_probabilities(value, alternatives) if alternatives else value,
             judge=self.identity,
             seconds=time.perf_counter() - started,
             confidence=confidence,

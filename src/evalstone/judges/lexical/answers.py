@@ -1,6 +1,6 @@
-"""The lexical judge's answers, by kind of question. Loaded at the first question, and its parts with it.
+"""The lexical judge's answers, by kind of question. Imported at the first question.
 
-Answers are set against questions and reference answers by shared words, and by the kind of thing that is asked for.
+Answers are compared with questions and references by shared words, and by the kind of answer a question asks for.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from evalstone.questions.verdict import AgreesWithContext, Choice, ClaimSupporte
 ADDRESSES, PARTLY = 0.6, 0.35
 BRIEF = 8
 MOST_STATEMENTS = 400
-LONGEST = 1_000_000
-"""The most characters of a question's texts: more would take many seconds and hundreds of megabytes."""
+MAX_CHARACTERS = 1_000_000
+"""The maximum length of a question's texts. More would take many seconds and hundreds of megabytes."""
 MOST_CONTEXTS = 16
 
 _KINDS = (
@@ -50,39 +50,40 @@ _DECISION = re.compile(r"\W*(?:yes|no|both|neither|not)\b", re.IGNORECASE)
 
 
 def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, float] | None]:
-    """The answer's value, its confidence, and the probabilities of yes and no where it is one of these.
+    """The answer's value, its confidence, and for a yes or no the probabilities of both.
 
-    Raises JudgeDeclined for a question that words cannot answer, and for texts that are too long.
+    Raises JudgeDeclined for kinds of questions that it can't answer, and for texts that are too long.
     """
-    if (length := _length(question)) > LONGEST:
+    if (length := _length(question)) > MAX_CHARACTERS:
         raise JudgeDeclined(
-            f"the lexical judge reads at most {LONGEST:,} characters at a time, and these texts have {length:,}"
+            f"the lexical judge reads at most {MAX_CHARACTERS:,} characters per question; these texts have {length:,}"
         )
     match question:
         case ListClaims(text=text):
             return list_claims(text), None, None
         case VerifyClaims(claims=claims, context=context):
             verdicts = verify(claims, _passages(tuple(context)), shipped())
-            return verdicts, min((one.confidence for one in verdicts if one.confidence is not None), default=None), None
-        case ListStatements(answer=given):
-            return list_statements(given), None, None
-        case JudgeStatements(question=asked, statements=statements):
-            return judge_statements(asked, statements, shipped()), None, None
-        case RatePassages(question=asked, answer=given, context=context):
-            return rate(asked, given, _passages(tuple(context)), len(context), shipped()), None, None
-        case FindUsefulPassages(question=asked, answer=given, context=context):
-            return find_useful(asked, given, _passages(tuple(context)), len(context), shipped()), None, None
+            confidences = (verdict.confidence for verdict in verdicts if verdict.confidence is not None)
+            return verdicts, min(confidences, default=None), None
+        case ListStatements(answer=answer):
+            return list_statements(answer), None, None
+        case JudgeStatements(question=query, statements=statements):
+            return judge_statements(query, statements, shipped()), None, None
+        case RatePassages(question=query, answer=answer, context=context):
+            return rate(query, answer, _passages(tuple(context)), len(context), shipped()), None, None
+        case FindUsefulPassages(question=query, answer=answer, context=context):
+            return find_useful(query, answer, _passages(tuple(context)), len(context), shipped()), None, None
         case ClaimSupported() | AgreesWithContext() | CorrectAgainstReference():
             return _verdict(question)
         case _:
             raise JudgeDeclined(
-                f"the lexical judge cannot answer what this scorer asks ({question.kind}); "
-                "name a model with --judge, such as openai/gpt-5.1"
+                f"the lexical judge can't answer this scorer's questions ({question.kind}); "
+                "use a model, such as --judge openai/gpt-5.1"
             )
 
 
 def _length(question: Question[Any]) -> int:
-    """The characters of a question's texts."""
+    """The number of characters in a question's texts."""
     length = 0
     for name in _fields(type(question)):
         value = getattr(question, name)
@@ -103,58 +104,57 @@ _lock = threading.Lock()
 
 
 def _passages(context: tuple[str, ...]) -> Passages:
-    """The passages read. Every question on a sample meets the same ones, so the last few contexts are kept, as many as
-    have no more text than one may have."""
+    """The prepared passages. The most recent contexts are cached, because all questions on a sample share them."""
     with _lock:
-        found = _recent.pop(context, None)
-    if found is None:
-        found = sum(map(len, context)), prepared(context, shipped().lexicon)
+        entry = _recent.pop(context, None)
+    if entry is None:
+        entry = sum(map(len, context)), prepared(context, shipped().lexicon)
     with _lock:
-        _recent[context] = found
-        while len(_recent) > MOST_CONTEXTS or sum(size for size, _ in _recent.values()) > LONGEST:
+        _recent[context] = entry
+        while len(_recent) > MOST_CONTEXTS or sum(size for size, _ in _recent.values()) > MAX_CHARACTERS:
             del _recent[next(iter(_recent))]
-    return found[1]
+    return entry[1]
 
 
 def _verdict(
     question: ClaimSupported | AgreesWithContext | CorrectAgainstReference,
 ) -> tuple[Choice, float, Mapping[str, float]]:
-    """Yes or no, with the probabilities of both."""
+    """A yes or no, its confidence, and the probabilities of both."""
     model = shipped()
     match question:
         case ClaimSupported(claim=claim, context=context):
             support, reason = check_response(claim, _passages(tuple(context)), model)
-        case AgreesWithContext(question=asked, answer=given, context=context):
-            support, reason = check_response(given, _passages(tuple(context)), model)
-            addressed = relevance(asked, given, model)
+        case AgreesWithContext(question=query, answer=answer, context=context):
+            support, reason = check_response(answer, _passages(tuple(context)), model)
+            addressed = relevance(query, answer, model)
             support = min(support, addressed)
             reason = f"{reason}; {addressed:.0%} of its statements address the question"
-        case CorrectAgainstReference(question=asked, answer=given, reference=reference):
-            support, reason = compare(asked, given, reference, model)
+        case CorrectAgainstReference(question=query, answer=answer, reference=reference):
+            support, reason = compare(query, answer, reference, model)
     choice = Choice("yes" if support >= 0.5 else "no", reason)
     return choice, max(support, 1 - support), {"yes": support, "no": 1 - support}
 
 
 def list_statements(answer: str) -> tuple[str, ...]:
-    """The sentences of an answer, each once; list markers are left out."""
+    """The sentences of an answer, without duplicates and list markers."""
     return tuple(dict.fromkeys(sentences(answer)))[:MOST_STATEMENTS]
 
 
 def judge_statements(question: str, statements: Sequence[str], model: Model) -> tuple[StatementVerdict, ...]:
     """For each statement in order, whether it addresses the question."""
-    asked = content(stems_of(words(question)))
+    terms = content(stems_of(words(question)))
     own = [content(stems_of(words(statement))) for statement in statements]
     together = frozenset[str]().union(*own)
-    often = Counter(item for stems in own for item in stems)
+    counts = Counter(item for stems in own for item in stems)
     verdicts: list[StatementVerdict] = []
     for statement, stems in zip(statements, own, strict=True):
-        support = model.statement.at(*measures(asked, stems, together, model.lexicon))
-        why = f"{_share(asked, stems, model.lexicon):.0%} of the question's words"
+        support = model.statement.at(*measures(terms, stems, together, model.lexicon))
+        why = f"{_share(terms, stems, model.lexicon):.0%} of the question's words"
         if is_refusal(statement):
             support, why = 0.0, "it says that it cannot answer, or greets"
-        elif len(own) > 1 and support >= ADDRESSES and not any(item in asked or often[item] > 1 for item in stems):
+        elif len(own) > 1 and support >= ADDRESSES and not any(item in terms or counts[item] > 1 for item in stems):
             support, why = PARTLY, "it shares no word with the question or the rest of the answer"
-        elif (kind := _gives(question, statement)) and support < ADDRESSES:
+        elif (kind := _expected_kind(question, statement)) and support < ADDRESSES:
             support, why = ADDRESSES, f"a brief {kind}, the kind of thing that is asked for"
         label: Addressed = "yes" if support >= ADDRESSES else "partly" if support >= PARTLY else "no"
         confidence = support if label == "yes" else 1 - support if label == "no" else 0.5
@@ -163,36 +163,36 @@ def judge_statements(question: str, statements: Sequence[str], model: Model) -> 
 
 
 def measures(
-    asked: frozenset[str], own: frozenset[str], together: frozenset[str], lexicon: Lexicon
+    terms: frozenset[str], own: frozenset[str], together: frozenset[str], lexicon: Lexicon
 ) -> tuple[float, float]:
-    """What the curve is over: the shares of the question's content words in the statement and in the whole answer."""
-    return _share(asked, own, lexicon), _share(asked, together, lexicon)
+    """The curve's inputs: the shares of the question's content words in the statement and in the whole answer."""
+    return _share(terms, own, lexicon), _share(terms, together, lexicon)
 
 
 def relevance(question: str, answer: str, model: Model) -> float:
     """The share of the answer's statements that address the question, "partly" counted half, in [0, 1]."""
     verdicts = judge_statements(question, list_statements(answer), model)
-    worth = {"yes": 1.0, "partly": 0.5, "no": 0.0}
-    return sum(worth[one.addresses] for one in verdicts) / len(verdicts) if verdicts else 0.0
+    weights = {"yes": 1.0, "partly": 0.5, "no": 0.0}
+    return sum(weights[verdict.addresses] for verdict in verdicts) / len(verdicts) if verdicts else 0.0
 
 
 def compare(question: str, answer: str, reference: str, model: Model) -> Finding:
-    """Whether an answer says what a reference says on the question. By judgment: no data at hand has such labels.
+    """Whether an answer gives the reference's answer to the question. Not fitted: there was no labeled data.
 
-    The share of the reference's content words, by weight, that the answer has, those of the question left out where
-    others remain. A figure of the reference that the answer lacks, or a negation more or less, makes it no.
+    The support is the weighted share of the reference's content words in the answer. Words of the question are ignored
+    if others remain. A number of the reference that the answer lacks, or a different negation, makes it a no.
     """
-    expected, said = read(reference), prepared((answer,), model.lexicon)
-    asked = read(question)
-    stems = expected.content - asked.content or expected.content or frozenset(expected.stems)
-    have = frozenset(item for piece in said.pieces for item in piece.stems)
-    share = _share(stems, have, model.lexicon)
-    lost = [figure for figure in expected.figures if not said.has_number(figure) and figure not in asked.figures]
-    missing = sorted(item for item in stems if item not in have)
+    expected, actual = read(reference), prepared((answer,), model.lexicon)
+    query = read(question)
+    stems = expected.content - query.content or expected.content or frozenset(expected.stems)
+    present = frozenset(item for piece in actual.pieces for item in piece.stems)
+    share = _share(stems, present, model.lexicon)
+    lost = [figure for figure in expected.figures if not actual.has_number(figure) and figure not in query.figures]
+    missing = sorted(item for item in stems if item not in present)
     if lost:
         return Finding(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
     low = tuple(word.lower() for word in tokens(answer))
-    if is_negated(low) != is_negated(expected.low) and _turned(low, expected.low, stems):
+    if is_negated(low) != is_negated(expected.low) and _is_negation_relevant(low, expected.low, stems):
         return Finding(min(share, 0.2), "answer and reference differ in a negation")
     if not share and is_refusal(answer):
         return Finding(0.0, "the answer says that it cannot answer")
@@ -200,9 +200,10 @@ def compare(question: str, answer: str, reference: str, model: Model) -> Finding
     return Finding(share, reason + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
 
 
-def _turned(low: Sequence[str], other: Sequence[str], stems: frozenset[str]) -> bool:
-    found = denied(low, stems_of(low)) | denied(other, stems_of(other))
-    return bool(found & stems) or _DECISION.match(" ".join(low[:1])) is not None
+def _is_negation_relevant(low: Sequence[str], other: Sequence[str], stems: frozenset[str]) -> bool:
+    """Whether a negation in one of two texts affects some of the stems."""
+    negated = denied(low, stems_of(low)) | denied(other, stems_of(other))
+    return bool(negated & stems) or _DECISION.match(" ".join(low[:1])) is not None
 
 
 def _share(terms: frozenset[str], own: frozenset[str], lexicon: Lexicon) -> float:
@@ -210,8 +211,8 @@ def _share(terms: frozenset[str], own: frozenset[str], lexicon: Lexicon) -> floa
     return lexicon.weight(terms & own) / whole if whole else 0.0
 
 
-def _gives(question: str, statement: str) -> str:
-    """The kind of thing that a question asks for, where a brief statement is one; else empty."""
+def _expected_kind(question: str, statement: str) -> str:
+    """The kind of answer that a question asks for, if a brief statement is of that kind; otherwise empty."""
     written = tokens(statement)
     if not 0 < len(written) <= BRIEF:
         return ""

@@ -1,7 +1,7 @@
-"""The claims of a text, taken sentence by sentence: each sentence that asserts something is one claim.
+"""Split a text into claims: each sentence that asserts something is one claim.
 
-Sentences are not reworded, pronouns stay pronouns. Instructions count as claims ("press the button" in an answer to
-"how do I …" says that this is how), for no rule here could tell them from assertions.
+Sentences are not reworded, and pronouns are not resolved. Instructions count as claims ("press the button" in an answer
+to "how do I …" asserts that this works), because these rules can't tell them from assertions.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _LONGEST_HEAD = 300
 
 
 def list_claims(text: str) -> tuple[str, ...]:
-    """The sentences of a text that assert something, each once, without a lead-in such as "based on the passages".
+    """The sentences of a text that assert something, without duplicates and lead-ins such as "based on the passages".
 
-    Dropped: questions, greetings and offers of help, headings and lines that end in a colon, what only says that the
-    answer is unknown or not in the passages, and what has no word to look for, such as "Yes, it is."
+    Dropped: questions, greetings, offers of help, headings, lines that end in a colon, statements that the answer is
+    unknown or not in the passages, and sentences without content words, such as "Yes, it is."
     """
     return tuple(dict.fromkeys(_claims(text)))
 
@@ -74,7 +74,7 @@ def _claims(text: str) -> Iterator[str]:
             claim = claim[match.end() :].rstrip("?？ ")
         parts = [claim]
         if is_refusal(claim):
-            # "They do not say when, but it was sunny": what stands beside the unknown may be a claim.
+            # "They do not say when, but it was sunny": the second part may be a claim.
             parts = [part for part in _TURN.split(claim) if not is_refusal(part)]
         for part in parts:
             if _asserts(part):
@@ -89,7 +89,7 @@ def _asserts(claim: str) -> bool:
 
 def is_refusal(sentence: str) -> bool:
     """Whether a sentence only says that the answer is unknown, greets, or offers help."""
-    # The patterns look at the head only: what a sentence is shows there, and a long one takes no longer.
+    # The start of a sentence is enough, and keeps the patterns fast on long ones.
     head = sentence[:_LONGEST_HEAD]
     return bool(
         _OFFER.match(head) or _UNKNOWN.search(head) or (len(sentence) < _LONGEST_HEAD and _TALK.fullmatch(head))
@@ -97,7 +97,7 @@ def is_refusal(sentence: str) -> bool:
 
 
 def _without_lead_in(claim: str) -> str:
-    """The claim without its first words when they only name the source."""
+    """The claim without a lead-in that only names the source."""
     head = _LEAD_IN.match(claim) or _SAYS.match(claim)
     rest = claim[head.end() :] if head else ""
     return rest[0].upper() + rest[1:] if words(rest[:_LONGEST_HEAD]) else claim

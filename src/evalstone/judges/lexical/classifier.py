@@ -1,4 +1,4 @@
-"""From evidence to a verdict: on one claim, and on a whole response."""
+"""Verdicts on single claims and on whole responses, from the evidence in the passages."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from evalstone.questions.claims import ClaimVerdict
 
 LONGEST_QUOTE = 160
 MOST_NAMED = 6
-_CUT_AT_THE_END, _CUT_AT_THE_START = re.compile(r"(?<=\s)\S{1,30}\Z"), re.compile(r"\A\S{1,30}(?=\s)")
-# In the training data at least four of five responses with another number or a negation more or less were not
-# supported, whatever their z.
+_PARTIAL_WORD_AT_END, _PARTIAL_WORD_AT_START = re.compile(r"(?<=\s)\S{1,30}\Z"), re.compile(r"\A\S{1,30}(?=\s)")
+# In the training data, at least four of five responses with a different number or negation were not supported, whatever
+# their z.
 CONFLICTED = 0.2
 _CONFLICTING = 0.1
 _SAME_SUBJECT, _SAME_SENTENCE, _SAME_WORDS = 0.5, 0.8, 0.95
 
 
 class Finding(NamedTuple):
-    """The probability that a text says what it should, in [0, 1], and why."""
+    """The probability that a text is supported or correct, in [0, 1], and the reason."""
 
     support: float
     reason: str
 
 
 def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[ClaimVerdict, ...]:
-    """Check each claim against prepared passages. Confidences are those were half of all claims supported."""
+    """Check each claim against prepared passages. Confidences assume that half of all claims are supported."""
     outside = outside_training(" ".join(claims))
     return tuple(_verdict(claim, evidence(claim, passages), passages, model, outside) for claim in claims)
 
@@ -52,21 +52,21 @@ def _verdict(claim: str, found: Evidence, passages: Passages, model: Model, outs
         support = min(support, CONFLICTED)
     elif support >= 0.5:
         verdict, cited = "supported", found.passages
-    said = _why(found, passages, complete=verdict == "supported")
+    reason = _why(found, passages, complete=verdict == "supported")
     if outside:
         support = 0.5 + (support - 0.5) * KEPT_OUTSIDE
-        said += f"; less sure than usual: {outside}"
-    return ClaimVerdict(claim, verdict, cited, said, max(support, 1 - support))
+        reason += f"; less sure than usual: {outside}"
+    return ClaimVerdict(claim, verdict, cited, reason, max(support, 1 - support))
 
 
 def check_response(text: str, passages: Passages, model: Model) -> Finding:
-    """The probability that the passages support every claim of a response, and the claim they support least."""
+    """The probability that the passages support every claim of a response, and the claim with the least support."""
     claims = list_claims(text)
     found = [evidence(claim, passages) for claim in claims]
     logit = response_logit(text, found, passages, model)
     outside = outside_training(text)
     support = logistic(logit * KEPT_OUTSIDE if outside else logit)
-    if any(conflict(one) or other_numbers(one) for one in found):
+    if any(conflict(evidence) or other_numbers(evidence) for evidence in found):
         support = min(support, CONFLICTED)
     reasons = [f"probability {support:.2f} that the passages support the whole answer"]
     if not claims:
@@ -83,16 +83,16 @@ def check_response(text: str, passages: Passages, model: Model) -> Finding:
 
 
 def response_logit(text: str, found: Sequence[Evidence], passages: Passages, model: Model) -> float:
-    """The log odds that the passages support a response with this evidence of its claims."""
+    """The log odds that the passages support a response, from the evidence for its claims."""
     if not found and all(map(is_refusal, sentences(text))):
         return 0.0
-    z = model.z([one.values for one in found], [one.size for one in found]) if found else None
+    z = model.z([evidence.values for evidence in found], [evidence.size for evidence in found]) if found else None
     low = comparable_low(text)
     return model.response_logit(z, word_overlap(low, passages), fields=passages.structured, short=len(low) <= SHORT)
 
 
 def _why(found: Evidence, passages: Passages, *, complete: bool) -> str:
-    """What a verdict rests on. complete: nothing of the claim is lacking."""
+    """The reason for a verdict. complete: whether the passages have the whole claim."""
     if found.contradicting:
         return f'the source has "{quote(found.contradicting[0])}"'
     if found.best is None:
@@ -104,17 +104,17 @@ def _why(found: Evidence, passages: Passages, *, complete: bool) -> str:
 
 
 def quote(text: str) -> str:
-    """A sentence as it is shown in a reason: one line, shortened in the middle, between words."""
+    """A sentence as quoted in a reason: on one line, shortened in the middle between words."""
     line = one_line(clean(text))
     if len(line) <= LONGEST_QUOTE:
         return line
     half = LONGEST_QUOTE // 2 - 2
-    head, tail = _CUT_AT_THE_END.sub("", line[:half]), _CUT_AT_THE_START.sub("", line[-half:])
+    head, tail = _PARTIAL_WORD_AT_END.sub("", line[:half]), _PARTIAL_WORD_AT_START.sub("", line[-half:])
     return f"{head.rstrip()} … {tail.lstrip()}"
 
 
 def conflict(found: Evidence) -> str:
-    """What the passages say against the claim; empty when they do not, or are not about the same."""
+    """How the best passage contradicts the claim; empty if it doesn't, or isn't about the same subject."""
     if found.best is None or found.aside < _SAME_SENTENCE or found.cover < _SAME_SUBJECT:
         return ""
     if others := other_numbers(found):
@@ -124,7 +124,7 @@ def conflict(found: Evidence) -> str:
 
 
 def other_numbers(found: Evidence) -> tuple[str, ...]:
-    """The other numbers of the sentence that has the claim's words but not its numbers; empty when that isn't so."""
+    """The differing numbers of a sentence that has all of the claim except for its numbers; empty if there is none."""
     if found.best is None or found.aside < _SAME_SENTENCE or not found.lost_figures:
         return ()
     only_figures = all(word[0].isdigit() for word in found.lost_words)
@@ -142,9 +142,9 @@ def _lacking(found: Evidence) -> str:
 
 
 def _listed(items: Iterable[str]) -> str:
-    every = list(items)
-    named = ", ".join(clean(shown(item))[:40] for item in every[:MOST_NAMED])
-    return f"{named} and {len(every) - MOST_NAMED} more" if len(every) > MOST_NAMED else named
+    listed = list(items)
+    named = ", ".join(clean(shown(item))[:40] for item in listed[:MOST_NAMED])
+    return f"{named} and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else named
 
 
 FEWEST_WORDS = 8
@@ -154,7 +154,7 @@ LONGEST_READ = 4000
 
 
 def outside_training(text: str) -> str:
-    """What sets a text apart from the English that the judge was trained on; empty when nothing does."""
+    """How a text differs from the English that the judge was trained on; empty if it doesn't."""
     words = tokens(text[:LONGEST_READ])
     if not words:
         return ""

@@ -1,7 +1,7 @@
-"""What can be counted about one claim and some passages: 25 numbers, each higher the better the passages bear it out.
+"""Features of a claim and some passages: 25 numbers, each higher the better the passages support the claim.
 
-Shares are in [0, 1]; what counts something lacking is in [-1, 0]. The order is that of `NAMES`, and the weights of the
-model are for this order. Words are compared by stem, and count by rarity unless a name ends in `plain` or `count`.
+Shares are in [0, 1], and counts of missing things are in [-1, 0]. The model's weights rely on the order of `NAMES`.
+Words are compared by stem, and weighted by rarity unless a name ends in `plain` or `count`.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from evalstone.judges.lexical.passages import Passages, Piece, Window, grams_of,
 from evalstone.judges.lexical.tokens import content, denied, is_negated, quantified, stems_of
 
 LONGEST_COMPARED = 1000
-# A claim with fewer content words than these weighs less: "That is cool" says little.
+# A claim with fewer content words has less weight: "That is cool" says little.
 WHOLE_CLAIM = 5
 
 NAMES = (
     # shares of the claim's content words: in any passage, in the best one to three adjacent sentences; and the share of
     # the best sentence that the claim has
     "anywhere", "anywhere_plain", "one", "two", "three", "covered",
-    # sequences: four words, neighbouring content words that meet in a sentence, token set ratio to the best window,
-    # four characters, words whose first five letters are known
+    # sequences: four words, neighboring content words that share a sentence, token set ratio to the best window,
+    # four characters, words whose first five letters occur
     "quads", "neighbours", "set_ratio", "grams", "prefixes",
-    # figures and capitalised words that no passage has, and figures that the best window lacks
+    # figures and capitalized words that no passage has, and figures that the best window lacks
     "figures_lost", "figures_near", "names_lost", "names_share",
-    # content words that no passage has: their weight, how many, the three rarest, the longest row of them
+    # content words that no passage has: their weight, their count, the three rarest, the longest run of them
     "lost_weight", "lost_count", "lost_rarest", "lost_row",
-    # a denied word that the best sentence states, quantities ("all", "up") that the window lacks, fields that are false
-    # in a structured source and that the claim states
+    # a negated word that the best sentence states, quantities ("all", "up") that the window lacks, fields that are
+    # false in a structured source but stated by the claim
     "denial", "quantities", "false_fields",
-    # pairs of the claim's rarest words that stand in one sentence: of ten and of five; the best sentence, 0 where a
-    # figure is lost
+    # pairs of the claim's rarest words that share a sentence: of ten and of five; the best sentence, or 0 if a figure
+    # is missing
     "together", "together_rare", "best_match",
 )  # fmt: skip
 
-# What a text that claims nothing is given: nothing is lacking.
+# The features of a text without claims: nothing is missing.
 IDEAL = tuple(
     0.0 if name.startswith(("lost", "denial", "quant", "false")) or name.endswith(("_lost", "_near")) else 1.0
     for name in NAMES
@@ -71,7 +71,7 @@ class Claim:
 
 
 def read(text: str) -> Claim:
-    """Read a claim; the numbers of passages in it ("passage 2") are left out."""
+    """Tokenize a claim. References such as "passage 2" are dropped."""
     written = comparable(_REFERENCE.sub(" ", text))
     low = tuple(token.lower() for token in written)
     stems = stems_of(low)
@@ -86,10 +86,10 @@ def read(text: str) -> Claim:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the passages have of one claim."""
+    """The evidence for one claim in the passages."""
 
     values: tuple[float, ...]
-    """The measures, in the order of `NAMES`."""
+    """The features, in the order of `NAMES`."""
     figures: tuple[str, ...]
     """The claim's numbers."""
     lost_words: tuple[str, ...]
@@ -97,7 +97,7 @@ class Evidence:
     lost_figures: tuple[str, ...]
     lost_names: tuple[str, ...]
     contradicting: tuple[str, ...]
-    """Fields that are false in a structured source and that the claim states, as lines."""
+    """The lines of fields that are false in a structured source but stated by the claim."""
     denial: bool
     """Whether the claim and its best sentence differ in a negation."""
     best: Piece | None
@@ -107,23 +107,23 @@ class Evidence:
     cover: float
     """The share of that sentence's content words in the claim."""
     passages: tuple[int, ...]
-    """The numbers of the passages with about as large a share as the best."""
+    """The numbers of the passages with about as large a share as the best one."""
     size: int
-    """How much the claim counts in a response: its content words, from 1 to WHOLE_CLAIM."""
+    """The weight of the claim in a response: its number of content words, from 1 to WHOLE_CLAIM."""
 
 
 def evidence(text: str, passages: Passages) -> Evidence:
-    """Count what the passages have of a claim."""
+    """Compute the evidence for a claim."""
     claim = read(text)
     lost, lost_figures, contradicting = _lacking(claim, passages)
-    found = windows(claim.content - lost, passages)
-    best = found[0] if found else None
+    candidates = windows(claim.content - lost, passages)
+    best = candidates[0] if candidates else None
     lost_names = [item for _, item in claim.names if item in lost]
     denies = best is not None and _denies(claim, best.piece)
     aside, cover = _overlap(claim, best, passages)
     return Evidence(
         values=(
-            *_shares(claim, lost, found, passages),
+            *_shares(claim, lost, candidates, passages),
             *_sequences(claim, lost, best, passages),
             -min(len(lost_figures), 3) / 3,
             -min(_absent(claim.figures, best), 3) / 3,
@@ -133,7 +133,7 @@ def evidence(text: str, passages: Passages) -> Evidence:
             -float(denies),
             -min(len(quantified(claim.low) - (best.quantities if best else frozenset())), 3) / 3,
             -min(len(contradicting), 3) / 3,
-            *_company(claim, found, passages, whole=not lost_figures),
+            *_cooccurrence(claim, candidates, passages, whole=not lost_figures),
         ),
         figures=claim.figures,
         lost_words=tuple(dict.fromkeys(w for w, item in zip(claim.low, claim.stems, strict=True) if item in lost)),
@@ -144,29 +144,29 @@ def evidence(text: str, passages: Passages) -> Evidence:
         best=best.piece if best else None,
         aside=aside,
         cover=cover,
-        passages=tuple(sorted({one.piece.passage for one in found if one.one >= 0.95 * found[0].one})),
+        passages=tuple(sorted({it.piece.passage for it in candidates if it.one >= 0.95 * candidates[0].one})),
         size=max(1, min(len(claim.content), WHOLE_CLAIM)),
     )
 
 
 def word_overlap(low: Sequence[str], passages: Passages) -> float:
-    """The share of the different words of a text that stand in the passages, in [0, 1]; 1 for a text without words."""
+    """The share of a text's distinct words that occur in the passages, in [0, 1]; 1 for a text without words."""
     own = frozenset(low)
     return len(own & passages.words) / len(own) if own else 1.0
 
 
 def _lacking(claim: Claim, passages: Passages) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
-    """The content stems and figures of a claim that no passage has, and the lines of false fields that it states."""
+    """The content stems and figures of a claim that no passage has, and the lines of false fields it states."""
     lost = frozenset(item for item in claim.content if item not in passages.postings)
-    # A claim with any negation is left alone: which of its words are denied takes more than word comparison.
-    stated = [] if is_negated(claim.low) else [one for one in passages.false_fields if one.stems <= claim.content]
-    lost = lost.union(*(one.stems for one in stated))
+    # Skip claims with a negation: word comparison can't tell which words it negates.
+    stated = [] if is_negated(claim.low) else [field for field in passages.false_fields if field.stems <= claim.content]
+    lost = lost.union(*(field.stems for field in stated))
     absent = tuple(figure for figure in claim.figures if not passages.has_number(figure))
-    return lost, absent, tuple(one.line for one in stated)
+    return lost, absent, tuple(field.line for field in stated)
 
 
 def _overlap(claim: Claim, best: Window | None, passages: Passages) -> tuple[float, float]:
-    """The share of the claim that the best sentence has, figures left out, and the share of it that the claim has."""
+    """The share of the claim in the best sentence, without figures, and the share of that sentence in the claim."""
     if best is None:
         return 0.0, 0.0
     here, weight = best.piece.content, passages.weight
@@ -178,20 +178,20 @@ def _part(some: float, whole: float) -> float:
     return some / whole if whole else 1.0
 
 
-def _shares(claim: Claim, lost: frozenset[str], found: Sequence[Window], passages: Passages) -> Iterable[float]:
+def _shares(claim: Claim, lost: frozenset[str], candidates: Sequence[Window], passages: Passages) -> Iterable[float]:
     terms, weight = claim.content, passages.weight
     whole = weight(terms)
     if not whole:
         return (1.0,) * 6
-    if not found:
+    if not candidates:
         return (0.0,) * 6
-    here = found[0].piece.content
+    here = candidates[0].piece.content
     return (
         1 - weight(lost) / whole,
         1 - len(lost) / len(terms),
-        found[0].one / whole,
-        max(one.two for one in found) / whole,
-        max(one.three for one in found) / whole,
+        candidates[0].one / whole,
+        max(window.two for window in candidates) / whole,
+        max(window.three for window in candidates) / whole,
         _part(weight(here & terms - lost), weight(here)),
     )
 
@@ -218,13 +218,13 @@ def _sequences(claim: Claim, lost: frozenset[str], best: Window | None, passages
 def _lacks(claim: Claim, lost: frozenset[str], passages: Passages) -> Iterable[float]:
     unseen = passages.lexicon.unseen
     weights = sorted((passages.lexicon.weights.get(item, unseen) for item in lost), reverse=True)
-    row = longest = 0
+    run = longest = 0
     for item in claim.stems:
         if item in lost:
-            row += 1
-            longest = max(longest, row)
+            run += 1
+            longest = max(longest, run)
         elif item in claim.content:
-            row = 0
+            run = 0
     return (
         -min(sum(weights), 60.0) / 60,
         -min(len(lost), 8) / 8,
@@ -233,10 +233,10 @@ def _lacks(claim: Claim, lost: frozenset[str], passages: Passages) -> Iterable[f
     )
 
 
-def _company(claim: Claim, found: Sequence[Window], passages: Passages, *, whole: bool) -> Iterable[float]:
-    every, rare = met_pairs(claim.content, passages)
-    one = _part(found[0].one, passages.weight(claim.content)) if found else float(not claim.content)
-    return every, rare, one * whole
+def _cooccurrence(claim: Claim, candidates: Sequence[Window], passages: Passages, *, whole: bool) -> Iterable[float]:
+    pairs, rare_pairs = met_pairs(claim.content, passages)
+    best = _part(candidates[0].one, passages.weight(claim.content)) if candidates else float(not claim.content)
+    return pairs, rare_pairs, best * whole
 
 
 def _absent(figures: Sequence[str], best: Window | None) -> int:
@@ -244,8 +244,8 @@ def _absent(figures: Sequence[str], best: Window | None) -> int:
 
 
 def _denies(claim: Claim, best: Piece) -> bool:
-    """Whether a claim denies what its best sentence states, or states what that denies."""
+    """Whether a claim negates what its best sentence states, or the other way around."""
     if is_negated(claim.low) == best.negated:
         return False
-    said = denied(claim.low, claim.stems)
-    return bool(((said - best.denied) & frozenset(best.stems)) or ((best.denied - said) & frozenset(claim.stems)))
+    own = denied(claim.low, claim.stems)
+    return bool(((own - best.denied) & frozenset(best.stems)) or ((best.denied - own) & frozenset(claim.stems)))

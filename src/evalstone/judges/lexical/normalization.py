@@ -1,6 +1,6 @@
-"""Judged texts made ready to be compared: times and joined words evened out, structured sources read line by line.
+"""Normalize texts for comparison: times, numbers and joined words in one form, structured sources as lines.
 
-Everything here takes time in proportion to the text, whatever the text is.
+All functions take time linear in the length of the text, for any text.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FALSE = frozenset({"no", "false", "none", "null", "n/a", "nan", ""})
 
 
 def comparable(text: str) -> Sequence[str]:
-    """The tokens of a text with clock times, numbers and dates in one form and joined words apart, capitals kept."""
+    """The tokens of a text with normalized times, numbers and dates, and with joined words split. Case is kept."""
     return numbered(tokens(evened(text)))
 
 
 def comparable_low(text: str) -> Sequence[str]:
-    """The same in lower case."""
+    """The same tokens in lower case."""
     even = evened(text)
     if even.isascii():
         low = tokens(even.lower())
@@ -46,8 +46,8 @@ def comparable_low(text: str) -> Sequence[str]:
 
 
 def evened(text: str) -> str:
-    """The text with clock times in one form (`5:30 PM`, `17:30` and `17:30:00` become `17h30`), joined words apart
-    (`WiFi` and `wi_fi` become `Wi Fi` and `wi fi`), and dates and Chinese numerals in figures."""
+    """The text with normalized clock times (`5:30 PM`, `17:30` and `17:30:00` become `17h30`), joined words split
+    (`WiFi` and `wi_fi` become `Wi Fi` and `wi fi`), and dates and Chinese numerals as figures."""
     if _HINTS_AT_JOINED.search(text):
         text = _CAMEL.sub(" ", text)
     if _HINTS_AT_TIME_OR_DATE.search(text):
@@ -65,7 +65,7 @@ def _clock(found: re.Match[str]) -> str:
 
 
 def parts(passage: str) -> tuple[str, ...]:
-    """What blank lines divide a passage into; JSON is one part. Joined passages read like those apart."""
+    """The blocks of a passage between blank lines; JSON is one block. Joined passages are thus like separate ones."""
     if "\n" not in passage or _BRACKETS.match(passage):
         return (passage,)
     return tuple(part for part in _BLANK_LINE.split(passage) if part.strip())
@@ -81,7 +81,7 @@ def is_structured(passage: str) -> bool:
 
 
 def pieces(passage: str, *, structured: bool) -> Iterator[str]:
-    """The sentences of a passage, or the fields and sentences of a structured one, none longer than LONGEST_PIECE."""
+    """The sentences of a passage, or the fields and sentences of a structured one, up to LONGEST_PIECE characters."""
     if not structured:
         for sentence in sentences(passage):
             yield from _cut(sentence)
@@ -97,7 +97,7 @@ def pieces(passage: str, *, structured: bool) -> Iterator[str]:
 
 
 def _cut(sentence: str) -> Iterator[str]:
-    """A sentence that never ends, cut at spaces, so that no piece has all the words."""
+    """An extremely long sentence, cut at spaces, so that no piece contains all words."""
     start = 0
     while len(sentence) - start > LONGEST_PIECE:
         end = sentence.rfind(" ", start + LONGEST_PIECE // 2, start + LONGEST_PIECE)
@@ -115,9 +115,9 @@ _DEEPEST = 12
 
 
 def fields(text: str) -> Iterator[str]:
-    """The lines `key key: value` of JSON or of a Python literal, read without recursion and without refusing any text.
+    """JSON or a Python literal as lines of the form `key key: value`. Not recursive, and accepts any text.
 
-    A list of plain values is one line. What is no JSON comes out as its words, in order.
+    A list of plain values is one line. Invalid JSON is returned as its words, in order.
     """
     path: list[str] = []
     key, values = "", list[str]()
@@ -157,6 +157,6 @@ def _bare(token: str) -> str:
 
 
 def false_key(line: str) -> str | None:
-    """The key of a field whose value is false, missing or "no"; None for any other line."""
+    """The key of a field with a false, missing or "no" value; None for any other line."""
     key, colon, value = line.rpartition(":")
     return key if colon and len(value) < LONGEST_FALSE and _NOISE.sub("", value).strip().lower() in _FALSE else None

@@ -1,10 +1,10 @@
-"""Numbers in one form: number words, ordinals, fractions, separators and dates become the same tokens as digits.
+"""Normalize numbers: number words, ordinals, fractions, separators and dates become the same tokens as digits.
 
     forty-two, 42, 42nd -> 42      1.5 million -> 1500000      two thirds, 2/3 -> 0.667      三百, 第十二 -> 300, 12
     March 3, 2021 = 3rd of March 2021 = 2021-03-03 = 2021年3月3日 -> 3 3mo 2021
 
-Ordinals count as their number, months are tokens of their own. Signs and units are left as they are. Number words are
-English and Chinese. Everything here takes time in proportion to the text, whatever the text is.
+Ordinals become their number, and months get tokens of their own. Signs and units stay as they are. Number words are
+English and Chinese. All functions take time linear in the length of the text, for any text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MONTHS = {
     **{name[:3].lower(): number for number, name in enumerate(MONTHS, start=1)},
     "sept": 9,
 }
-# These are other words as well: they are months only beside a day or a year, or in "in May".
+# These words have other meanings: they are months only next to a day or a year, or in phrases such as "in May".
 _OTHER_WORDS = frozenset({"march", "august", *(name for name in _MONTHS if len(name) <= 4)} - {"june", "july"})
 _BEFORE_MONTH = frozenset(
     _words("in since until till by during from to through of early late mid last next this every before after")
@@ -76,7 +76,7 @@ _LAST_DAY, _LAST_MONTH = 31, 12
 
 
 def numbered(written: Sequence[str]) -> Sequence[str]:
-    """Tokens with the numbers among them in one form; the others as they are written."""
+    """The tokens with normalized numbers; other tokens are unchanged."""
     low = [token.lower() for token in written]
     if is_even(low):
         return written
@@ -95,14 +95,14 @@ def numbered(written: Sequence[str]) -> Sequence[str]:
 
 
 def is_even(low: Sequence[str]) -> bool:
-    """Whether the numbers among tokens in lower case, if any, are in their one form as they are."""
+    """Whether all numbers among lowercase tokens are already normalized."""
     if not _NUMBER_WORDS.isdisjoint(low):
         return False
     return all([word.isdigit() and word[0] in "123456789" for word in low if word[0].isdigit()])  # noqa: C419 - faster
 
 
 def figures(low: Sequence[str]) -> tuple[str, ...]:
-    """The numbers among tokens that `numbered` gave, each once; months and clock times are whole."""
+    """The distinct numbers among tokens from `numbered`. Months and clock times count as one number."""
     found: dict[str, None] = {}
     for word in low:
         if word[0].isdigit():
@@ -114,7 +114,7 @@ def figures(low: Sequence[str]) -> tuple[str, ...]:
 
 
 def shown(figure: str) -> str:
-    """A number as a reason names it: a month by its name, and a clock time as 17:30."""
+    """A number as shown in a reason: a month by its name, and a clock time as 17:30."""
     if figure.endswith("mo") and figure[:-2].isdigit():
         return MONTHS[int(figure[:-2]) - 1]
     hour, mark, minute = figure.partition("h")
@@ -122,7 +122,7 @@ def shown(figure: str) -> str:
 
 
 def _at(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[str], int]:
-    """The number tokens that start at a place, none if it starts no number, and the place after them."""
+    """The tokens of the number at a position, empty if there is none, and the position after it."""
     word = low[at]
     if word[0].isdigit():
         return _digits(low, at)
@@ -156,7 +156,7 @@ def _digits(low: Sequence[str], at: int) -> tuple[Sequence[str], int]:
 
 
 def _with_part(low: Sequence[str], value: Decimal, end: int) -> tuple[Sequence[str], int]:
-    """A number, or the fraction that it makes with the next word: `two thirds`, `one fifth`."""
+    """A number, or the fraction that it forms with the next word: `two thirds`, `one fifth`."""
     part = low[end] if end < len(low) else ""
     if part in _PARTS and 0 < value < _PARTS[part] and (value == 1) != part.endswith("s"):
         return [_decimal(value / _PARTS[part])], end + 1
@@ -164,7 +164,7 @@ def _with_part(low: Sequence[str], value: Decimal, end: int) -> tuple[Sequence[s
 
 
 def _spelled(low: Sequence[str], start: int) -> tuple[Decimal | None, int]:
-    """The value of the number words from a place on, and the place after them."""
+    """The value of the number words at a position, and the position after them."""
     total, current, at = Decimal(0), Decimal(-1), start
     while at < len(low):
         word = low[at]
@@ -186,20 +186,20 @@ def _spelled(low: Sequence[str], start: int) -> tuple[Decimal | None, int]:
 
 
 def _continues(low: Sequence[str], current: Decimal, value: int, at: int) -> bool:
-    """Whether a number word goes on from the ones before it: `twenty five`, `hundred five`."""
+    """Whether a number word continues the previous ones: `twenty five`, `hundred five`."""
     if current and current % 100 == 0 and value < 100:
         return low[at + 1 : at + 2] != ["hundred"]
     return current % 10 == 0 and current % 100 >= 20 and 0 < value < 10
 
 
 def _goes_on(low: Sequence[str], at: int) -> bool:
-    """Whether an "and" is inside a number, as in `two hundred and fifty`."""
+    """Whether an "and" is part of a number, as in `two hundred and fifty`."""
     before, after = low[at - 1], low[at + 1] if at + 1 < len(low) else ""
     return (before == "hundred" or before in _SCALES) and after in _NAMED and low[at + 2 : at + 3] != ["hundred"]
 
 
 def _is_other(low: Sequence[str], at: int) -> bool:
-    """Whether a number word is another word here: a pronoun, a unit of time, "at first"."""
+    """Whether a number word is not a number here, but a pronoun, a unit of time, or a part of "at first"."""
     word, before, after = low[at], low[at - 1] if at else "", low[at + 1] if at + 1 < len(low) else ""
     noun = _is_noun([after])
     if word == "one":
@@ -240,7 +240,7 @@ def _is_year(word: str) -> bool:
 
 
 def _day_first(found: list[str]) -> list[str]:
-    """Dates in the order of `3 March 2021`: `March 3` and `3 of March` turned round."""
+    """Put dates in the order of `3 March 2021`: swap `March 3`."""
     for at in range(len(found) - 1):
         month = found[at].endswith("mo") and found[at][0].isdigit()
         if month and _is_day(found[at + 1]) and not (at and _is_day(found[at - 1])):
@@ -253,7 +253,7 @@ def _decimal(value: Decimal) -> str:
 
 
 def _figures(word: str) -> tuple[str, ...]:
-    """The number that a word starts with, without separators; each part of what is several, such as `12.05.2020`."""
+    """The number at the start of a word, without separators. Several if the word has parts, such as `12.05.2020`."""
     match = _FIGURE.match(word)
     if match is None:
         return ()
@@ -283,16 +283,16 @@ _HAN_DIGITS = {
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _HAN_SCALES = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 _HAN = "".join((*_HAN_DIGITS, *_HAN_UNITS, *_HAN_SCALES))
-# What a number counts: a numeral before another character may be part of a word or a name.
+# Counted nouns: before any other character, a numeral may be part of a word or a name.
 _COUNTED = (
     "个個颗顆只隻条條张張位名人天日月年岁歲次种種件米里斤吨元块塊周週层層座辆輛台臺本家项項场場届屆期章节節号號楼樓点點"
     "度倍对對双雙艘架枚份组組门門间間所支句篇首幅顿頓秒分刻時时小公毫厘平立世季半代级級等"
 )
-# 一 before others is an article or part of a word.
+# Before other characters, 一 is an article or a part of a word.
 _COUNTED_ONE = "颗顆年月周週岁歲米里公斤吨元层層楼樓倍艘架届屆"
 _HAN_NUMBER = re.compile(f"(百分之|第)?(?!十分(?![钟鐘])|万一|千[万萬]不)([{_HAN}]++)(?=([^\\W\\d_])?)")
 _HAN_DATE = re.compile(r"(?:(\d{4}) ?年 ?)?(\d{1,2}) ?月(?: ?(\d{1,2}) ?[日号號])?")
-# "First, mix the flour": a number of the argument, not of what is said.
+# "First, mix the flour": the ordinal numbers the sentence, not anything in it.
 _OPENING = re.compile(r"\A\W{0,5}(?:first|second|third|fourth|fifth), ", re.IGNORECASE)
 _LONGEST_OPENING = 15
 _ISO_DATE = re.compile(r"(?<![\d.-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d-])")
@@ -301,13 +301,13 @@ _FRACTION = re.compile(r"(?<![\d/.,])([1-9])/([2-9]|10)(?![\d/])")
 
 
 def evened_dates(text: str) -> str:
-    """The text with dates and fractions in figures in one form."""
+    """The text with normalized numeric dates and fractions."""
     text = _FRACTION.sub(lambda found: _decimal(Decimal(found[1]) / Decimal(found[2])), text)
     return _DAY_DATE.sub(_day_date, _ISO_DATE.sub(lambda found: _date(found, found[4], found[3], found[1]), text))
 
 
 def evened_numbers(text: str) -> str:
-    """The text with percentages and Chinese numerals in one form."""
+    """The text with normalized percentages and Chinese numerals."""
     if "," in text[:_LONGEST_OPENING]:
         text = _OPENING.sub("", text)
     if "%" in text or "％" in text:
@@ -328,7 +328,7 @@ def _date(found: re.Match[str], day: str, month: str, year: str) -> str:
 
 
 def _day_date(found: re.Match[str]) -> str:
-    """`31.12.2020`, `12/31/2020`; a date with slashes whose day could be the month stays as it is."""
+    """Normalize `31.12.2020` or `12/31/2020`. A date with slashes stays as it is if day and month are ambiguous."""
     first, second = int(found[1]), int(found[3])
     if found[2] == "." or (first > _LAST_MONTH) or first == second:
         return _date(found, found[1], found[3], found[4])
@@ -345,7 +345,7 @@ def _han(found: re.Match[str]) -> str:
 
 
 def _han_value(numeral: str) -> int | None:
-    """The value of a Chinese numeral; None if it is none, such as 七八."""
+    """The value of a Chinese numeral; None if it isn't one, such as 七八."""
     if len(numeral) > _LONGEST_FIGURE:
         return None
     digits = [_HAN_DIGITS.get(char) for char in numeral]

@@ -1,4 +1,4 @@
-"""Passages made ready for looking claims up in them: their sentences or fields, and what stands where."""
+"""Passages indexed for lookups: their sentences or fields, and which words occur where."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ARTICLES = frozenset({"a", "an"})
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One sentence of a passage, one field of a structured passage, or a stretch of a sentence that never ends."""
+    """One sentence of a passage, one field of a structured passage, or a part of an extremely long sentence."""
 
     passage: int
     """The number of the passage, from 1."""
     section: int
-    """The number of the part between blank lines. Only pieces of one section are neighbors."""
+    """The number of the block between blank lines. Only pieces in the same section are neighbors."""
     text: str
     plain: str
     """Its words in one line, in lower case."""
@@ -37,15 +37,17 @@ class Piece:
     negated: bool
     """Whether it contains any negation."""
     denied: frozenset[str]
-    """The stems that it denies."""
+    """The stems that it negates."""
     quantities: frozenset[str]
     """Quantities such as "all", "some" and "none"."""
 
 
 @dataclass(frozen=True, slots=True)
 class FalseField:
-    """A field of a structured source that is false, such as `outdoor_seating: no`: its line, and the stems of its key
-    that stand in no other line."""
+    """A false field of a structured source, such as `outdoor_seating: no`.
+
+    stems: the stems of its key that occur in no other line.
+    """
 
     line: str
     stems: frozenset[str]
@@ -58,13 +60,13 @@ class Passages:
     lexicon: Lexicon
     pieces: tuple[Piece, ...]
     postings: Mapping[str, Sequence[int]]
-    """The pieces that contain a content stem, in order."""
+    """For each content stem, the pieces that contain it, in order."""
     quads: frozenset[tuple[str, str, str, str]]
     """Every four adjacent stems of a piece."""
     prefixes: frozenset[str]
     """The first five letters of the content stems."""
     grams: frozenset[int]
-    """The sequences of four characters, as `grams_of` gives them."""
+    """The sequences of four bytes, see `grams_of`."""
     words: frozenset[str]
     """Every word, in lower case."""
     numbers: frozenset[str]
@@ -72,17 +74,17 @@ class Passages:
     structured: bool
     """Whether most passages start with fields and values."""
 
-    def weight(self, found: Iterable[str]) -> float:
-        """What some stems count together."""
-        return self.lexicon.weight(found)
+    def weight(self, stems: Iterable[str]) -> float:
+        """The total weight of some stems."""
+        return self.lexicon.weight(stems)
 
     def has_number(self, figure: str) -> bool:
-        """Whether some passage has a number; "a" and "an" are one as well."""
+        """Whether a passage contains a number. "a" and "an" count as 1."""
         return figure in self.numbers or (figure == "1" and not _ARTICLES.isdisjoint(self.words))
 
 
 def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
-    """Read passages."""
+    """Split passages into pieces and index them."""
     found: list[Piece] = []
     structured_lines: set[str] = set()
     tables = section = 0
@@ -95,7 +97,7 @@ def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
                 if structured:
                     structured_lines.add(text)
             section += 1
-    # One text for all: a sequence across two pieces is one that a claim can hardly have.
+    # One text for all pieces: a claim hardly ever contains a sequence that spans two of them.
     plain = "\n".join([piece.plain for piece in found])
     postings: dict[str, list[int]] = {}
     for place, piece in enumerate(found):
@@ -117,7 +119,7 @@ def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
 
 
 def _false_fields(found: Sequence[Piece], lines: Collection[str]) -> tuple[FalseField, ...]:
-    """The false fields among some lines. A stem that another piece has as well doesn't tell one field from another."""
+    """The false fields among some lines. Stems that occur in other pieces too are ignored: they are ambiguous."""
     fields: list[tuple[str, frozenset[str]]] = []
     stated: set[str] = set()
     for piece in found:
@@ -147,7 +149,7 @@ def _piece(number: int, section: int, text: str) -> Piece:
 
 
 def grams_of(text: str) -> frozenset[int]:
-    """The sequences of four bytes of a text in UTF-8, each as a number: letters, where they are English."""
+    """All sequences of four bytes in the UTF-8 text, as integers. In English, they are four characters."""
     data = text.encode("utf-8", "surrogatepass")
     starts = range(GRAM)
     return frozenset(
@@ -169,22 +171,22 @@ class Window:
 
     @property
     def plain(self) -> str:
-        """The words of all three in one line."""
+        """The words of all sentences in one line."""
         return " ".join(piece.plain for piece in self.near)
 
     @property
     def numbers(self) -> frozenset[str]:
-        """The figures of all three."""
+        """The figures of all sentences."""
         return frozenset[str]().union(*(piece.numbers for piece in self.near))
 
     @property
     def quantities(self) -> frozenset[str]:
-        """The quantities of all three."""
+        """The quantities of all sentences."""
         return frozenset[str]().union(*(piece.quantities for piece in self.near))
 
 
 def windows(terms: frozenset[str], passages: Passages) -> list[Window]:
-    """The sentences that share most with the terms, best first, each with its neighbours in the same section."""
+    """The sentences that share most terms, best first, each with its neighbors in the same section."""
     found: list[Window] = []
     every, weight = passages.pieces, passages.weight
     for place in _candidates(terms, passages):
@@ -201,7 +203,7 @@ def windows(terms: frozenset[str], passages: Passages) -> list[Window]:
 
 
 def _candidates(terms: frozenset[str], passages: Passages) -> list[int]:
-    """The pieces that share most with the terms, rare ones looked up first; the look-ups are bounded."""
+    """The pieces that share most terms. Rare terms are looked up first, and the number of lookups is limited."""
     shares: defaultdict[int, float] = defaultdict(float)
     get, unseen = passages.lexicon.weights.get, passages.lexicon.unseen
     left = MOST_LOOKUPS
@@ -216,7 +218,7 @@ def _candidates(terms: frozenset[str], passages: Passages) -> list[int]:
 
 
 def meet(one: str, other: str, passages: Passages) -> bool:
-    """Whether some sentence has both stems."""
+    """Whether a sentence contains both stems."""
     first, second = passages.postings.get(one), passages.postings.get(other)
     if not first or not second:
         return False
@@ -226,7 +228,7 @@ def meet(one: str, other: str, passages: Passages) -> bool:
 
 
 def met_pairs(terms: frozenset[str], passages: Passages) -> tuple[float, float]:
-    """The share of the pairs of stems that meet in some sentence: among the ten rarest, and among the five rarest."""
+    """The share of pairs of stems that share a sentence, among the ten rarest stems and among the five rarest."""
     get, unseen = passages.lexicon.weights.get, passages.lexicon.unseen
     ranked = [item for _, item in sorted((-get(item, unseen), item) for item in terms)[:10]]
     if len(ranked) < 2:

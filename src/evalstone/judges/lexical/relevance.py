@@ -1,10 +1,10 @@
-"""Passages against a question and an answer, by the words they share.
+"""Relevance of passages to a question, and whether an answer used them, by shared words.
 
-    relevance = P(the passage was retrieved for this question, and not for another that it shares words with)
+    relevance = P(the passage was retrieved for this question, and not for another one with common words)
 
-from the curve `passage` over three shares: the question's content words in the passage (recall), BM25 over its highest
-possible value, and recall of the passage's best sentence. Levels are cut at stated probabilities;
-docs/lexical-judge.md says what they were fitted to. What counts as used is set by judgment: no data at hand have it.
+The logistic regression `passage` has three inputs: the share of the question's content words in the passage (recall),
+BM25 divided by its maximum, and the recall of the passage's best sentence. `LEVELS` has the cutoffs of the levels;
+docs/lexical-judge.md describes the fit. The thresholds for use are not fitted: there was no labeled data.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Reading:
     """One passage compared with a question and an answer."""
 
     recall: float
-    """The share of the question's content words, by weight, that the passage has, in [0, 1]."""
+    """The weighted share of the question's content words in the passage, in [0, 1]."""
     relevance: float
-    """The probability above, in [0, 1]."""
+    """The probability that the passage is relevant, in [0, 1]."""
     taken: float
-    """The highest share of one sentence of the answer that the passage has."""
+    """The highest share of an answer sentence that the passage contains, in [0, 1]."""
     used: bool
-    """Whether a sentence has most of its words from this passage, and about as many as from any other."""
+    """Whether an answer sentence shares most of its words with this passage, and about as many as with any other."""
     best: Piece | None
-    """The sentence of the passage with most words of question and answer."""
+    """The sentence of the passage that shares most words with question and answer."""
 
     @property
     def level(self) -> Level:
@@ -52,12 +52,12 @@ class Reading:
 
     @property
     def useful(self) -> bool:
-        """Whether it helped towards the answer: the answer took from it, or it has the question and some of both."""
+        """Whether the passage was useful: the answer used it, or it is highly relevant and shares words with it."""
         return self.used or (self.level == "high" and self.taken >= HELPED)
 
     @property
     def reason(self) -> str:
-        """The shares and the probability, and the sentence behind them."""
+        """The probability, the shares, and the best sentence."""
         text = (
             f"relevance {self.relevance:.2f}: {self.recall:.0%} of the question's words, {self.taken:.0%} of a sentence"
         )
@@ -65,21 +65,19 @@ class Reading:
 
 
 def rate(question: str, answer: str, passages: Passages, count: int, model: Model) -> PassageRatings:
-    """A rating for each of `count` passages. `missing` is always empty: what no passage has shows in no shared word."""
-    found = read(question, answer, passages, count, model)
-    return PassageRatings(
-        tuple(PassageRating(number, one.level, one.used, one.reason) for number, one in enumerate(found, start=1))
-    )
+    """A rating for each of `count` passages. `missing` is always empty: shared words can't show what is missing."""
+    readings = enumerate(read(question, answer, passages, count, model), start=1)
+    return PassageRatings(tuple(PassageRating(number, it.level, it.used, it.reason) for number, it in readings))
 
 
 def find_useful(question: str, answer: str, passages: Passages, count: int, model: Model) -> tuple[PassageVerdict, ...]:
-    """For each passage in order, whether it helped towards the answer."""
-    found = read(question, answer, passages, count, model)
-    return tuple(PassageVerdict(number, one.useful, one.reason) for number, one in enumerate(found, start=1))
+    """For each passage in order, whether it was useful for the answer."""
+    readings = enumerate(read(question, answer, passages, count, model), start=1)
+    return tuple(PassageVerdict(number, it.useful, it.reason) for number, it in readings)
 
 
 def read(question: str, answer: str, passages: Passages, count: int, model: Model) -> tuple[Reading, ...]:
-    """Each passage in order, beside the question and the answer."""
+    """Compare each passage with the question and the answer."""
     asked = read_claim(question).content
     claims = [read_claim(claim).content for claim in list_claims(answer)[:MOST_SENTENCES]]
     pieces: list[list[Piece]] = [[] for _ in range(count)]
@@ -102,7 +100,7 @@ def read(question: str, answer: str, passages: Passages, count: int, model: Mode
 
 
 def measures(asked: frozenset[str], pieces: Sequence[Piece], lexicon: Lexicon) -> tuple[float, float, float]:
-    """What the curve is over: recall in the whole passage, BM25 over its highest value, recall in its best sentence."""
+    """The curve's inputs: recall in the whole passage, BM25 divided by its maximum, recall in the best sentence."""
     whole = lexicon.weight(asked)
     if not whole:
         return 0.0, 0.0, 0.0
@@ -117,7 +115,7 @@ def measures(asked: frozenset[str], pieces: Sequence[Piece], lexicon: Lexicon) -
 
 
 def _share(terms: frozenset[str], own: frozenset[str], lexicon: Lexicon, fewest: int) -> float:
-    """The share of the terms that a passage has; 0 when it has fewer than `fewest`, or than all there are."""
+    """The weighted share of the terms in a passage; 0 if it has fewer than `fewest` of them and not all."""
     common = terms & own
     if len(common) < min(fewest, len(terms)) or not terms:
         return 0.0

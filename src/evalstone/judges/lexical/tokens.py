@@ -1,4 +1,4 @@
-"""Terms: the stems that texts are compared by, what each counts, and which of them a text denies or quantifies."""
+"""Stems, their weights, and the negations and quantities in a text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUANTITIES: Mapping[str, str] = {
     **dict.fromkeys(("must", "required", "mandatory", "obliged"), "must"),
 }
 
-# Words that writers join and report with. An answer has them where its source does not, and is no less true for that.
+# Connecting and reporting words. An answer may add them to its source and still be true.
 GLUE = """
 according additional additionally address allow also although appear appears article author available based certain
 consider considered crucial depending describe described despite different discuss document due ensure essential
@@ -49,20 +49,20 @@ _STOP_STEMS = frozenset(map(stem, (*STOPWORDS, *GLUE.split()))) | STOPWORDS
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """How much each stem counts: the rarer in the training texts, the more. unseen: what one in none of them counts."""
+    """Weights of stems: the rarer in the training texts, the higher. unseen: the weight of a stem in none of them."""
 
     weights: Mapping[str, float]
     unseen: float
 
     def weight(self, stems: Iterable[str]) -> float:
-        """What some stems count together."""
+        """The total weight of some stems."""
         get, unseen = self.weights.get, self.unseen
-        # Exact summing, for sets come in another order in each process and a verdict must not.
+        # Exact summation, because the order of a set differs between processes and verdicts must not.
         return math.fsum([get(item, unseen) for item in stems])
 
 
 def stems_of(low: Iterable[str]) -> tuple[str, ...]:
-    """The stems of some words, every word counted, so that neighbours stay neighbours."""
+    """The stems of some words, one per word, in order."""
     return tuple(map(_stem, low))
 
 
@@ -72,27 +72,27 @@ def _stem(word: str) -> str:
 
 
 def content(stems: Iterable[str]) -> frozenset[str]:
-    """The stems that carry content: stop words and glue dropped."""
+    """The stems that carry content, without stop words and glue."""
     return frozenset(stems) - _STOP_STEMS
 
 
 def is_negated(low: Sequence[str]) -> bool:
-    """Whether some words say not, in any way that is known here."""
+    """Whether some words contain a known negation."""
     return not _NEGATING.isdisjoint(low) or any("n't" in word for word in low)
 
 
 def denied(low: Sequence[str], stems: Sequence[str]) -> frozenset[str]:
-    """The stems that are said not to be: the first content word soon after each "not", "never", "without" and so on."""
+    """The negated stems: the first content word shortly after each "not", "never", "without" and so on."""
     if NEGATIONS.isdisjoint(low) and not any("n't" in word for word in low):
         return frozenset()
-    found: set[str] = set()
+    negated: set[str] = set()
     for place, word in enumerate(low):
-        # "No, it is" answers a question, and "not only" denies nothing that follows.
+        # "No, it is" answers a question, and "not only" negates nothing.
         if (word in NEGATIONS or word.endswith("n't")) and (place or word != "no"):
             after = stems[place + 1 : place + 1 + REACH]
             if not after or low[place + 1] not in _SOFTENERS:
-                found.update(itertools.islice((item for item in after if item not in _STOP_STEMS), 1))
-    return frozenset(found)
+                negated.update(itertools.islice((item for item in after if item not in _STOP_STEMS), 1))
+    return frozenset(negated)
 
 
 def quantified(low: Iterable[str]) -> frozenset[str]:

@@ -1,6 +1,6 @@
-"""What a provider of models is: one way to get a completion, and a table of those that are known.
+"""The base class of providers, and the table of known ones.
 
-What an answer costs and how much a model takes in is as the genai-prices package has it; nothing is downloaded.
+Prices and context windows come from the genai-prices package. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -19,28 +19,30 @@ from evalstone.questions.base import Question
 from evalstone.types import NO_USAGE, Usage
 
 SMALLEST_TIER = 16_000
+"""Input tokens below which prices per token are constant."""
 REFUSALS = 10
+"""Refused requests in a row after which the key and the model are checked again."""
 PROBE = "Reply with the word ok."
 BATCH_PRICE = 0.5
-"""What a batch costs, as a share of the price of the same requests sent one by one; OpenAI and Anthropic say so."""
+"""The price of a batch, as a share of the regular price, at OpenAI and Anthropic."""
 
 
 @dataclass(frozen=True)
 class ProviderInfo:
-    """Where the models of a provider are reached.
-
-    base_url: its OpenAI-compatible endpoint; empty if it is reached through pydantic-ai. key: the environment variable
-    that holds the key; empty if none is needed. base_url_from: environment variables that replace `base_url`.
-    unsupported: settings that it can't take. library_url_from: environment variables that send the provider's library
-    to another endpoint. library_keys: those that it takes further keys from.
-    """
+    """How to reach the models of a provider."""
 
     base_url: str = ""
+    """The OpenAI-compatible endpoint; empty if the provider is called through pydantic-ai."""
     key: str = ""
+    """The environment variable with the API key; empty if no key is needed."""
     base_url_from: tuple[str, ...] = ()
+    """Environment variables that override `base_url`."""
     unsupported: tuple[str, ...] = ()
+    """Settings that the provider doesn't support."""
     library_url_from: tuple[str, ...] = ()
+    """Environment variables from which the provider's library reads its endpoint."""
     library_keys: tuple[str, ...] = ()
+    """Environment variables from which the provider's library reads other keys."""
 
 
 PROVIDERS: Mapping[str, ProviderInfo] = {
@@ -82,7 +84,7 @@ PROVIDERS: Mapping[str, ProviderInfo] = {
 
 @functools.lru_cache(maxsize=256)
 def split_model(name: str) -> tuple[str, str]:
-    """`openai/gpt-5.1` as provider and model. Raises ConfigError for an unknown provider or a name without a slash."""
+    """Split `openai/gpt-5.1` into provider and model. Raises ConfigError for an unknown provider or a missing slash."""
     provider, slash, model = name.partition("/")
     if not slash or not model:
         raise ConfigError(f"a model is named provider/model, such as openai/gpt-5.1, not {name!r}")
@@ -93,11 +95,11 @@ def split_model(name: str) -> tuple[str, str]:
 
 
 def url_parts(url: str) -> SplitResult:
-    """The parts of a URL. Raises ValueError where its host or port can't be read."""
+    """The parts of a URL. Raises ValueError if its host or port is invalid."""
     parts = urlsplit(url)
     (parts.hostname or "").encode("idna")
     if parts.port == 0 or any(map(str.isspace, url)):
-        raise ValueError("it has a blank, or the port 0")
+        raise ValueError("white space, or port 0")
     return parts
 
 
@@ -111,9 +113,9 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The settings of one request; None leaves a setting to the provider.
+    """The settings of one request. None uses the provider's default.
 
-    logprobs: return the probabilities of the reply's tokens. top_logprobs: and of this many alternatives to each.
+    logprobs: request token probabilities. top_logprobs: the number of alternatives requested for each token.
     """
 
     temperature: float | None = None
@@ -126,26 +128,28 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class Completion:
-    """A model's raw reply.
-
-    complete: False if the model was stopped before its end. tokens: the reply's tokens with their probabilities, where
-    the provider returns them; confidence and alternatives are read from them, unless they are given. refused_settings:
-    those that were to be sent and were not. model: the one that replied, as the provider names it.
-    """
+    """A model's raw reply."""
 
     text: str
     usage: Usage = NO_USAGE
     cost: float | None = 0.0
+    """US dollars; None if unknown."""
     confidence: float | None = None
+    """The model's confidence, in [0, 1]. If there are `tokens`, it is computed from them."""
     complete: bool = True
+    """False if the reply was truncated."""
     alternatives: Mapping[str, float] | None = None
+    """The probabilities of the question's labels. If there are `tokens`, they are computed from them."""
     tokens: Sequence[Mapping[str, Any]] = ()
+    """The tokens of the reply with their probabilities, if the provider returns them."""
     refused_settings: tuple[str, ...] = ()
+    """Settings that the endpoint refuses, so they were not sent."""
     model: str = ""
+    """The model that replied, as named by the provider."""
 
 
 class AccessRefused(ConfigError):
-    """HTTP 403 or 404: the key, the model's name or the base URL is wrong, or this one request is not let through."""
+    """HTTP 403 or 404: the key, model or base URL is wrong, or this one request was blocked."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"{message}; check the key, the model's name and the base URL")
@@ -156,42 +160,42 @@ class AccessRefused(ConfigError):
 
 
 def request_timeout(host: str, timeout: float, max_tokens: int | None, *, busy: bool = False) -> ProviderTimeout:
-    """The error of a request that had no answer in time. The same request would take as long, and be paid twice.
+    """The error of a request that timed out. It isn't retried: it would time out again, and might be charged twice.
 
-    busy: other requests were in flight.
+    busy: whether other requests were in flight.
     """
     shorter = "set max_tokens" if max_tokens is None else f"lower max_tokens (now {max_tokens})"
     message = f"{host} gave no answer within {timeout:g} s: raise timeout (now {timeout:g} s) or {shorter}"
     if busy:
-        message += "; it had other requests at the same time, so a lower concurrency may help"
+        message += "; other requests were in flight, so a lower concurrency may help"
     return ProviderTimeout(message, cost=None)
 
 
 class Connection:
-    """What the models behind one endpoint share on one event loop. Enter it for as long as it is used."""
+    """State shared by all models behind an endpoint, on one event loop. Enter it while it is in use."""
 
     def __init__(self) -> None:
-        self._trust: Counter[str] = Counter()
+        self._refusals_left: Counter[str] = Counter()
         self._checks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def accepted(self, model: str) -> None:
-        """Record that the endpoint answered, so that it takes the key and the model."""
-        self._trust[model] = REFUSALS
+        """Record that the endpoint answered, so its key and model are right."""
+        self._refusals_left[model] = REFUSALS
 
     async def refused(
         self, model: str, error: AccessRefused, probe: Callable[[], Awaitable[tuple[Usage, float | None]]]
     ) -> ProviderError:
-        """The error of a question that an endpoint refuses though it takes the key and the model.
+        """The error of a single question that an endpoint blocks, although the key and the model are right.
 
-        Gateways refuse single texts so, such as an example of SQL. If the endpoint has not answered yet, or not since
-        ten refusals, a short probe tells; its ConfigError says that the key or the model is wrong.
+        Gateways block some texts, such as SQL. If the endpoint hasn't answered any request yet, or none since ten
+        refusals, a short probe checks the key and the model. Raises the probe's ConfigError if one of them is wrong.
         """
         usage, cost = NO_USAGE, 0.0
         async with self._checks[model]:
-            if not self._trust[model]:
+            if not self._refusals_left[model]:
                 usage, cost = await probe()
                 self.accepted(model)
-            self._trust[model] -= 1
+            self._refusals_left[model] -= 1
         message = f"{error.message}; other questions with this key and model are answered, so the text may be blocked"
         return ProviderError(message, usage=usage, cost=cost)
 
@@ -199,14 +203,11 @@ class Connection:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close what nobody uses any more."""
+        """Close the connection once nobody uses it."""
 
 
 class Provider(ABC):
-    """One model at one provider.
-
-    What it can't take of the settings is in its `ProviderInfo`, and is refused before a run.
-    """
+    """One model of one provider. Settings that it doesn't support are in its `ProviderInfo`."""
 
     connection: Connection
 
@@ -214,36 +215,36 @@ class Provider(ABC):
     async def complete(
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
     ) -> Completion:
-        """Send one request, which asks for a reply in the form that the question says.
+        """Send one request. It asks for a reply in the question's format.
 
         Raises:
-            TransientError: another attempt may succeed.
-            JudgeDeclined: the model declined to reply.
-            ProviderError: the provider refused the request for good, or sent no completion.
-            ConfigError: the key or the model's name is wrong; not where only this question is refused.
+            TransientError: Another attempt may succeed.
+            JudgeDeclined: The model declined to reply.
+            ProviderError: The provider refused the request permanently, or sent no completion.
+            ConfigError: The key or the model is wrong. A request that is blocked by itself is a ProviderError.
         """
 
 
 _UNLISTED = frozenset(name for name, info in PROVIDERS.items() if info.base_url and not info.key)
-"""Servers of one's own: no list has them, and to look takes a third of a second."""
+"""Self-hosted servers: genai-prices doesn't list them, and importing it takes a third of a second."""
 
 
 def cost_of(usage: Usage, provider: str, model: str) -> float | None:
-    """US dollars for one reply; None when the price of the model is not known."""
+    """The cost of one reply in US dollars; None if the model's price is unknown."""
     if provider in _UNLISTED:
         return None
     if usage.input < SMALLEST_TIER:
         rates = _rates(provider, model)
         if rates is None:
             return None
-        fresh, cached, output = rates
-        return (usage.input - usage.cached) * fresh + usage.cached * cached + usage.output * output
+        uncached, cached, output = rates
+        return (usage.input - usage.cached) * uncached + usage.cached * cached + usage.output * output
     return _listed(provider, model)(usage)
 
 
 @functools.cache
 def context_window(provider: str, model: str) -> int | None:
-    """How many tokens a model takes in, question and reply together; None when it is not known."""
+    """The context window of a model in tokens, including the reply; None if unknown."""
     if provider in _UNLISTED:
         return None
     from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid judges need it
@@ -255,26 +256,27 @@ def context_window(provider: str, model: str) -> int | None:
 
 
 def at_batch_price(cost: float | None) -> float | None:
-    """What requests of this price cost as a batch."""
+    """The cost of a request as a part of a batch."""
     return None if cost is None else cost * BATCH_PRICE
 
 
 @functools.cache
 def _rates(provider: str, model: str) -> tuple[float, float, float] | None:
-    """Dollars a token for fresh input, cached input and output, below the smallest tier that prices change at."""
-    priced = _listed(provider, model)
-    costs = [priced(Usage(1000, 0)), priced(Usage(1000, 0, 1000)), priced(Usage(0, 1000))]
-    fresh, cached, output = (None if cost is None else cost / 1000 for cost in costs)
-    if fresh is None or cached is None or output is None:
+    """US dollars per uncached input, cached input and output token, for requests below the smallest price tier."""
+    price = _listed(provider, model)
+    costs = [price(Usage(1000, 0)), price(Usage(1000, 0, 1000)), price(Usage(0, 1000))]
+    uncached, cached, output = (None if cost is None else cost / 1000 for cost in costs)
+    if uncached is None or cached is None or output is None:
         return None
-    return fresh, cached, output
+    return uncached, cached, output
 
 
 @functools.cache
 def _listed(provider: str, model: str) -> Callable[[Usage], float | None]:
+    """The price function of a model: from usage to US dollars, or to None if genai-prices doesn't list the model."""
     import genai_prices  # noqa: PLC0415 - a third of a second, and only paid judges need it
 
-    def priced(usage: Usage) -> float | None:
+    def price(usage: Usage) -> float | None:
         tokens = genai_prices.Usage(
             input_tokens=usage.input, output_tokens=usage.output, cache_read_tokens=usage.cached
         )
@@ -283,4 +285,4 @@ def _listed(provider: str, model: str) -> Callable[[Usage], float | None]:
         except LookupError:
             return None
 
-    return priced
+    return price

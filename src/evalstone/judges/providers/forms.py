@@ -1,7 +1,7 @@
-"""How a model is held to the form of its reply, and what an endpoint turned out to refuse.
+"""Structured output: which reply format and settings an endpoint supports, learned from its refusals.
 
-The forms, from the strictest on: a JSON schema, the schema without bounds, JSON mode with the schema beside it
-(llama.cpp, Together, Fireworks), JSON mode, and the prompt alone.
+The formats, strictest first: a JSON schema, the schema without bounds, JSON mode plus the schema (llama.cpp, Together,
+Fireworks), JSON mode, and the prompt alone.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from evalstone.judges.model import ModelJudge
 
 SCHEMA, WITHOUT_BOUNDS, BESIDE_JSON_MODE, JSON_MODE, PROMPT = range(5)
-"""The forms. A refusal leads to the next one."""
+"""The formats. After a refusal, the next one is used."""
 
 SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
-"""The settings that not every endpoint takes."""
+"""Settings that some endpoints refuse."""
 
 BOUNDS = frozenset(
     """
@@ -30,14 +30,14 @@ BOUNDS = frozenset(
 )
 _OF_FORM = ("response_format", "json_schema", "schema", "grammar", "output_config", "output format")
 _OF_ONE_SCHEMA = ("too ", "complex", "depth", "nest", "exceed")
-"""Words of refusals that concern one schema: a simpler one may be accepted."""
+"""Words in refusals of one particular schema. A simpler schema may be accepted."""
 
 
 class ModelCapabilities:
-    """What an endpoint turned out to refuse in requests to one model, and is not sent again.
+    """What an endpoint supports in requests to one model. What it refused is not sent again.
 
-    A form that the endpoint has never accepted is refused for every kind of question. One that it has accepted, or a
-    schema that is too complex for it, is refused for the kind of the question alone.
+    If the endpoint has never accepted a format, a refusal rules it out for every kind of question. If it has accepted
+    the format before, or a schema is too complex, a refusal rules it out for that kind of question only.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class ModelCapabilities:
         self._seen: set[tuple[str, int]] = set()
 
     def refused_of(self, judge: ModelJudge, question: Question[Any]) -> tuple[str, ...]:
-        """The settings of a judge that are not sent although they are set. `max_tokens` is sent under another name."""
+        """The judge's settings that the endpoint refuses, so they aren't sent. `max_tokens` is renamed instead."""
         names = [name for name in SETTINGS if name in self.refused and name != "max_tokens"]
         # A temperature of 0 equals False.
         return tuple(
@@ -59,11 +59,11 @@ class ModelCapabilities:
         )
 
     def form(self, kind: str) -> int:
-        """The strictest form that is left for a kind of question."""
+        """The strictest format that is supported for a kind of question."""
         return max(self._form, self._by_kind[kind])
 
     def response_format(self, question: Question[Any]) -> Mapping[str, Any] | None:
-        """The strictest form that is left to ask for JSON, as OpenAI has it; None for the prompt alone."""
+        """OpenAI's `response_format` with the strictest supported format; None for the prompt alone."""
         schema, form = question.json_schema, self.form(question.kind)
         if schema is None or form == PROMPT:
             return None
@@ -75,7 +75,7 @@ class ModelCapabilities:
         return {"type": "json_schema", "json_schema": {"name": question.kind, "strict": True, "schema": schema}}
 
     def accept(self, question: Question[Any], form: int) -> None:
-        """Record that the endpoint answered a question that asked for JSON in this form."""
+        """Record that the endpoint answered a request for JSON in this format."""
         if (question.kind, form) in self._seen or question.json_schema is None:
             return
         self._seen.add((question.kind, form))
@@ -85,7 +85,7 @@ class ModelCapabilities:
         self._form = min(self._form, form)
 
     def learn(self, kind: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
-        """Leave out what a refusal of this chat completion names. Returns whether asking again makes sense."""
+        """Learn from the refusal of a chat completion. Returns whether the adapted request is worth sending."""
         if status not in (400, 422) and status < 500:
             return False
         form: Mapping[str, Any] = payload.get("response_format") or {}
@@ -97,9 +97,9 @@ class ModelCapabilities:
         return self.learn_from(kind, refused, payload, message)
 
     def learn_from(self, kind: str, form: int, sent: Mapping[str, Any], message: str) -> bool:
-        """Leave out what a refusal of a request names that asked for this form and had these settings."""
+        """Learn from the refusal of a request with this format and these settings. Returns whether anything changed."""
         words = message.lower()
-        # Asked for by questions, not by the caller: the first to go, whatever else a refusal names.
+        # Questions request logprobs, not the caller, so they are the first to be dropped.
         if "logprobs" in sent and "logprobs" in words:
             self.refused |= {"logprobs", "top_logprobs"}
             return True
@@ -111,14 +111,14 @@ class ModelCapabilities:
                     return True
         if form == PROMPT or not (of_form or (form == SCHEMA and any(word.lower() in words for word in BOUNDS))):
             return False
-        # Of many requests in flight, the late ones are refused for what was given up already.
+        # Requests that were already in flight may be refused for a format that was dropped since.
         self._by_kind[kind] = max(self._by_kind[kind], form + 1)
         if form < self._accepted and not any(word in words for word in _OF_ONE_SCHEMA):
             self._form = max(self._form, form + 1)
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as data, for another process."""
+        """The capabilities as data, for another process."""
         return {
             "settings": sorted(self.refused),
             "form": self._form,
@@ -136,12 +136,12 @@ class ModelCapabilities:
 
 
 def probabilities_required(question: Question[Any]) -> bool:
-    """Whether the caller asked for the probabilities of a question's labels."""
+    """Whether the caller requested the probabilities of a question's labels."""
     return question.label_probabilities is not None and question.label_probabilities.required
 
 
 def with_form(messages: Sequence[ChatMessage], question: Question[Any], form: int) -> Sequence[ChatMessage]:
-    """The messages, with the form of the reply as the last line where no schema holds the model to it."""
+    """The messages. If no schema is sent, the reply format is appended to the last one."""
     if form < JSON_MODE or question.json_schema is None or not question.form:
         return messages
     *before, last = messages
@@ -149,7 +149,7 @@ def with_form(messages: Sequence[ChatMessage], question: Question[Any], form: in
 
 
 def without_bounds(schema: Any) -> Any:
-    """A schema without the bounds that many endpoints refuse. Replies are checked against them anyway."""
+    """A schema without the bounds that many endpoints refuse. Replies are validated against them anyway."""
     if isinstance(schema, Mapping):
         members = cast("Mapping[str, Any]", schema)
         return {name: without_bounds(value) for name, value in members.items() if not _is_bound(name, value)}
@@ -159,7 +159,7 @@ def without_bounds(schema: Any) -> Any:
 
 
 def has_bounds(schema: Any) -> bool:
-    """Whether a schema bounds a text, a list or a number."""
+    """Whether a schema has bounds on a text, a list or a number."""
     return any(_is_bound(name, value) for name, value in _members(schema))
 
 
@@ -174,5 +174,5 @@ def _members(schema: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_bound(name: str, value: Any) -> bool:
-    # A property may be called as a bound is; a bound's value is no schema.
+    # A property may have the name of a bound, but then its value is a schema.
     return name in BOUNDS and not isinstance(value, Mapping)

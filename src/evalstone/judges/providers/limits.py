@@ -1,11 +1,11 @@
-"""How many calls go out: the limits that are set, what a provider's refusals teach, and the waits between attempts.
+"""Rate limits, adaptive concurrency, and backoff between retries.
 
-Additive increase, multiplicative decrease: each answer raises the concurrency a little; when more than a fifth of the
-last requests were refused as too many, it is cut, once for all requests that were in flight then. A refusal now and
-then costs one more attempt and is cheaper than going slow. Nothing is held back before the first cut.
+Concurrency follows additive increase, multiplicative decrease. It is unlimited until more than a fifth of the recent
+requests get HTTP 429; then it is cut, once for all requests in flight at that time. Each answer raises it slightly. An
+occasional 429 costs one retry, which is cheaper than a lower concurrency.
 
-Retries are rationed: ten a second and one more for every two answers, so that an endpoint that answers nothing gets few
-requests whatever the concurrency.
+Retries are limited per endpoint, to ten per second plus one for every two answers. An endpoint that is down therefore
+gets few requests, whatever the concurrency.
 """
 
 from __future__ import annotations
@@ -30,19 +30,22 @@ from evalstone.judges.settings import Range, check_settings
 T = TypeVar("T")
 
 DECREASE = 0.7
+"""The factor of a cut."""
 TOLERATED = 0.2
+"""The share of refused requests that causes a cut."""
 MEMORY = 0.95
+"""The decay of that share per request."""
 MINUTE = 60.0
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 20.0
 UNREACHED = 15.0
-"""Seconds after which an endpoint that never answered at all is given up: it is more likely absent than busy."""
+"""Seconds after which to give up on an endpoint that has never answered: it is probably not running."""
 MOST_ATTEMPTS = 100
-"""Requests that one question makes at most because of failures, whatever its `total_timeout`."""
+"""The maximum number of failed attempts for one question, whatever its `total_timeout`."""
 RETRIES_PER_SECOND, RETRIES_PER_ANSWER, RETRIES_SAVED = 10, 0.5, 50
-"""What an endpoint is sent again: so many requests, and how many may be saved up."""
+"""The retry budget of an endpoint, and the number of retries that can be saved up."""
 WATCH = 0.1
-"""Seconds between two looks at whether the run was stopped."""
+"""Seconds between checks for a stop request."""
 
 
 @dataclass(frozen=True)
@@ -53,23 +56,23 @@ class Limits:
     """
 
     max_concurrency: Annotated[int | None, Range(1)] = None
-    """Calls in flight at the same time."""
+    """Concurrent calls."""
 
     requests_per_minute: Annotated[int | None, Range(1)] = None
-    """Calls started in a minute; for a model, HTTP requests, retries included."""
+    """Calls started per minute. For a model, HTTP requests, including retries."""
 
     tokens_per_minute: Annotated[int | None, Range(1)] = None
-    """Input tokens sent in a minute, estimated at four bytes each; models only."""
+    """Input tokens sent per minute, estimated at four bytes each. For models only."""
 
     max_requests: Annotated[int | None, Range(0)] = None
-    """Questions in one run. The next one raises BudgetExceeded, which ends the run with what it has."""
+    """Questions per run. The next one raises BudgetExceeded, which ends the run; results so far are kept."""
 
     def __post_init__(self) -> None:
         check_settings(self)
 
     @asynccontextmanager
     async def admitted(self, judge: str) -> AsyncGenerator[None]:
-        """Wait until a question may be put to a judge, and hold its place.
+        """Wait until the limits admit a call to a judge, and hold a slot during the call.
 
         Raises:
             BudgetExceeded: `max_requests` is reached.
@@ -87,11 +90,11 @@ NO_LIMITS = Limits()
 
 
 class TransientError(ProviderError):
-    """An attempt failed, and the next may not. Only the retry loop sees it.
+    """An attempt failed, but another one may succeed. Only raised to the retry loop.
 
-    host: what failed. retry_after: seconds that the provider asked to wait. reached: whether the provider has ever
-    answered. rejected: the request was certainly not carried out. adapted: the provider refused a part of the request
-    that the next attempt leaves out, so there is no need to wait.
+    host: the host that failed. retry_after: the seconds to wait, if the provider says so. reached: whether the provider
+    has ever answered. rejected: whether the request was certainly not processed. adapted: the provider refused a part
+    of the request that the next attempt omits, so there is no need to wait.
     """
 
     def __init__(
@@ -117,7 +120,7 @@ _stop_requested: ContextVar[Callable[[], bool] | None] = ContextVar("stop_reques
 
 @contextmanager
 def stopping(requested: Callable[[], bool]) -> Generator[None]:
-    """End the waits of what runs inside once `requested` returns True."""
+    """Inside this context, waits end with RunStopped once `requested` returns True."""
     token = _stop_requested.set(requested)
     try:
         yield
@@ -126,7 +129,7 @@ def stopping(requested: Callable[[], bool]) -> Generator[None]:
 
 
 async def pause(seconds: float, cause: str = "") -> None:
-    """Wait before a request. Raises RunStopped as soon as the run is asked to stop. cause: why there is a wait."""
+    """Wait before a request. Raises RunStopped once a stop is requested. cause: the reason for the wait."""
     if (requested := _stop_requested.get()) is None:
         if seconds > 0:
             await asyncio.sleep(seconds)
@@ -144,7 +147,7 @@ _warnings: ContextVar[Counter[str] | None] = ContextVar("warnings", default=None
 
 @contextmanager
 def counting_warnings() -> Generator[Counter[str]]:
-    """Count the warnings of what runs inside, the tasks that it starts included, and of nothing else on the loop."""
+    """Count the warnings inside this context and the tasks started in it, but of no other task on the loop."""
     counter: Counter[str] = Counter()
     token = _warnings.set(counter)
     try:
@@ -154,13 +157,13 @@ def counting_warnings() -> Generator[Counter[str]]:
 
 
 def count_warning(name: str) -> None:
-    """Count an error that a judge retries, such as "HTTP 429", for the run that the call belongs to."""
+    """Count an error that is retried, such as "HTTP 429", for the current run."""
     if (counter := _warnings.get()) is not None:
         counter[name] += 1
 
 
 def received(content: AnyStr) -> AnyStr:
-    """What an endpoint sent, without secrets. That it repeated one is a warning of the run."""
+    """An endpoint's response without secrets. If it contained one, that is counted as a warning."""
     clean = redacted(content)
     if clean != content:
         count_warning(REPEATED_SECRETS)
@@ -169,9 +172,9 @@ def received(content: AnyStr) -> AnyStr:
 
 @dataclass
 class Backoff:
-    """The waits between attempts: growing, jittered, at least as long as the provider asks for.
+    """Exponential backoff with jitter. It waits at least as long as the provider asks for.
 
-    attempts: failures since the last answer. failures: all of them.
+    attempts: the failures since the last answer. failures: all failures.
     """
 
     total_timeout: float = math.inf
@@ -183,8 +186,8 @@ class Backoff:
         """Wait before the next attempt.
 
         Raises:
-            ProviderTimeout: it would begin after `total_timeout`, or there were `MOST_ATTEMPTS`.
-            RunStopped: the run was asked to stop.
+            ProviderTimeout: The next attempt would start after `total_timeout`, or there were `MOST_ATTEMPTS`.
+            RunStopped: A stop was requested.
         """
         self.failures += 1
         seconds = 0.0
@@ -197,20 +200,19 @@ class Backoff:
         late = not error.adapted and time.monotonic() + seconds > self.started + timeout
         message = f"{error.host} gave no answer in {self.failures} attempts; the last: {error}"
         if late or self.failures >= MOST_ATTEMPTS:
-            ended = (
-                f"; total_timeout={self.total_timeout:g} s leaves no time for another" if late and error.reached else ""
-            )
-            raise ProviderTimeout(message + ended)
+            no_time = late and error.reached
+            hint = f"; total_timeout={self.total_timeout:g} s leaves no time for another" if no_time else ""
+            raise ProviderTimeout(message + hint)
         await pause(seconds, message)
 
     @property
     def expired(self) -> bool:
-        """Whether the time is up."""
+        """Whether `total_timeout` is over."""
         return time.monotonic() > self.started + self.total_timeout
 
 
 class Limiter:
-    """Admits the calls to one endpoint or judge on one event loop. Enter it for as long as a run uses it."""
+    """Applies the limits of one endpoint or judge on one event loop. Enter it while a run uses it."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -238,17 +240,17 @@ class Limiter:
             self._count = 0
 
     def count(self, judge: str) -> None:
-        """Count a question of the run. Raises BudgetExceeded beyond `max_requests`."""
+        """Count a question of the run. Raises BudgetExceeded if `max_requests` is reached."""
         if self.limits.max_requests is not None and self._count >= self.limits.max_requests:
             raise BudgetExceeded(f"max_requests={self.limits.max_requests} of {judge} is reached")
         self._count += 1
 
     async def admit(self, tokens: int = 0, *, until: float = math.inf) -> float:
-        """Wait until a call of this many tokens may start, and return when it did. Call `release` when it has ended.
+        """Wait until a call with this many tokens may start. Returns its start time. Call `release` when it ends.
 
         Raises:
-            TimeoutError: the provider asked everyone to wait beyond `until`, a time of the monotonic clock.
-            RunStopped: the run was asked to stop.
+            TimeoutError: The provider's Retry-After is later than `until`, on the monotonic clock.
+            RunStopped: A stop was requested.
         """
         while self.inflight >= self.concurrency:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -282,7 +284,7 @@ class Limiter:
         return time.monotonic()
 
     def release(self) -> None:
-        """End a call that was admitted, and let the next one in."""
+        """End an admitted call, and admit the next one."""
         self.inflight -= 1
         if self._waiting:
             self._wake()
@@ -295,7 +297,7 @@ class Limiter:
                 return
 
     def answered(self) -> None:
-        """Record an answer: a little more may be in flight, and be sent again."""
+        """Record an answer. It raises the concurrency and the retry budget."""
         self._refused_share *= MEMORY
         self._retries.add(RETRIES_PER_ANSWER)
         if self.concurrency < self.ceiling:
@@ -303,13 +305,13 @@ class Limiter:
             self._wake()
 
     def retry_wait(self) -> float:
-        """Seconds until a request that failed may be sent again; each call sets the next one back."""
+        """Take one retry from the budget, and return the seconds to wait for it."""
         wait = self._retries.wait(1)
         self._retries.take(1)
         return wait
 
     def refused(self, sent_at: float, retry_after: float | None) -> None:
-        """Record that a request sent at `sent_at` was one too many. Nobody sends for `retry_after` seconds."""
+        """Record an HTTP 429 for a request sent at `sent_at`. No request starts for `retry_after` seconds."""
         now = time.monotonic()
         if retry_after is not None:
             self._open_at = max(self._open_at, now + retry_after)
@@ -320,9 +322,9 @@ class Limiter:
 
 
 class TokenBucket:
-    """An amount per minute, saved up for at most a second; a larger amount goes out when the bucket is full.
+    """A token bucket with a rate per minute. It holds one second's worth, or `saved` if that is more.
 
-    saved: how much is saved up instead.
+    An amount larger than the bucket may be taken once the bucket is full.
     """
 
     def __init__(self, per_minute: float, *, saved: float = 0.0) -> None:
@@ -339,25 +341,25 @@ class TokenBucket:
         return max(0.0, (min(amount, self.capacity) - self.level) / self.rate)
 
     def take(self, amount: float) -> None:
-        """Take an amount; more than was saved leaves a debt."""
+        """Take an amount. The level may become negative."""
         self.level -= amount
 
     def add(self, amount: float) -> None:
-        """Add an amount to what is saved."""
+        """Add an amount, up to the capacity."""
         self.level = min(self.capacity, self.level + amount)
 
 
 _shared: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Any]] = weakref.WeakKeyDictionary()
 
 
-def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """The value of this key on the running loop, the same for every caller there."""
+def shared(key: Hashable, factory: Callable[[], T]) -> T:
+    """The value for a key on the running loop, shared by all callers. Created on first use."""
     values = _shared.setdefault(asyncio.get_running_loop(), {})
     if key not in values:
-        values[key] = make()
+        values[key] = factory()
     return values[key]
 
 
 def shared_limiter(key: Hashable, limits: Limits) -> Limiter:
-    """The limiter of this key and these limits on the running loop."""
+    """The limiter for a key and limits, shared by all callers on the running loop."""
     return shared((Limiter, key, limits), partial(Limiter, limits))

@@ -1,12 +1,11 @@
-"""Token probabilities of a reply, as OpenAI-compatible endpoints give them: what a question wants labels, and how sure
-a model was of its verdicts.
+"""Token probabilities (logprobs) of OpenAI-compatible endpoints: label probabilities, and the confidence of a reply.
 
-    P(verdict)   = product of the probabilities of the tokens that spell it
-    confidence   = least P(verdict) over the reply's verdicts            range [0, 1], higher is surer
+    P(verdict)   = product of the probabilities of the verdict's tokens
+    confidence   = lowest P(verdict) over the reply's verdicts            range [0, 1], higher is more confident
 
-So the confidence in a verified answer is that in its least certain claim, and in a plain yes or no that in the word (as
-with MiniCheck, Tang et al. 2024). A reply without verdicts, such as a list of claims, has the geometric mean over all
-of its tokens.
+The confidence in several verdicts is that in the least certain one; in a plain yes or no, that in the word (as in
+MiniCheck, Tang et al. 2024). For a reply without verdicts, such as a list of claims, it is the geometric mean over all
+tokens.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from evalstone.questions.schemas import nodes
 
 Token: TypeAlias = Mapping[str, Any]
 LOWEST, ROUNDING = -1e300, 1e-3
-"""Between which numbers the logarithm of a probability lies, unless it is that of 0."""
-MOST = 1.01
-"""What probabilities add up to, rounded: those of some models have three digits."""
+"""The range of a valid logprob, except for -inf, which stands for probability 0."""
+MAX_TOTAL = 1.01
+"""The maximum sum of probabilities. Some models round them to three digits."""
 
 
 def readable_tokens(content: Any) -> Sequence[Token]:
-    """The tokens of a response; none if one of them has no probability that can be read, such as NaN or 1.5.
+    """The tokens of a response; none if one of them has an invalid logprob, such as NaN or 1.5.
 
-    A reply is good, and paid for, whatever an endpoint sends beside it.
+    Invalid logprobs are no error: the reply itself is usable, and paid for.
     """
     tokens = as_list(content)
     return tokens if all(map(_is_readable, tokens)) else ()
@@ -57,18 +56,18 @@ def geometric_mean(tokens: Sequence[Token]) -> float | None:
 
 
 def confidence_of(question: Question[Any], tokens: Sequence[Token]) -> float | None:
-    """How sure the model was of its reply to a question, as defined above; None without tokens."""
+    """The confidence of a reply, as defined above; None without tokens."""
     if not tokens:
         return None
-    spelt = [_bytes(token) for token in tokens]
-    places = verdict_places(b"".join(spelt), question.json_schema)
-    logs = [sum(float(token["logprob"]) for token in _tokens_at(tokens, spelt, *place)) for place in places]
+    texts = list(map(_bytes, tokens))
+    spans = _verdict_spans(b"".join(texts), question.json_schema)
+    logs = [sum(float(token["logprob"]) for token in _tokens_in(tokens, texts, *span)) for span in spans]
     return math.exp(min(0.0, *logs)) if logs else geometric_mean(tokens)
 
 
-def verdict_places(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple[int, int]]:
-    """Where the verdicts stand in a reply: the words out of a list, truth values and whole numbers of its schema's
-    members. Without a schema, the first word of the text."""
+def _verdict_spans(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple[int, int]]:
+    """The spans of the verdicts in a reply: enum words, booleans and numbers in the schema's properties. Without a
+    schema, the span of the first word."""
     if schema is None:
         first = re.match(rb"\W*(\w+)", reply)
         return [first.span(1)] if first else []
@@ -79,112 +78,112 @@ def verdict_places(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple
     words = {json.dumps(word, ensure_ascii=False)[1:-1] for known in members.values() for word in known}
     quoted = b"|".join(re.escape(word.encode()) for word in sorted(words)) or rb"(?!)"
     bare = rb"-?\d+(?:\.\d+)?|true|false"
-    # The quotes around a word are no part of it: their tokens are shared with what stands beside them.
-    # They are matched as replies are read: in any case, with white space around them or a period after them.
+    # A span excludes the quotes, because tokenizers merge them with neighboring characters.
+    # Words match as in the parser: in any case, and with white space around them or a period after them.
     value = rb'(?:"\s*(?P<word>(?i:' + quoted + rb'))[\s.]*"|(?P<bare>' + bare + rb"))"
-    found = re.finditer(rb"(?<!\\)(?:" + names + rb")\s*:\s*" + value, reply)
-    return [one.span("word" if one["word"] is not None else "bare") for one in found]
+    matches = re.finditer(rb"(?<!\\)(?:" + names + rb")\s*:\s*" + value, reply)
+    return [match.span("word" if match["word"] is not None else "bare") for match in matches]
 
 
 def _deciding(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """The members of a schema that are decided, each with its words; lists are looked into as well."""
+    """The properties of a schema that are verdicts, each with its enum words. Includes those in lists."""
     for node in nodes(schema, lists=True):
-        for name, one in node.get("properties", {}).items():
-            if "enum" in one:
-                yield name, [word for word in one["enum"] if isinstance(word, str)]
-            elif one.get("type") in ("boolean", "integer", "number"):
+        for name, value in node.get("properties", {}).items():
+            if "enum" in value:
+                yield name, [word for word in value["enum"] if isinstance(word, str)]
+            elif value.get("type") in ("boolean", "integer", "number"):
                 yield name, []
 
 
-def _tokens_at(tokens: Sequence[Token], spelt: Sequence[bytes], start: int, end: int) -> list[Token]:
-    """The tokens that have a part in a place of the reply."""
-    ends = itertools.accumulate(map(len, spelt))
-    spans = zip(tokens, spelt, ends, strict=True)
-    return [token for token, text, after in spans if after > start and after - len(text) < end]
+def _tokens_in(tokens: Sequence[Token], texts: Sequence[bytes], start: int, end: int) -> list[Token]:
+    """The tokens that overlap a span of the reply."""
+    ends = itertools.accumulate(map(len, texts))
+    rows = zip(tokens, texts, ends, strict=True)
+    return [token for token, text, token_end in rows if token_end > start and token_end - len(text) < end]
 
 
 def alternatives_of(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapping[str, float] | None:
-    """The probability of each wanted word at the place where the reply's member has its value.
+    """The probability of each label, from the alternatives to the token that spells the reply's label.
 
-    A token counts for a word only when it is the whole word, so that the first half of "10" is never taken for a 1;
-    case, and quotes or brackets beside the word, don't matter. None when that cannot be told: the value is spelt
-    over several tokens, no probabilities came, they add up to more than 1, or the tokenizer may split the words
-    (some word begins another, and no token seen is longer than one character).
+    A token counts for a label only if it is the whole label, so the "1" of "10" doesn't count as 1. Case, quotes and
+    brackets are ignored. None if the probabilities can't be determined: the label has several tokens, the endpoint
+    returned no probabilities, they add up to more than 1, or the tokenizer may split labels (one label starts with
+    another, and all matching tokens are single characters).
     """
-    found = _label(tokens, labels)
-    return _probabilities(found[1], labels.labels) if found else None
+    match = _label(tokens, labels)
+    return _probabilities(match[1], labels.labels) if match else None
 
 
 def label_confidence(
     tokens: Sequence[Token], labels: LabelProbabilities, alternatives: Mapping[str, float]
 ) -> float | None:
-    """The probability of the reply's word among the wanted words; None where the reply has none.
+    """The probability of the reply's label, relative to all labels; None if the reply has no label.
 
-        P(word | words) = P(word) / (sum of P over the listed words + P of those that are not listed)
+        P(label | labels) = P(label) / (sum of P over the returned labels + P of the missing labels)
 
-    Words that are not listed have what the listed ones leave, and no more than the reply's word.
+    Missing labels share the rest of the probability, but get no more than the reply's label.
     """
-    found = _label(tokens, labels)
-    if not found or not (own := alternatives.get(found[0], 0.0)):
+    match = _label(tokens, labels)
+    if not match or not (own := alternatives.get(match[0], 0.0)):
         return None
     total = math.fsum(alternatives.values())
     return min(1.0, own / (total + unlisted(alternatives, labels.labels, own)))
 
 
 def _label(tokens: Sequence[Token], labels: LabelProbabilities) -> tuple[str, Token] | None:
-    """The word that the reply's member has as its value, and the token that spells it."""
-    spelt = [_bytes(token) for token in tokens]
-    place = _place(b"".join(spelt), labels)
-    spelling = _tokens_at(tokens, spelt, *place) if place else []
-    if len(spelling) != 1 or (word := _word(_bytes(spelling[0]), labels.labels)) is None:
+    """The reply's label, and its token; None if it has several tokens."""
+    texts = list(map(_bytes, tokens))
+    span = _label_span(b"".join(texts), labels)
+    matching = _tokens_in(tokens, texts, *span) if span else []
+    if len(matching) != 1 or (label := _label_of(_bytes(matching[0]), labels.labels)) is None:
         return None
-    return word, spelling[0]
+    return label, matching[0]
 
 
-def _place(reply: bytes, labels: LabelProbabilities) -> tuple[int, int] | None:
-    """Where the value of the member stands: its last mention, for the object that is read comes after any thought.
-    In a reply without an object, the first word."""
+def _label_span(reply: bytes, labels: LabelProbabilities) -> tuple[int, int] | None:
+    """The span of the label in the reply: the last value of the key, because the final JSON object comes after any
+    reasoning. In a reply without a JSON object, the first word."""
     if not labels.key or b"{" not in reply:
         first = re.match(rb"\W*(\w+)", reply)
         return first.span(1) if first else None
     key = re.escape(json.dumps(labels.key).encode())
     words = b"|".join(re.escape(word.encode()) for word in sorted(labels.labels, key=len, reverse=True))
-    found = list(re.finditer(rb"(?<!\\)" + key + rb'\s*:\s*"?\s*((?i:' + words + rb"))(?![\w.])", reply))
-    return found[-1].span(1) if found else None
+    matches = list(re.finditer(rb"(?<!\\)" + key + rb'\s*:\s*"?\s*((?i:' + words + rb"))(?![\w.])", reply))
+    return matches[-1].span(1) if matches else None
 
 
-def _probabilities(token: Token, words: Sequence[str]) -> Mapping[str, float] | None:
+def _probabilities(token: Token, labels: Sequence[str]) -> Mapping[str, float] | None:
     options: Sequence[Token] = token.get("top_logprobs") or ()
-    found: dict[str, float] = {}
+    probabilities: dict[str, float] = {}
     longest = 1
     for option in options:
-        if (word := _word(_bytes(option), words)) is not None:
-            found[word] = found.get(word, 0.0) + math.exp(min(0.0, float(option["logprob"])))
-            longest = max(longest, len(word))
-    own = _word(_bytes(token), words)
-    if options and own is not None and own not in found:  # one that was drawn though others are likelier
-        found[own] = math.exp(min(0.0, float(token["logprob"])))
+        if (label := _label_of(_bytes(option), labels)) is not None:
+            probabilities[label] = probabilities.get(label, 0.0) + math.exp(min(0.0, float(option["logprob"])))
+            longest = max(longest, len(label))
+    own = _label_of(_bytes(token), labels)
+    if options and own is not None and own not in probabilities:  # sampled, but not among the most likely tokens
+        probabilities[own] = math.exp(min(0.0, float(token["logprob"])))
         longest = max(longest, len(own))
-    begins_another = any(one != other and other.startswith(one) for one in words for other in words)
-    # More than a certain word has: whatever the endpoint sent, probabilities it is not.
-    if not found or (begins_another and longest == 1) or math.fsum(found.values()) > MOST:
+    is_prefix = any(label != other and other.startswith(label) for label in labels for other in labels)
+    # A sum above 1 means that the endpoint didn't send probabilities.
+    if not probabilities or (is_prefix and longest == 1) or math.fsum(probabilities.values()) > MAX_TOTAL:
         return None
-    return found
+    return probabilities
 
 
-def _word(text: bytes, words: Sequence[str]) -> str | None:
-    """The wanted word that a token spells; None for another token."""
-    bare = text.decode(errors="replace").strip(_BESIDE).casefold()
-    return next((word for word in words if word.casefold() == bare), None)
+def _label_of(text: bytes, labels: Sequence[str]) -> str | None:
+    """The label that a token spells; None for any other token."""
+    bare = text.decode(errors="replace").strip(_MERGED).casefold()
+    return next((label for label in labels if label.casefold() == bare), None)
 
 
-_BESIDE = " \t\r\n\"'`*{}[](),:\u2581\u0120\u010a"
-"""What tokenizers join to a word; among it the marks that some servers leave in place of a space or a line end."""
+_MERGED = " \t\r\n\"'`*{}[](),:\u2581\u0120\u010a"
+"""Characters that tokenizers merge with a word, including the marks that some servers use for spaces and newlines."""
 
 
 def _bytes(token: Token) -> bytes:
-    given = token.get("bytes")
-    if given and isinstance(given, list):
+    values = token.get("bytes")
+    if values and isinstance(values, list):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
-            return bytes(cast("list[int]", given))
+            return bytes(cast("list[int]", values))
     return as_text(token.get("token")).encode(errors="replace")

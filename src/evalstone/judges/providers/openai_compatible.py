@@ -1,8 +1,9 @@
-"""OpenAI-compatible endpoints: one pooled aiohttp session an event loop, and chat completions over it.
+"""Chat completions at OpenAI-compatible endpoints, with one pooled aiohttp session per event loop.
 
-Retryable are HTTP 408, 409, 425, 429 and 5xx, timeouts and broken connections. A Retry-After holds back all callers of
-the endpoint, not only the one that received it. Everything else is final, and so is a 5xx that names the form of reply:
-some servers answer a refusal with HTTP 500. No redirect is followed: neither a key nor a prompt goes to another host.
+HTTP 408, 409, 425, 429 and 5xx, timeouts and broken connections are retried. A Retry-After applies to all callers of
+the endpoint, not only to the one that received it. All other errors are final, and so is a 5xx about the reply format,
+because some servers refuse formats with HTTP 500. Redirects are not followed, so that no key and no prompt goes to
+another host.
 """
 
 from __future__ import annotations
@@ -69,19 +70,20 @@ from evalstone.types import NO_USAGE, Usage
 if TYPE_CHECKING:
     from evalstone.judges.model import ModelJudge
 
-OVERLONG = frozenset({400, 413, 422})
+TOO_LONG = frozenset({400, 413, 422})
+"""Statuses with which endpoints may refuse a prompt that exceeds the context window, besides 5xx."""
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-_FINAL = ("insufficient_quota", "billing", "credit balance", "response_format", "schema", "grammar")
+_PERMANENT = ("insufficient_quota", "billing", "credit balance", "response_format", "schema", "grammar")
 
 
 class RequestTimeout(TransientError):
-    """A request had no answer in time. It may have been carried out, and paid. busy: other requests were in flight."""
+    """A request timed out. It may have been processed and charged. busy: whether other requests were in flight."""
 
     busy = False
 
 
 class RequestRefused(ProviderError):
-    """The endpoint refused a request for good."""
+    """The endpoint refused a request permanently."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -92,25 +94,25 @@ class RequestRefused(ProviderError):
 
 
 class Call(NamedTuple):
-    """One HTTP request.
-
-    headers: in addition to the endpoint's. timeout: seconds; None for the endpoint's. idempotent: may be sent again
-    although it may have been carried out. feature: what an endpoint lacks that does not know the path. most_bytes: of
-    the answer; None for the endpoint's.
-    """
+    """One HTTP request."""
 
     method: str
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] | None = None
+    """Headers in addition to the endpoint's."""
     timeout: float | None = None
+    """Seconds; None uses the endpoint's timeout."""
     idempotent: bool = True
+    """Whether it may be sent again if it may have been processed."""
     feature: str = ""
+    """The feature that an endpoint without this path lacks, for errors."""
     most_bytes: int | None = None
+    """The maximum size of the response; None uses the endpoint's limit."""
 
 
 class Endpoint(Connection):
-    """One base URL with its headers, as seen from one event loop. It counts its users, and is connected for them."""
+    """One base URL with its headers, on one event loop. The session is open while anyone uses it."""
 
     _session: aiohttp.ClientSession
 
@@ -137,7 +139,7 @@ class Endpoint(Connection):
         self._last_refusal = ""
         self._limiter = Limiter(limits)
         self.capabilities: defaultdict[str, ModelCapabilities] = defaultdict(ModelCapabilities)
-        """By model, what the endpoint has refused so far."""
+        """What the endpoint supports, by model."""
 
     async def __aenter__(self) -> Endpoint:
         if not self._users:
@@ -145,9 +147,9 @@ class Endpoint(Connection):
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=self._timeout,
                 headers={"Content-Type": "application/json", "Accept-Encoding": ENCODING, **self.headers},
-                auto_decompress=False,  # aiohttp knows no limit
-                cookie_jar=aiohttp.DummyCookieJar(),  # looking for cookies that no endpoint sets takes time
-                # Not trust_env: with it aiohttp reads .netrc and the environment in a thread at every request.
+                auto_decompress=False,  # aiohttp has no size limit
+                cookie_jar=aiohttp.DummyCookieJar(),  # endpoints set no cookies, and looking them up takes time
+                # With trust_env, aiohttp would read .netrc and the environment in a thread for every request.
                 proxy=proxy_for(self.url),
             )
         self._users += 1
@@ -159,21 +161,21 @@ class Endpoint(Connection):
             await self._session.close()
 
     async def request(self, call: Call, tokens: int = 0) -> bytes:
-        """One attempt at a request that counts as this many tokens; the content of the answer.
+        """Make one attempt at a request that counts as this many tokens, and return the content of the response.
 
         Raises:
-            TransientError: another attempt may succeed; RequestTimeout where it had no answer in time.
-            RequestRefused: no other attempt will.
-            PromptTooLong: the endpoint names the context window.
-            ReplyTooLarge: the answer has more bytes than are read.
-            ProviderTimeout: the provider asked everyone to wait for longer than `total_timeout`.
-            ConfigError: the key or the model's name is wrong, or the endpoint redirects.
+            TransientError: Another attempt may succeed. RequestTimeout if the request timed out.
+            RequestRefused: The endpoint refused the request permanently.
+            PromptTooLong: The prompt exceeds the context window.
+            ReplyTooLarge: The response is larger than the limit.
+            ProviderTimeout: The provider asked to wait for longer than `total_timeout`.
+            ConfigError: The key or the model is wrong, or the endpoint redirects.
         """
-        limit = self._timeout if call.timeout is None else _client_timeout(call.timeout)
+        timeout = self._timeout if call.timeout is None else _client_timeout(call.timeout)
         try:
             sent_at = await self._limiter.admit(tokens, until=time.monotonic() + self.total_timeout)
         except TimeoutError:
-            message = f"{self.host} asks everyone to wait for longer than total_timeout={self.total_timeout:g} s"
+            message = f"{self.host} asked to wait for longer than total_timeout={self.total_timeout:g} s"
             raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
         inflight = self._limiter.inflight
         try:
@@ -182,7 +184,7 @@ class Endpoint(Connection):
                 self.url + call.path,
                 data=call.body,
                 headers=call.headers,
-                timeout=limit,
+                timeout=timeout,
                 allow_redirects=False,
             ) as response:
                 self._reached = True
@@ -195,17 +197,17 @@ class Endpoint(Connection):
             return content
         except aiohttp.ConnectionTimeoutError:  # the request was not sent
             count_warning("broken connections")
-            message = f"could not connect to {self.shown} within {limit.sock_connect:g} s; is the server running?"
+            message = f"could not connect to {self.shown} within {timeout.sock_connect:g} s; is the server running?"
             raise self._transient(message, rejected=True) from None
         except TimeoutError:
             count_warning("timeouts")
             wait = self._limiter.retry_wait()
-            message = f"no answer within {limit.total:g} s"
-            timeout = RequestTimeout(message, host=self.host, retry_after=wait, reached=self._reached)
-            timeout.busy = max(inflight, self._limiter.inflight) > 1
-            raise timeout from None
+            message = f"no answer within {timeout.total:g} s"
+            error = RequestTimeout(message, host=self.host, retry_after=wait, reached=self._reached)
+            error.busy = max(inflight, self._limiter.inflight) > 1
+            raise error from None
         except aiohttp.InvalidURL:
-            raise ConfigError(f"the base_url {self.shown} is not one that can be asked") from None
+            raise ConfigError(f"the base_url {self.shown} is invalid") from None
         except (aiohttp.ClientError, OSError) as error:
             count_warning("broken connections")
             not_sent = isinstance(error, aiohttp.ClientConnectorError)
@@ -216,15 +218,15 @@ class Endpoint(Connection):
                     f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
                 )
             raise self._transient(one_line(message), rejected=not_sent) from None
-        except ValueError as error:  # such as a user name in the URL beside a key, where nothing was checked
-            raise ProviderError(one_line(f"{self.host} can't be asked: {error}")) from None
+        except ValueError as error:  # such as a URL with a user name and a key, if the URL was not checked
+            raise ProviderError(one_line(f"can't send a request to {self.host}: {error}")) from None
         finally:
             self._limiter.release()
 
     async def request_with_retries(self, call: Call) -> bytes:
-        """The content of the answer to a request, sent again after transient errors.
+        """Send a request, retry it after transient errors, and return the content of the response.
 
-        Raises what `request` raises, and DeliveryUnknown if a request that isn't idempotent may have been carried out.
+        Raises what `request` raises, and DeliveryUnknown if a request that isn't idempotent may have been processed.
         """
         backoff = Backoff(self.total_timeout)
         while True:
@@ -244,18 +246,18 @@ class Endpoint(Connection):
             raise redirect_error(self.host, status, self.url, headers.get("Location", ""))
         message = f"HTTP {status}: {error_message(content)}"
         refusal = f"{self.host} refused the request ({message})"
-        if status in OVERLONG or status >= 500:
-            asked = (call.body or b"").decode(errors="replace")
-            too_long = window_error(refusal, content.decode(errors="replace"), asked)
-            if too_long is not None:
-                raise too_long
+        if status in TOO_LONG or status >= 500:
+            request = (call.body or b"").decode(errors="replace")
+            error = window_error(refusal, content.decode(errors="replace"), request)
+            if error is not None:
+                raise error
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status == 401:
             raise ConfigError(f"{self.host} refused the request ({message}); check the key")
         if status in (403, 404):
             raise AccessRefused(refusal)
-        if status not in RETRYABLE or any(word in message.lower() for word in _FINAL):
+        if status not in RETRYABLE or any(word in message.lower() for word in _PERMANENT):
             raise RequestRefused(refusal, status)
         count_warning(f"HTTP {status}")
         wait = retry_after(headers)
@@ -265,20 +267,20 @@ class Endpoint(Connection):
         raise self._transient(message, wait=wait, rejected=status == 429)
 
     def parsed(self, content: bytes) -> dict[str, Any]:
-        """The JSON object in an answer. Raises ProviderError if there is none."""
+        """The JSON object in a response. Raises ProviderError if there is none."""
         try:
             data = parsed_json(content)
         except ValueError:
             data = None
         if not isinstance(data, dict):
             start = content[:200].decode(errors="replace").strip()
-            sent = f"no JSON object: {start!r}" if start else "an empty reply"
-            raise ProviderError(f"{self.host} sent {sent}", cost=None)
+            problem = f"no JSON object: {start!r}" if start else "an empty reply"
+            raise ProviderError(f"{self.host} sent {problem}", cost=None)
         return cast("dict[str, Any]", data)
 
 
 def _client_timeout(seconds: float) -> aiohttp.ClientTimeout:
-    # A server that can't be reached is told from one that doesn't answer.
+    # The connection times out first, so that an unreachable server is reported as such.
     return aiohttp.ClientTimeout(total=seconds, sock_connect=min(0.9 * seconds, UNREACHED))
 
 
@@ -316,17 +318,17 @@ class ChatCompletions(Provider):
         return replace(completion, refused_settings=refused) if refused else completion
 
     async def _probe(self) -> tuple[Usage, float | None]:
-        """Ask for a word; what that took. Raises ConfigError if the key or the model is refused."""
+        """Send a tiny request, and return its usage and cost. Raises ConfigError if the key or the model is refused."""
         payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
         try:
             content = await self.endpoint.request(*_chat_call(payload))
-        except RequestRefused:  # such as HTTP 400 for max_tokens: it came as far as the model
+        except RequestRefused:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
         return chat_usage(self.endpoint.parsed(content), self.judge.price)
 
 
 def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
-    """A chat completion request, and how many tokens it counts as."""
+    """A chat completion request, and its estimated number of tokens."""
     body = to_json(payload)
     return Call("POST", "/chat/completions", body), len(body) // BYTES_PER_TOKEN
 
@@ -338,7 +340,7 @@ def chat_payload(
     settings: ModelSettings,
     capabilities: ModelCapabilities,
 ) -> dict[str, Any]:
-    """The body of a chat completion request, without what the endpoint has refused."""
+    """The body of a chat completion request, without settings that the endpoint refuses."""
     messages = with_form(messages, question, capabilities.form(question.kind))
     payload: dict[str, Any] = {"model": model, "messages": list(map(vars, messages))}
     for name, value in vars(settings).items():
@@ -352,7 +354,7 @@ def chat_payload(
 
 
 def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> Completion:
-    """The completion in a response. Raises JudgeDeclined for a decline, ProviderError for no completion."""
+    """The completion in a response. Raises JudgeDeclined if the model declined, ProviderError if there is none."""
     usage, cost = chat_usage(data, price)
     choice = as_object(next(iter(as_list(data.get("choices"))), None))
     finish = choice.get("finish_reason")
@@ -375,20 +377,20 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
 
 
 def _text(content: Any) -> str:
-    """The text of a message: some servers send it in parts, beside what the model thought."""
+    """The text of a message. Some servers send it in parts, next to parts with reasoning."""
     parts = map(as_object, as_list(content))
     texts = [as_text(part.get("text")) for part in parts if part.get("type") in ("text", "output_text")]
     return as_text(content) or "".join(texts)
 
 
 def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
-    """The tokens that a response reports and their cost, which is unknown if it reports none."""
+    """The usage in a response, and its cost; None if the response has no usage."""
     reported = as_object(data.get("usage"))
     prompt = as_count(reported.get("prompt_tokens"))
     usage = Usage(
         input=prompt,
         output=as_count(reported.get("completion_tokens")),
-        # More than there were would make the cost too low, or negative.
+        # More cached tokens than input tokens would make the cost too low, or negative.
         cached=min(prompt, as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens"))),
         requests=1,
     )
@@ -397,7 +399,7 @@ def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) 
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for a URL; None where it names none or NO_PROXY exempts the host."""
+    """The proxy for a URL from the environment; None if there is none, or if NO_PROXY exempts the host."""
     parts = urlsplit(url)
     proxy = getproxies().get(parts.scheme)
     if proxy is None or proxy_bypass(parts.netloc.rpartition("@")[2]):
@@ -407,7 +409,7 @@ def proxy_for(url: str) -> str | None:
 
 
 def shared_endpoint(judge: ModelJudge, base_url: str, headers: Mapping[str, str]) -> Endpoint:
-    """The endpoint of this URL and a judge's settings on the running loop, the same for every caller there."""
+    """The endpoint for a URL, headers and a judge's settings, shared by all callers on the running loop."""
     settings = (judge.timeout, judge.total_timeout, judge.max_reply_bytes, judge.request_limits)
     key = (Endpoint, base_url, tuple(sorted(headers.items())), *settings)
     return shared(key, partial(Endpoint, base_url, headers, *settings))

@@ -1,7 +1,7 @@
 """Providers without an OpenAI-compatible endpoint, through pydantic-ai (the extra `providers`).
 
-Only this module imports that library, and only when such a provider is asked. HTTP clients are ours: they follow no
-redirect, and read a reply up to the judge's `max_reply_bytes`. Bedrock's can't be replaced and has no such limit.
+Only this module imports that library, and only when such a provider is used. It passes its own HTTP clients, which
+don't follow redirects and read at most the judge's `max_reply_bytes`. Bedrock's client can't be replaced.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ RETRYABLE = frozenset({408, 409, 425, 429})
 
 
 class FormRefused(ProviderError):
-    """The provider refused a request for good, maybe because of the form of the reply."""
+    """The provider refused a request permanently, maybe because of the reply format."""
 
 
 def require() -> None:
@@ -83,12 +83,12 @@ def require() -> None:
 class PydanticAI(Provider):
     """A model of Anthropic, Google, Bedrock or Cohere.
 
-    model: a model of the library, in place of the one that the judge's name stands for.
+    model: the pydantic-ai model to use, by default the one with the judge's name.
     """
 
     def __init__(self, judge: ModelJudge, model: Model | None = None) -> None:
         require()
-        # Its clients read proxies and URLs from the environment.
+        # The library's clients read proxies and URLs from the environment.
         for url in (
             *getproxies().values(),
             *map(os.environ.get, PROVIDERS[split_model(judge.model)[0]].library_url_from),
@@ -110,17 +110,19 @@ class PydanticAI(Provider):
         try:
             sent_at = await limiter.admit(tokens, until=time.monotonic() + judge.total_timeout)
         except TimeoutError:
-            raise ProviderTimeout(f"{name} asks everyone to wait for too long") from None
+            raise ProviderTimeout(
+                f"{name} asked to wait for longer than total_timeout={judge.total_timeout:g} s"
+            ) from None
         form = _form(question, model, self.capabilities)
         try:
-            async with asyncio.timeout(judge.timeout):  # some of the library's clients know no timeout
+            async with asyncio.timeout(judge.timeout):  # some of the library's clients have no timeout
                 parameters = _parameters(question, form)
                 response = await self._request(model, with_form(messages, question, form), settings, parameters)
         except TimeoutError:
             count_warning("timeouts")
             raise request_timeout(name, judge.timeout, settings.max_tokens) from None
         except FormRefused as error:
-            # Not its settings: what a model can't take of these is known before.
+            # Learn only about the format: unsupported settings are known in advance.
             if form != PROMPT and self.capabilities.learn_from(question.kind, form, {}, str(error)):
                 raise TransientError(str(error), host=name, adapted=True) from None
             raise
@@ -138,7 +140,7 @@ class PydanticAI(Provider):
         finally:
             limiter.release()
         refused = ["temperature"] if settings.temperature is not None and "temperature" in _unused(model) else []
-        refused += ["logprobs"] if probabilities_required(question) else []  # no judge has them set
+        refused += ["logprobs"] if probabilities_required(question) else []  # no provider here supports logprobs
         return replace(self._completion(response), refused_settings=tuple(refused))
 
     async def _request(
@@ -148,7 +150,7 @@ class PydanticAI(Provider):
         settings: ModelSettings,
         parameters: ModelRequestParameters | None = None,
     ) -> ModelResponse:
-        """One request, with the library's errors as ours."""
+        """Send one request, and convert the library's errors."""
         from pydantic_ai import direct  # noqa: PLC0415 - an extra
 
         try:
@@ -161,14 +163,14 @@ class PydanticAI(Provider):
         except TimeoutError:
             raise
         except Exception as error:  # noqa: BLE001 - the libraries may raise anything on a reply they can't read
-            raise self._ours(error, messages) from None
+            raise self._converted(error, messages) from None
 
-    def _ours(self, error: Exception, messages: Sequence[ChatMessage]) -> EvalstoneError:
-        """A library's error as ours. messages: what was asked."""
+    def _converted(self, error: Exception, messages: Sequence[ChatMessage]) -> EvalstoneError:
+        """The evalstone error for an error of the library. messages: the request."""
         from pydantic_ai import exceptions  # noqa: PLC0415 - an extra
 
         name, status = self.judge.model, getattr(error, "status_code", None)
-        if (own := next((each for each in _causes(error) if isinstance(each, EvalstoneError)), None)) is not None:
+        if (own := next((cause for cause in _causes(error) if isinstance(cause, EvalstoneError)), None)) is not None:
             return own
         if any(map(_is_timeout, _causes(error))):
             count_warning("timeouts")
@@ -180,8 +182,8 @@ class PydanticAI(Provider):
         if isinstance(error, exceptions.ModelHTTPError):
             if error.status_code not in RETRYABLE and error.status_code < 500:
                 message = f"{name}: {error}"
-                asked = "\n".join(one.content for one in messages)
-                return window_error(message, asked=asked) or FormRefused(message)
+                request = "\n".join(sent.content for sent in messages)
+                return window_error(message, request=request) or FormRefused(message)
             count_warning(f"HTTP {status}")
             return TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429)
         if isinstance(error, exceptions.ModelAPIError):
@@ -192,12 +194,12 @@ class PydanticAI(Provider):
         return ProviderError(f"{name}: {type(error).__name__}: {error}", cost=None)
 
     async def _probe(self, model: Model) -> tuple[Usage, float | None]:
-        """Ask for a word; what that took. Raises ConfigError if the key or the model is refused."""
+        """Send a tiny request, and return its usage and cost. Raises ConfigError if the key or the model is refused."""
         try:
             response = await self._request(model, [ChatMessage("user", PROBE)], ModelSettings(max_tokens=1))
         except (TransientError, ProviderTimeout):
             raise
-        except ProviderError:  # such as HTTP 400 for max_tokens: it came as far as the model
+        except ProviderError:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
         return self._usage(response)
 
@@ -219,7 +221,7 @@ class PydanticAI(Provider):
         )
 
     def _usage(self, response: ModelResponse) -> tuple[Usage, float | None]:
-        """The tokens that the library reports and their cost; None where one count can't be."""
+        """The usage that the library reports, and its cost; None if a count is invalid."""
         reported = response.usage
         counts: list[Any] = [reported.input_tokens or 0, reported.output_tokens or 0, reported.cache_read_tokens or 0]
         usage = Usage(*map(as_count, counts), requests=1)
@@ -243,18 +245,18 @@ _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_
 
 
 def check_model(judge: ModelJudge) -> None:
-    """Raise ConfigError for a setting that the judge's model can't take."""
+    """Raise ConfigError for a setting that the judge's model doesn't support."""
     _check(judge, _library_model(judge))
 
 
 def _check(judge: ModelJudge, model: Model) -> None:
     unused = _unused(model)
-    lost = [name for name, theirs in _LIBRARY_NAMES.items() if theirs in unused and getattr(judge, name)]
+    dropped = [name for name, library_name in _LIBRARY_NAMES.items() if library_name in unused and getattr(judge, name)]
     effort, profile = judge.reasoning_effort, model.profile
     if effort and not (profile.get("supports_thinking") or profile.get("thinking_always_enabled")):
-        lost.append("reasoning_effort")
-    if lost:
-        raise ConfigError(f"{judge.model} can't take {lost[0]}: leave it out of the judge")
+        dropped.append("reasoning_effort")
+    if dropped:
+        raise ConfigError(f"{judge.model} doesn't support {dropped[0]}: remove it from the judge")
     if effort and effort not in _EFFORTS:
         raise ConfigError(f"reasoning_effort of {judge.model} must be {' or '.join(_EFFORTS)}, not {effort!r}")
 
@@ -263,7 +265,7 @@ _EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def _unused(model: Model) -> Set[str]:
-    """The library's settings that it would drop for this model without an error."""
+    """The settings that the library would silently drop for this model."""
     unused: Set[str] = getattr(model, "unsupported_settings", frozenset[str]())
     samples = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
     return unused | {"temperature"} if any(model.profile.get(name) for name in samples) else unused
@@ -288,7 +290,7 @@ def _messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
 
 
 def _form(question: Question[Any], model: Model, capabilities: ModelCapabilities) -> int:
-    """The strictest form that is left to ask for JSON. The library knows no JSON mode."""
+    """The strictest format that the model supports. The library has no JSON mode."""
     schema, form = question.json_schema, capabilities.form(question.kind)
     if schema is None or form > WITHOUT_BOUNDS or not model.profile.get("supports_json_schema_output"):
         return PROMPT
@@ -308,7 +310,7 @@ def _parameters(question: Question[Any], form: int) -> ModelRequestParameters:
 
 
 def _library_model(judge: ModelJudge) -> Model:
-    """The library's model of a judge; its client belongs to the running loop."""
+    """The pydantic-ai model of a judge. Its HTTP client belongs to the running loop."""
     from pydantic_ai.exceptions import UserError  # noqa: PLC0415
     from pydantic_ai.models import infer_model  # noqa: PLC0415
     from pydantic_ai.providers import Provider as LibraryProvider  # noqa: PLC0415
@@ -329,7 +331,7 @@ def _library_model(judge: ModelJudge) -> Model:
 
 
 def _http_client(provider: str, judge: ModelJudge) -> Any:
-    """A client that follows no redirect and reads a limited reply, in the library that the provider's needs."""
+    """A client that doesn't follow redirects and limits the size of responses, for the provider's HTTP library."""
     library: Any = importlib.import_module("httpx" if provider == "cohere" else "httpx2")
     large, limit = asyncio.Lock(), judge.max_reply_bytes
 
@@ -346,7 +348,7 @@ def _http_client(provider: str, judge: ModelJudge) -> Any:
             await self.stream.aclose()
 
     async def on_request(request: Any) -> None:
-        request.headers["Accept-Encoding"] = "identity"  # httpx knows no limit while it decompresses
+        request.headers["Accept-Encoding"] = "identity"  # httpx has no limit on decompression
 
     async def on_response(response: Any) -> None:
         host = response.url.netloc.decode("ascii", "replace")
@@ -386,6 +388,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_timeout(error: BaseException) -> bool:
-    """Whether a library gave up waiting for an answer; not where it had no connection, and nothing was sent."""
+    """Whether a library timed out waiting for a response. Connection timeouts don't count: nothing was sent."""
     name = type(error).__name__
     return isinstance(error, TimeoutError) or ("Timeout" in name and "Connect" not in name)

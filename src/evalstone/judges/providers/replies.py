@@ -1,7 +1,7 @@
-"""Reading HTTP replies of servers that may be broken or hostile: in bounded memory, without exceptions of Python's own.
+"""Read HTTP responses of broken or hostile servers, in bounded memory and with evalstone's own errors.
 
-Sizes are counted as received and as decompressed. Of the replies that grow large, one is read at a time, so that many
-concurrent ones take no more memory than one.
+Limits apply both to the bytes received and to the decompressed size. Large responses are read one at a time, so that
+many concurrent ones need no more memory than one.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     import aiohttp
 
 LARGE = 1_000_000
-"""Bytes from which on a reply waits until no other large one is being read."""
+"""Bytes above which a response waits until no other large one is being read."""
 ERROR_BYTES = 100_000
-"""How long an error reply is read."""
+"""The maximum size of an error response. Longer ones are ignored."""
 LONGEST_RETRY_AFTER = 3600.0
-"""Seconds. A provider that asks for a longer wait is asked again after this one."""
-MOST_TOKENS = 100_000_000
-"""No reply has more; a larger count is none."""
+"""The maximum wait in seconds, even if the provider asks for a longer one."""
+MAX_TOKENS = 100_000_000
+"""Larger token counts are invalid."""
 ENCODING = "gzip"
 
 
 class ReplyTooLarge(ProviderError):
-    """A reply has more bytes than are read. It was paid for, and nobody knows how much."""
+    """A response is larger than the limit. It was paid for, but its cost is unknown."""
 
     def __init__(self, host: str, limit: int) -> None:
         message = f"{host} sent a reply of more than {limit:,} bytes; max_reply_bytes allows larger ones"
@@ -48,7 +48,7 @@ class ReplyTooLarge(ProviderError):
 
 
 class _Content:
-    """The body of a response as far as it has come, decompressed."""
+    """The body of a response, as far as it has been received and decompressed."""
 
     def __init__(self, encoding: str | None, host: str) -> None:
         self.received = self.size = 0
@@ -62,38 +62,36 @@ class _Content:
             self._decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
 
     def receive(self, chunk: bytes) -> None:
-        """Add what was received, not decompressed yet."""
+        """Add received bytes, to be decompressed by `decode`."""
         self.received += len(chunk)
         self._pending = chunk
 
     def decode(self, limit: int) -> bool:
-        """Decompress what was received. False where that comes to more than the limit; the rest then waits."""
+        """Decompress the received bytes. Returns False if the size exceeds the limit; the rest stays pending."""
         data, self._pending = self._pending, b""
         if self._decoder is not None:
             try:
                 data = b"" if self._decoder.eof else self._decoder.decompress(data, limit + 1 - self.size)
             except zlib.error as error:
-                raise ProviderError(
-                    f"{self._host} sent a compressed reply that is broken: {error}", cost=None
-                ) from None
+                raise ProviderError(f"{self._host} sent a corrupt compressed reply: {error}", cost=None) from None
             self._pending = self._decoder.unconsumed_tail
         self._parts.append(data)
         self.size += len(data)
         return self.size <= limit
 
     def end(self) -> bytes:
-        """All of it. Raises ProviderError where compressed data is cut off."""
+        """The whole body. Raises ProviderError if compressed data is truncated."""
         if self._decoder is not None and not self._decoder.eof and self.received:
-            raise ProviderError(f"{self._host} sent a compressed reply that is cut off", cost=None)
+            raise ProviderError(f"{self._host} sent a truncated compressed reply", cost=None)
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
 async def read_content(response: aiohttp.ClientResponse, limit: int, host: str, large: asyncio.Lock) -> bytes:
-    """The content of a response, decompressed. large: held while a large one is read.
+    """The decompressed content of a response. large: a lock that is held while a large response is read.
 
     Raises:
-        ReplyTooLarge: it has more bytes than the limit, as received or decompressed.
-        ProviderError: its content encoding is not one that was asked for, or broken.
+        ReplyTooLarge: The response exceeds the limit, as received or decompressed.
+        ProviderError: Its content encoding is not supported, or its compressed data is corrupt.
     """
     headers, stream = response.headers, response.content
     encodings = headers.getall("Content-Encoding") if "Content-Encoding" in headers else ()
@@ -120,7 +118,7 @@ async def read_content(response: aiohttp.ClientResponse, limit: int, host: str, 
 
 
 async def read_error(response: aiohttp.ClientResponse, host: str) -> bytes:
-    """The content of an error response; empty if it can't be read or is longer than errors are."""
+    """The content of an error response; empty if it can't be read or is longer than `ERROR_BYTES`."""
     try:
         return await read_content(response, ERROR_BYTES, host, asyncio.Lock())
     except ProviderError:
@@ -131,10 +129,10 @@ _DIGITS = re.compile(rb"\d{4000}")
 
 
 def parsed_json(content: bytes) -> Any:
-    """The JSON value in a reply. Raises ValueError if there is none that can be read.
+    """The JSON value in a reply. Raises ValueError if it isn't valid JSON.
 
-    Numbers too large for Python are infinite, and bytes that are not UTF-8 are replaced: the rest of the reply may be
-    good, and was paid for.
+    Integers that are too long for Python become infinity, and invalid UTF-8 is replaced: the rest of the reply may be
+    usable, and was paid for.
     """
     try:
         try:
@@ -151,43 +149,43 @@ def _int(digits: str) -> float:
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """A JSON value as an object; empty when it is none."""
+    """A JSON value as an object; empty for any other value."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """A JSON value as a list; empty when it is none."""
+    """A JSON value as a list; empty for any other value."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def as_text(value: Any) -> str:
-    """A JSON value as text; empty when it is none."""
+    """A JSON value as text; empty for any other value."""
     return value if isinstance(value, str) else ""
 
 
 def as_count(value: Any) -> int:
-    """A JSON value as a number of tokens; 0 when it is none. A reply may be good though its usage is not."""
+    """A JSON value as a token count; 0 if it isn't one. The reply itself may still be usable."""
     return int(value) if is_count(value) else 0
 
 
 def is_count(value: Any) -> bool:
-    """Whether a JSON value can be a number of tokens."""
-    return is_number(value) and 0 <= value <= MOST_TOKENS
+    """Whether a JSON value is a valid token count."""
+    return is_number(value) and 0 <= value <= MAX_TOKENS
 
 
 def shown(value: Any) -> str:
-    """The beginning of a JSON value, however large or deep it is."""
+    """The start of a JSON value, on one line, however large or deep it is."""
     return one_line(value if isinstance(value, str) else reprlib.repr(value))
 
 
 def one_line(text: str) -> str:
-    """A text on one line, shortened."""
+    """A text on one line, shortened to 300 characters."""
     line = " ".join(text[:2000].split())
     return line if len(line) <= 300 else line[:299] + "…"
 
 
 def error_message(content: bytes) -> str:
-    """The message of an error reply, on one line."""
+    """The message of an error response, on one line."""
     try:
         error = as_object(as_object(parsed_json(content)).get("error"))
     except ValueError:
@@ -222,46 +220,43 @@ _SMALLEST_WINDOW = 100
 
 
 _ECHOED = 12
-"""Letters beside a match, on one side, from which on the same in the request makes it an echo."""
+"""A match is an echo if the request has it with this many letters of context on one side."""
 _LINE_ENDS = re.compile(r"\\+[nrt]")
 
 
-def window_error(message: str, content: str = "", asked: str = "") -> PromptTooLong | None:
-    """The error of a refusal that says that a prompt doesn't fit into the context window; None for another refusal.
+def window_error(message: str, content: str = "", request: str = "") -> PromptTooLong | None:
+    """The error for a refusal of a prompt that exceeds the context window; None for any other refusal.
 
-    content: all that the endpoint sent, in which the window may stand beside the message. asked: the request. What a
-    refusal repeats of it says nothing on the window: judged texts write about windows, too.
+    content: the whole response, which may state the window outside the message. request: the request. Parts of it that
+    the refusal echoes are ignored, because judged texts may be about context windows.
     """
     words = message.lower()
-    request = ""
-    if asked and _TOO_LONG.search(words):
-        request = _letters(asked)
-    said = (match for match in _TOO_LONG.finditer(words) if not _is_echo(match, request))
-    if next(said, None) is None or _REPLY_TOO_LONG.search(words):
+    letters = _letters(request) if request and _TOO_LONG.search(words) else ""
+    if all(_is_echo(match, letters) for match in _TOO_LONG.finditer(words)) or _REPLY_TOO_LONG.search(words):
         return None
-    found = (match for text in (words, content.lower()) for pattern in _WINDOWS for match in pattern.finditer(text))
-    own = (match[1] for match in found if not request or _letters(match[0]) not in request)
-    sizes = (int(size.replace(",", "") or 0) for size in own if len(size) < 12)
-    window = next((size for size in sizes if _SMALLEST_WINDOW <= size <= MOST_TOKENS), None)
+    matches = (match for text in (words, content.lower()) for pattern in _WINDOWS for match in pattern.finditer(text))
+    digits = (match[1] for match in matches if not letters or _letters(match[0]) not in letters)
+    sizes = (int(size.replace(",", "") or 0) for size in digits if len(size) < 12)
+    window = next((size for size in sizes if _SMALLEST_WINDOW <= size <= MAX_TOKENS), None)
     setting = "context_window" if window is None else f"context_window={window}"
     return PromptTooLong(f"{message}; set {setting} for this judge", window=window)
 
 
 def _is_echo(match: re.Match[str], request: str) -> bool:
-    """Whether a match stands in the request with what is beside it."""
+    """Whether the request contains a match together with its context."""
     start, end = match.span()
     own, text = len(_letters(match[0])), match.string
-    beside = map(_letters, (text[max(0, start - 2 * _ECHOED) : end], text[start : end + 2 * _ECHOED]))
-    return any(len(one) >= own + _ECHOED and one in request for one in beside)
+    contexts = map(_letters, (text[max(0, start - 2 * _ECHOED) : end], text[start : end + 2 * _ECHOED]))
+    return any(len(context) >= own + _ECHOED and context in request for context in contexts)
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of a text, of which line ends may be written as JSON has them."""
+    """The letters and digits of a text, without escaped line breaks as in JSON."""
     return bare(_LINE_ENDS.sub(" ", text))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a reply asks to wait, an hour at most; None if it says nothing readable."""
+    """The seconds that a response asks to wait, at most an hour; None if it has no valid Retry-After."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             seconds = float(milliseconds) / 1000
@@ -280,11 +275,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def redirect_error(host: str, status: int, url: str, location: str) -> ConfigError:
-    """The error of an endpoint that redirects. It names the other server, without user name, path and query."""
+    """The error for a redirect. It names the other server without user name, path and query."""
     try:
         parts = urlsplit(urljoin(url, location))
         target = one_line(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
     except ValueError:
-        target = "an address that can't be read"
+        target = "an invalid URL"
     message = f"{host} redirects to {target} (HTTP {status}), and redirects are not followed"
-    return ConfigError(f"{message}: set base_url to the URL of the server that is to answer")
+    return ConfigError(f"{message}: set base_url to the final URL")

@@ -1,6 +1,6 @@
-"""Providers' batch APIs: many questions given at once, answered within a day at half the price.
+"""Batch APIs: many questions in one submission, answered within a day at half the price.
 
-`batch_api(judge)` finds the one that a judge can be asked through.
+`batch_api(judge)` returns the batch API of a judge's provider.
 """
 
 from __future__ import annotations
@@ -25,75 +25,85 @@ from evalstone.judges.providers.replies import as_list, as_object, one_line, par
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
-OFFERED = "models of openai/… and anthropic/…"
+SUPPORTED = "a model of openai/… or anthropic/…"
 
 BATCH_API = "batch API"
 
-UPLOAD = 600.0
-"""Seconds for one transfer of a whole batch."""
+TRANSFER_TIMEOUT = 600.0
+"""Seconds for one upload or download of a whole batch."""
 
 RESULT_BYTES = 500_000_000
-"""Of a file of results; more if the judge's `max_reply_bytes` is larger."""
+"""The maximum size of a result file, or the judge's `max_reply_bytes` if that is larger."""
 
 MOST_PAGES = 1000
-"""Of one listing."""
+"""The maximum number of pages of one listing."""
 
-CLOCKS = timedelta(hours=1)
-"""How far apart our clock and the provider's may be."""
+CLOCK_SKEW = timedelta(hours=1)
+"""The maximum difference between the local clock and the provider's."""
 
 _BREAKS = "\x85\u2028\u2029"
-"""What some readers of lines take for the end of one, though JSON does not."""
+"""Characters that some programs treat as line breaks, although JSON doesn't."""
 
-_AGAIN = frozenset({0, 408, 409, 425, 429})
+_RETRYABLE = frozenset({0, 408, 409, 425, 429})
 
 
 @dataclass(frozen=True)
 class BatchState:
-    """What a provider says of a batch. ended: how it ended; empty while it is under way. done: requests worked off.
-    refused: why it was not worked on at all. files: where its results are."""
+    """The state of a batch at its provider."""
 
     remote: str
+    """The provider's id of the batch."""
     ended: str
+    """The final status; empty while the batch is in progress."""
     done: int
+    """The number of processed requests."""
     total: int
+    """The number of all requests."""
     refused: str = ""
+    """Why the whole batch was refused."""
     files: tuple[str, ...] = ()
+    """The ids of the result files."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether a provider has a batch of which only our id is known. remote: its id there. possible: ids of batches that
-    may be it, which cannot be told before they end. Neither: the provider does not have it."""
+    """The result of a search for a batch whose submission was interrupted.
+
+    remote: the provider's id of the batch. possible: the ids of batches that may be it; that shows only when they end.
+    If both are empty, the provider doesn't have the batch.
+    """
 
     remote: str | None = None
     possible: tuple[str, ...] = ()
 
 
 class Result(NamedTuple):
-    """What came of one request: the id that was sent with it, and the provider's answer as `{"status", "body"}` or
-    `{"status", "error"}`, where status is an HTTP status, or 0 for a request that was not carried out."""
+    """The result of one request: its id, and the response as `{"status", "body"}` or `{"status", "error"}`.
+
+    The status is an HTTP status, or 0 for a request that was not processed.
+    """
 
     custom_id: str
     body: dict[str, Any]
 
 
 class BatchApi(ABC):
-    """The batch API of one judge's provider. Every call raises what Endpoint.request_with_retries raises.
-
-    most_requests, most_bytes: of one batch. capabilities: what is left out of the requests from now on.
-    """
+    """The batch API of a judge's provider. Every call raises what `Endpoint.request_with_retries` raises."""
 
     most_requests: ClassVar[int]
+    """The maximum number of requests in a batch."""
     most_bytes: ClassVar[int]
+    """The maximum size of a batch in bytes."""
 
     def __init__(self, judge: ModelJudge) -> None:
         self.judge = judge
         self.model = split_model(judge.model)[1]
         self.capabilities = ModelCapabilities()
+        """What the model supports, learned from refusals."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raise ConfigError for what can be known to be wrong before anything is submitted, such as a missing key."""
+        """Raise ConfigError for problems that can be detected before the submission, such as a missing key."""
 
     @abstractmethod
     def endpoint(self) -> Endpoint:
@@ -107,56 +117,62 @@ class BatchApi(ABC):
         settings: ModelSettings,
         capabilities: ModelCapabilities,
     ) -> dict[str, Any]:
-        """The body of a request, without what was refused."""
+        """The body of a request, without settings that the model doesn't support."""
 
     @abstractmethod
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """A request as one of a batch."""
+        """One entry of a batch."""
 
     @abstractmethod
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
-        """Submit a batch; its id at the provider. Raises DeliveryUnknown if it may or may not have arrived."""
+        """Submit a batch, and return the provider's id. Raises DeliveryUnknown if it may or may not have arrived."""
 
     @abstractmethod
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
-        """Look for a batch of ours with so many requests, made no earlier than `since`, among those at the provider
-        that are not known already."""
+        """Look for a batch by evalstone's id.
+
+        Args:
+            batch: evalstone's id of the batch.
+            since: The earliest time of its submission.
+            requests: The number of its requests.
+            known: The provider's ids of other batches.
+        """
 
     @abstractmethod
     async def state(self, remote: str) -> BatchState:
-        """What has become of a batch."""
+        """The current state of a batch."""
 
     @abstractmethod
     async def results(self, state: BatchState) -> list[Result]:
-        """The results of a batch that ended, in any order. Lines that cannot be read are left out."""
+        """The results of a batch that ended, in any order. Unreadable lines are skipped."""
 
     @abstractmethod
     def read(self, body: Mapping[str, Any]) -> Completion:
-        """The completion in a response, at the usual price. Raises JudgeDeclined for a decline, else ProviderError."""
+        """The completion in a response, at the regular price. Raises JudgeDeclined, or ProviderError if it has none."""
 
     @abstractmethod
     def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
-        """The tokens that a response reports and their cost at the usual price; None if it reports none."""
+        """The usage in a response, and its cost at the regular price; None if it has no usage."""
 
     def opened(self) -> AbstractAsyncContextManager[object]:
-        """What is needed while batches are asked about."""
+        """A context that holds the connection open."""
         return self.endpoint()
 
     def request(
         self, custom_id: str, question: Question[Any], messages: Sequence[ChatMessage], settings: ModelSettings
     ) -> bytes:
-        """A question as one request of a batch, on one line."""
-        made = self.line(custom_id, self.payload(question, messages, settings, self.capabilities))
-        line = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
+        """One entry of a batch, as a JSON line."""
+        entry = self.line(custom_id, self.payload(question, messages, settings, self.capabilities))
+        line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
         for character in "" if line.isascii() else _BREAKS:
             line = line.replace(character, f"\\u{ord(character):04x}")
         return line.encode()
 
     def reply(self, question: Question[Any], result: Mapping[str, Any]) -> Completion:
-        """The completion in a result. Raises JudgeDeclined for a decline, ProviderError for anything else."""
+        """The completion in a result. Raises JudgeDeclined if the model declined, or ProviderError if it has none."""
         if result["status"] != 200:
             refusal = self.refusal(result)
-            raise window_error(refusal, asked="\n".join(question.render())) or ProviderError(refusal)
+            raise window_error(refusal, request="\n".join(question.render())) or ProviderError(refusal)
         try:
             completion = with_probabilities(question, self.read(result["body"]))
         except JudgeError as error:
@@ -165,26 +181,26 @@ class BatchApi(ABC):
         return replace(completion, cost=at_batch_price(completion.cost))
 
     def paid(self, result: Mapping[str, Any]) -> float | None:
-        """What a result cost in US dollars; None if that is unknown."""
+        """The cost of a result in US dollars; None if unknown."""
         return at_batch_price(self.usage(as_object(result["body"]))[1]) if result["status"] == 200 else 0.0
 
     def refusal(self, result: Mapping[str, Any]) -> str:
-        """The error of a result that holds no completion."""
+        """The error message of a result without a completion."""
         message = one_line(str(result.get("error", "")))
         if not result["status"]:
             return f"the batch ended without an answer: {message}"
         return f"{self.judge.model} refused the request (HTTP {result['status']}: {message})"
 
     def may_pass(self, result: Mapping[str, Any]) -> bool:
-        """Whether the same request may have another result the next time."""
-        return result["status"] in _AGAIN or result["status"] >= 500 or result["status"] == 200
+        """Whether the same request may have a different result next time."""
+        return result["status"] in _RETRYABLE or result["status"] >= 500 or result["status"] == 200
 
     def learn(self, question: Question[Any], sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-        """Leave out from now on what a refusal of the sent payload names. Returns whether it named anything."""
+        """Learn from the refusal of a payload. Returns whether later requests will be different."""
         return self.capabilities.learn(question.kind, sent, result["status"], self.refusal(result))
 
     def created_id(self, content: bytes) -> str:
-        """The provider's id of the batch it has just created. Raises DeliveryUnknown if the answer doesn't say."""
+        """The provider's id of a batch that was just created. Raises DeliveryUnknown if the response has none."""
         try:
             return id_of(self.endpoint().parsed(content))
         except ProviderError as error:
@@ -195,11 +211,11 @@ class BatchApi(ABC):
         return self.endpoint().parsed(await self.endpoint().request_with_retries(Call("GET", path)))
 
     async def listed(self, path: str, cursor: str) -> AsyncIterator[dict[str, Any]]:
-        """The objects that a path lists, over all its pages; cursor is the parameter that names the last one seen."""
+        """The objects in a paginated listing. cursor: the query parameter with the id of the last object of a page."""
         after = ""
         for _ in range(MOST_PAGES):
             page = await self.get_object(f"{path}&{cursor}={segment(after)}" if after else path)
-            entries = [as_object(each) for each in as_list(page.get("data"))]
+            entries = list(map(as_object, as_list(page.get("data"))))
             for entry in entries:
                 yield entry
             if not entries or not page.get("has_more"):
@@ -208,48 +224,47 @@ class BatchApi(ABC):
         raise ProviderError(f"{self.endpoint().host} lists more than {MOST_PAGES:,} pages of batches")
 
     async def get_file(self, path: str) -> bytes:
-        """The file at a path, which may be as large as a batch."""
+        """The file at a path. It may be as large as a batch."""
         most_bytes = max(RESULT_BYTES, self.judge.max_reply_bytes)
-        call = Call("GET", path, timeout=max(UPLOAD, self.judge.timeout), most_bytes=most_bytes)
+        call = Call("GET", path, timeout=max(TRANSFER_TIMEOUT, self.judge.timeout), most_bytes=most_bytes)
         return await self.endpoint().request_with_retries(call)
 
 
 def segment(text: str) -> str:
-    """A text as one segment of a path: what a provider calls a batch leads nowhere else."""
+    """A text as one URL path segment, so that an id can't lead to another path."""
     return quote(text, safe="")
 
 
 def id_of(reply: Mapping[str, Any]) -> str:
-    """What a provider calls a batch or a file. Raises ProviderError where it does not say."""
+    """The id of a batch or a file. Raises ProviderError if there is none."""
     value = reply.get("id")
     if not isinstance(value, str) or not value.strip("."):
-        raise ProviderError(f"a batch or a file without an id came: {shown(reply)}")
+        raise ProviderError(f"the provider sent a batch or a file without an id: {shown(reply)}")
     return value
 
 
 def objects(content: bytes) -> Iterator[dict[str, Any]]:
-    """The JSON objects on the lines of a text; lines that hold none are passed over."""
-    for line in io.BytesIO(content):  # not splitlines, which would hold all of it twice
+    """The JSON objects in a JSON Lines file. Other lines are skipped; their requests count as unanswered."""
+    for line in io.BytesIO(content):  # splitlines would hold a second copy in memory
         try:
-            found = parsed_json(line) if line.strip() else None
+            value = parsed_json(line) if line.strip() else None
         except ValueError:
-            # What has no readable result is asked again, as what has no result at all.
             continue
-        if isinstance(found, dict):
-            yield cast("dict[str, Any]", found)
+        if isinstance(value, dict):
+            yield cast("dict[str, Any]", value)
 
 
 def batch_api(judge: Judge) -> BatchApi:
-    """The batch API of a judge, not checked yet. Raises ConfigError for a judge without one."""
+    """The batch API of a judge. Raises ConfigError for a judge without one. Call `check` before using it."""
     if not isinstance(judge, ModelJudge):
-        raise ConfigError(f"the judge {judge.identity} has no batch API; {OFFERED} have one")
+        raise ConfigError(f"the judge {judge.identity} has no batch API; use {SUPPORTED}")
     provider, _ = split_model(judge.model)
     if provider == "openai":
-        from evalstone.judges.providers.batch.openai import OpenAIBatches  # noqa: PLC0415 - only the one that is used is loaded
+        from evalstone.judges.providers.batch.openai import OpenAIBatches  # noqa: PLC0415 - loaded on demand
 
         return OpenAIBatches(judge)
     if provider == "anthropic" and judge.base_url is None:
         from evalstone.judges.providers.batch.anthropic import AnthropicBatches  # noqa: PLC0415
 
         return AnthropicBatches(judge)
-    raise ConfigError(f"{judge.identity} has no batch API that evalstone knows; {OFFERED} have one")
+    raise ConfigError(f"evalstone supports no batch API for {judge.identity}; use {SUPPORTED}")

@@ -1,7 +1,7 @@
 """Anthropic's Message Batches.
 
-A batch there carries no mark of ours that a listing shows; only its results do, in their ids. So one that was made in
-the moment in which we were stopped is recognized when it has ended: until then it is one that may be ours.
+A batch listing shows nothing that identifies evalstone's batches; only the ids of the results do. If a run is
+interrupted during a submission, its batch can therefore only be identified after the batch has ended.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
 from evalstone.judges.providers.batch import (
     BATCH_API,
-    CLOCKS,
-    UPLOAD,
+    CLOCK_SKEW,
+    TRANSFER_TIMEOUT,
     BatchApi,
     BatchState,
     Finding,
@@ -42,7 +42,7 @@ _STATUS = {"invalid_request_error": 400, "authentication_error": 401, "permissio
 
 
 class AnthropicBatches(BatchApi):
-    """Batches of messages at api.anthropic.com, or where ANTHROPIC_BASE_URL says."""
+    """Message batches at api.anthropic.com, or at the URL in ANTHROPIC_BASE_URL."""
 
     most_requests = 100_000
     most_bytes = 256_000_000
@@ -52,7 +52,7 @@ class AnthropicBatches(BatchApi):
         self.judge.check_key()
         self.judge.check_url(self.url)
         if self.judge.reasoning_effort:
-            raise ConfigError("Anthropic's batches can't take reasoning_effort: leave it out of the judge")
+            raise ConfigError("Anthropic's batches don't support reasoning_effort: remove it from the judge")
         if not self.judge.key:
             raise ConfigError(f"{self.judge.model} needs a key: set the environment variable ANTHROPIC_API_KEY")
 
@@ -74,7 +74,7 @@ class AnthropicBatches(BatchApi):
         capabilities: ModelCapabilities,
     ) -> dict[str, Any]:
         refused = capabilities.refused
-        form = max(capabilities.form(question.kind), WITHOUT_BOUNDS)  # structured output refuses bounds there
+        form = max(capabilities.form(question.kind), WITHOUT_BOUNDS)  # structured outputs refuse bounds
         if form > WITHOUT_BOUNDS or question.json_schema is None:
             form = PROMPT  # there is no JSON mode
             messages = with_form(messages, question, form)
@@ -82,9 +82,9 @@ class AnthropicBatches(BatchApi):
         payload: dict[str, Any] = {
             "model": self.model,
             "max_tokens": settings.max_tokens or longest,
-            "messages": [vars(each) for each in messages if each.role != "system"],
+            "messages": [vars(message) for message in messages if message.role != "system"],
         }
-        if system := "\n\n".join(each.content for each in messages if each.role == "system"):
+        if system := "\n\n".join(message.content for message in messages if message.role == "system"):
             payload["system"] = system
         if settings.temperature is not None and "temperature" not in refused:
             payload["temperature"] = settings.temperature
@@ -110,7 +110,7 @@ class AnthropicBatches(BatchApi):
             "POST",
             "/messages/batches",
             body,
-            timeout=max(UPLOAD, self.judge.timeout),
+            timeout=max(TRANSFER_TIMEOUT, self.judge.timeout),
             idempotent=False,
             feature=BATCH_API,
         )
@@ -119,7 +119,7 @@ class AnthropicBatches(BatchApi):
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
         possible: list[str] = []
         async for data in self.listed(f"/messages/batches?limit={PAGE}", "after_id"):
-            if _made(data) < since - CLOCKS:
+            if _created(data) < since - CLOCK_SKEW:
                 break
             state = _state(data)
             if state.remote in set(known) or state.total != requests:
@@ -141,19 +141,20 @@ class AnthropicBatches(BatchApi):
         usage, cost = self.usage(body)
         if not isinstance(body.get("content"), list):
             raise ProviderError(f"{self.judge.model} sent no message: {shown(body)}", usage=usage, cost=cost)
-        blocks = [as_object(each) for each in as_list(body.get("content"))]
+        blocks = map(as_object, as_list(body.get("content")))
         text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
-        stopped = body.get("stop_reason")
-        if stopped == "refusal":
+        stop_reason = body.get("stop_reason")
+        if stop_reason == "refusal":
             raise JudgeDeclined("the model declined to reply", reply=text, usage=usage, cost=cost)
-        return Completion(text, usage, cost, complete=stopped not in ("max_tokens", "model_context_window_exceeded"))
+        complete = stop_reason not in ("max_tokens", "model_context_window_exceeded")
+        return Completion(text, usage, cost, complete=complete)
 
     def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
         data = as_object(body.get("usage"))
         known = all(is_count(data.get(name)) for name in ("input_tokens", "output_tokens"))
         cached = as_count(data.get("cache_read_input_tokens"))
-        fresh = as_count(data.get("input_tokens")) + as_count(data.get("cache_creation_input_tokens"))
-        usage = Usage(fresh + cached, as_count(data.get("output_tokens")), cached, 1)
+        uncached = as_count(data.get("input_tokens")) + as_count(data.get("cache_creation_input_tokens"))
+        usage = Usage(uncached + cached, as_count(data.get("output_tokens")), cached, 1)
         return usage, self.judge.price(usage) if known else None
 
 
@@ -176,9 +177,9 @@ def _results(content: bytes) -> Iterator[Result]:
         yield Result(custom_id, {"status": status, "error": shown(error.get("message") or result.get("type"))})
 
 
-def _made(data: Mapping[str, Any]) -> datetime:
+def _created(data: Mapping[str, Any]) -> datetime:
     try:
-        payload = datetime.fromisoformat(as_text(data.get("created_at")))
+        created = datetime.fromisoformat(as_text(data.get("created_at")))
     except ValueError:
-        raise ProviderError(f"a batch without created_at came: {shown(data)}") from None
-    return payload if payload.tzinfo else payload.replace(tzinfo=UTC)
+        raise ProviderError(f"Anthropic sent a batch without a valid created_at: {shown(data)}") from None
+    return created if created.tzinfo else created.replace(tzinfo=UTC)

@@ -1,6 +1,6 @@
-"""OpenAI's batch API: a file of requests is uploaded, a batch made of it, and the results are files again.
+"""OpenAI's batch API: upload a file of requests, create a batch from it, download files of results.
 
-A batch carries our id in its metadata, so that one that was made in the moment in which we were stopped is found by
+The metadata of a batch contains evalstone's id, so a batch whose submission was interrupted can be found in the
 listing.
 """
 
@@ -15,8 +15,8 @@ from typing import Any, cast
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
 from evalstone.judges.providers.batch import (
     BATCH_API,
-    CLOCKS,
-    UPLOAD,
+    CLOCK_SKEW,
+    TRANSFER_TIMEOUT,
     BatchApi,
     BatchState,
     Finding,
@@ -45,7 +45,7 @@ _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
 class OpenAIBatches(BatchApi):
-    """Batches of chat completions at api.openai.com, or at a `base_url` that offers the same."""
+    """Batches of chat completions at api.openai.com, or at a compatible `base_url`."""
 
     most_requests = 50_000
     most_bytes = 200_000_000
@@ -79,15 +79,15 @@ class OpenAIBatches(BatchApi):
         return self.created_id(await self.endpoint().request_with_retries(call))
 
     async def _upload(self, name: str, lines: Sequence[bytes]) -> str:
-        body, kind = _form(name, lines)
-        # A file that is uploaded twice costs nothing; only the one that a batch is made of counts.
-        call = Call(
-            "POST", "/files", body, {"Content-Type": kind}, timeout=max(UPLOAD, self.judge.timeout), feature=BATCH_API
-        )
+        body, content_type = _form(name, lines)
+        # Uploading a file twice is harmless: files cost nothing.
+        headers = {"Content-Type": content_type}
+        timeout = max(TRANSFER_TIMEOUT, self.judge.timeout)
+        call = Call("POST", "/files", body, headers, timeout=timeout, feature=BATCH_API)
         return id_of(self.endpoint().parsed(await self.endpoint().request_with_retries(call)))
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
-        earliest = (since - CLOCKS).timestamp()
+        earliest = (since - CLOCK_SKEW).timestamp()
         async for data in self.listed(f"/batches?limit={PAGE}", "after"):
             if as_object(data.get("metadata")).get(MARK) == batch:
                 return Finding(id_of(data))
@@ -102,7 +102,7 @@ class OpenAIBatches(BatchApi):
         counts = as_object(data.get("request_counts"))
         files = tuple(filter(None, (as_text(data.get(name)) for name in ("output_file_id", "error_file_id"))))
         done = as_count(counts.get("completed")) + as_count(counts.get("failed"))
-        refused = _why(data) if status == "failed" and not files else ""
+        refused = _refusal(data) if status == "failed" and not files else ""
         ended = status if status in _ENDED else ""
         return BatchState(remote, ended, done, as_count(counts.get("total")), refused, files)
 
@@ -111,9 +111,9 @@ class OpenAIBatches(BatchApi):
         for file in state.files:
             content = await self.get_file(f"/files/{segment(file)}/content")
             for result in _results(content):
-                # One that was answered counts, should a request stand in both files.
-                before = entries.setdefault(result.custom_id, result)
-                if before.body["status"] != 200:
+                # If a request is in both files, the answer counts.
+                earlier = entries.setdefault(result.custom_id, result)
+                if earlier.body["status"] != 200:
                     entries[result.custom_id] = result
         return list(entries.values())
 
@@ -137,17 +137,17 @@ def _results(content: bytes) -> Iterator[Result]:
             yield Result(custom_id, {"status": status if status != 200 else 0, "error": shown(message)})
 
 
-def _why(data: Mapping[str, Any]) -> str:
-    message = [as_object(each) for each in as_list(as_object(data.get("errors")).get("data"))]
-    reasons = dict.fromkeys(shown(each.get("message") or each.get("code")) for each in message)
-    return "; ".join(list(reasons)[:3]) or "it gave no reason"
+def _refusal(data: Mapping[str, Any]) -> str:
+    errors = map(as_object, as_list(as_object(data.get("errors")).get("data")))
+    reasons = dict.fromkeys(shown(error.get("message") or error.get("code")) for error in errors)
+    return "; ".join(list(reasons)[:3]) or "no reason given"
 
 
 def _form(name: str, lines: Sequence[bytes]) -> tuple[bytes, str]:
-    """A file of lines and its purpose as a multipart form, and the form's content type."""
-    border = secrets.token_hex(16)
-    head = f'--{border}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{border}\r\n'
+    """A multipart form with a file and its purpose, and the form's content type."""
+    boundary = secrets.token_hex(16)
+    head = f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{boundary}\r\n'
     head += f'Content-Disposition: form-data; name="file"; filename="{name}"\r\n'
     head += "Content-Type: application/jsonl\r\n\r\n"
-    body = b"".join((head.encode(), b"\n".join(lines), f"\r\n--{border}--\r\n".encode()))
-    return body, f"multipart/form-data; boundary={border}"
+    body = b"".join((head.encode(), b"\n".join(lines), f"\r\n--{boundary}--\r\n".encode()))
+    return body, f"multipart/form-data; boundary={boundary}"
