@@ -138,7 +138,7 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     assert "| given | 1 of 3 | best score in all samples | 3 | ✕ fail |" in text
     assert "| given | s2 | 0.5 | says 0.5 |" in text
     assert "| given | s3 | no score | ValueError: could not convert" in text
-    assert "no test: it says what these samples did" in text
+    assert "is not a statistical test: it describes only these samples" in text
     assert "chance of a wrong pass" not in text
     assert "says 0.5" in "".join(page(gate_view(found)))
     root = ElementTree.fromstring("".join(gate_junit(found, inconclusive_fails=False)))

@@ -158,6 +158,30 @@ def test_few_clusters_of_skewed_scores_are_seldom_called_worse(clusters: int, la
     assert wrong / times < 0.078  # 5 % and two standard errors
 
 
+def test_copies_in_a_cluster_say_no_more_about_a_slice_than_one_sample() -> None:
+    source = np.random.default_rng(3)
+    values, keys = source.random(60), np.arange(60) % 10
+    weights = source.uniform(0.5, 1.5, 60)
+    for own in (None, weights.tolist()):
+        single = worst_slices(values.tolist(), {"k": keys.tolist()}, weights=own)
+        copies = worst_slices(
+            np.repeat(values, 10).tolist(),
+            {"k": np.repeat(keys, 10).tolist()},
+            groups=np.repeat(np.arange(60), 10).tolist(),
+            weights=None if own is None else np.repeat(weights, 10).tolist(),
+        )
+        shrunken = {f.key: f.shrunken for f in single}
+        assert {f.key: f.shrunken for f in copies} == pytest.approx(shrunken, abs=0.02 if own else 1e-9)
+
+
+def test_clusters_that_share_nothing_shrink_like_independent_samples() -> None:
+    source = np.random.default_rng(4)
+    values, keys = source.random(600), np.arange(600) % 10
+    clustered = worst_slices(values.tolist(), {"k": keys.tolist()}, groups=(np.arange(600) // 10).tolist())
+    independent = {f.key: f.shrunken for f in worst_slices(values.tolist(), {"k": keys.tolist()})}
+    assert {f.key: f.shrunken for f in clustered} == pytest.approx(independent, abs=0.01)
+
+
 def test_slices_without_spread_are_no_worse() -> None:
     found = worst_slices([1.0] * 20, {"half": [place < 10 for place in range(20)]})
     assert [f.p_value for f in found] == [1, 1]

@@ -10,6 +10,7 @@ them. Their p-value is the error rate at which 0 is a limit of the difference.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -152,6 +153,7 @@ def worst_slices(
     findings: list[SliceFinding] = []
     for field, parts in slices.items():
         of_field: list[SliceFinding] = []
+        variances: list[float] = []
         for part in parts:
             places, own = np.array(part.indexes), part.interval
             inside, outside = population.units(places)
@@ -161,7 +163,8 @@ def worst_slices(
             p = population.p_value(places, 1 if lower_is_better else -1)
             difference = _difference(own, others)
             of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, difference, own.mean, p, p))
-        findings.extend(_shrunken(of_field, population))
+            variances.append(population.mean_variance(places))
+        findings.extend(_shrunken(of_field, variances, population.grand))
     adjusted = adjust_p_values([finding.p_value for finding in findings], correction)
     with_adjusted = (replace(f, adjusted_p=p) for f, p in zip(findings, adjusted, strict=True))
     return tuple(sorted(with_adjusted, key=lambda f: (f.p_value, -f.n)))
@@ -172,6 +175,7 @@ class _Unweighted:
 
     def __init__(self, x: Floats, scale: float, groups: Positions | None) -> None:
         self.x, self.scale = x, scale
+        self.weights: Floats = np.ones(x.size)
         # Independent samples are treated as a single cluster: all of them are permuted.
         self.clustered = groups is not None
         self.groups: Positions = np.zeros(x.size, dtype=np.intp) if groups is None else groups
@@ -189,9 +193,28 @@ class _Unweighted:
         """The differences, with those that are rounding error only set to 0."""
         return np.where(np.abs(x) <= 1e-12 * self.scale, 0.0, x)
 
+    @functools.cached_property
+    def components(self) -> tuple[float, float]:
+        """The variances between and within clusters, by analysis of variance. Independent samples are clusters of 1."""
+        n, clusters = self.x.size, self.sizes.size
+        if not self.clustered or clusters == n:
+            return self.variance(), 0.0
+        within = float(np.sum(self.within**2)) / (n - clusters)
+        between = float(np.sum(self.sums**2 / self.sizes)) / (clusters - 1)
+        size = (n - float(np.sum(self.sizes**2)) / n) / (clusters - 1)
+        return max(0.0, (between - within) / size), within
+
     def variance(self) -> float:
         """The variance of the values."""
         return float(self.x.var(ddof=1))
+
+    def mean_variance(self, places: Positions) -> float:
+        """The variance of a slice's mean, from the variance components of all samples."""
+        between, within = self.components
+        weights = self.weights[places]
+        of_clusters = np.bincount(self.groups[places], weights) if self.clustered else weights
+        total = float(np.sum(weights)) ** 2
+        return (between * float(np.sum(of_clusters**2)) + within * float(np.sum(weights**2))) / total
 
     def units(self, places: Positions) -> tuple[int, int]:
         """The number of independent samples or clusters in a slice, and outside it."""
@@ -331,17 +354,14 @@ def _difference(own: Interval, rest: Interval) -> Interval:
     return replace(difference, low=low, high=high, method=MOVER, caution=own.caution)
 
 
-def _shrunken(findings: Sequence[SliceFinding], population: _Unweighted) -> list[SliceFinding]:
+def _shrunken(findings: Sequence[SliceFinding], variances: Sequence[float], grand: float) -> list[SliceFinding]:
     """Findings with means shrunken toward the grand mean, by the factor between / (between + own).
 
     between: the variance between slices, by DerSimonian and Laird. own: the variance of a slice's mean.
     """
-    if not findings:
-        return []
-    spread, grand = population.variance(), population.grand
-    if spread == 0:
+    own: Floats = np.array(variances, dtype=np.float64)
+    if not findings or not np.all(own > 0):  # without variance, all means are equal
         return [replace(f, shrunken=grand) for f in findings]
-    own = np.array([spread / (f.interval.effective or f.n) for f in findings])
     means = np.array([f.interval.mean for f in findings])
     weights = 1 / own
     center = float(np.sum(weights * means) / np.sum(weights))
