@@ -17,6 +17,7 @@ from typing import Any, cast
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from evalstone._core import sync
 from evalstone._core.display import excerpt, safe
 from evalstone._core.files import row_limit
 from evalstone._core.redaction import masked
@@ -113,9 +114,7 @@ class Receiver:
         """Answer what has been received, write it, and pass on the samples of all traces that are under way, all for
         so many seconds at most."""
         began = time.monotonic()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await sync.cancel_all(self._tasks)
         for listener in self._listeners:
             listener.close()
         if self._runner is not None:

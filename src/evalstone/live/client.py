@@ -427,11 +427,18 @@ class Live:
 
     async def aflush(self, timeout: float = 30.0) -> bool:  # noqa: ASYNC109 - the form of `flush`
         """`flush`, for an event loop."""
-        return await sync.call_at_once(self.flush, timeout)
+        return await self._in_thread(self.flush, timeout)
 
     async def aclose(self, timeout: float = SHUTDOWN) -> bool:  # noqa: ASYNC109 - the form of `close`
         """`close`, for an event loop."""
-        return await sync.call_at_once(self.close, timeout)
+        return await self._in_thread(self.close, timeout)
+
+    async def _in_thread(self, wait: Callable[[float], bool], timeout: float) -> bool:  # noqa: ASYNC109 - of the thread
+        try:
+            return await sync.call_at_once(wait, timeout)
+        except RuntimeError as error:  # the process can't start a thread; nothing is raised into the application
+            self._sender.tell("thread", f"a thread can't be started, so nobody waits for scores: {described(error)}")
+            return False
 
     def coverage(self, since: datetime | None = None) -> Coverage:
         """What has been seen, and what became of it; see `Coverage`. For numbers of this moment, `flush` before.

@@ -226,7 +226,12 @@ class Guard:
 
     def _start(self, sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> _Work:
         work = _Work(_sample(one_sample(sample, fields)), time.monotonic() + self.timeout)
-        work.future = sync.worker(THREADS).submit(contextvars.copy_context().run, self._score, work)
+        try:
+            work.future = sync.worker(THREADS).submit(contextvars.copy_context().run, self._score, work)
+        except RuntimeError as error:  # the process can't start a thread; a guard must answer
+            work.error = described(error)
+            work.future = concurrent.futures.Future()
+            work.future.set_result(None)
         return work
 
     def _score(self, work: _Work) -> None:

@@ -142,7 +142,7 @@ class Scoring:
         return self
 
     async def __aexit__(self, kind: Any, raised: BaseException | None, traceback: Any) -> None:
-        await _cancel(self._tasks)
+        await sync.cancel_all(self._tasks)
         await self._session.close()
         error = self.broken.exception() if self.broken.done() else raised
         if error is None or (isinstance(error, LedgerError) and not isinstance(error, LedgerValueError)):
@@ -327,8 +327,7 @@ class Scoring:
                 try:
                     await sync.call(self._settings.on_record, record, sample, self._scorers[record.scorer])
                 except USER_ERRORS as error:
-                    task = asyncio.current_task()
-                    if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                    if isinstance(error, asyncio.CancelledError) and sync.is_being_cancelled():
                         raise
                     self._tell("on_record", f"on_record failed: {described(error)}")
 
@@ -372,7 +371,7 @@ class Scoring:
         try:
             return await asyncio.gather(*tasks)
         finally:
-            await _cancel(tasks)
+            await sync.cancel_all(tasks)
 
     async def _outcome(self, row: LiveScore, job: Job, *, paid: bool) -> tuple[LiveScore, Record | None]:
         """The row with its outcome, and its record. paid: whether the day's budget allows for questions."""
@@ -424,13 +423,6 @@ def _origin(row: LiveScore) -> Sample:
         known["trace_id"] = row.trace
     trace = {name: text for name, text in known.items() if text is not None}
     return Sample(metadata={"trace": trace} if trace else {})
-
-
-async def _cancel(tasks: Collection[asyncio.Future[Any]]) -> None:
-    """Cancel what is not done, and wait for all to end."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class _LiveSession(Session):

@@ -115,7 +115,11 @@ class ThreadChannel:
         self._ready: Future[Scoring] = Future()
         self._over = asyncio.Event()
         self._thread = threading.Thread(target=self._serve, name="evalstone-live-worker", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._loop.close()
+            raise ChannelLost(f"the worker can't be started: {described(error)}") from None
 
     def open(self) -> None:
         """Wait until the ledger is open."""
