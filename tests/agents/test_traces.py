@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalstone.agents import traces
 from evalstone.agents.formats.records import records_in
 from evalstone.agents.traces import Notes, samples_of
 from evalstone.datasets import load
@@ -272,6 +273,74 @@ def test_what_model_calls_cost_is_added_up() -> None:
     model = [span(n, "chat", {**call, **used}, parent=1, start=n) for n, call in enumerate(calls, start=2)]
     sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), *model))
     assert sample.metadata["target"]["cost"] == 0.75
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [("operation.cost", "gen_ai.usage.input_tokens"), ("gen_ai.usage.input_tokens", "operation.cost")],
+)
+def test_tokens_and_costs_may_be_reported_by_different_spans_of_one_call(outer: str, inner: str) -> None:
+    call = chat([message("user", "q")], "a")
+    sample = only(spans(span(1, "gateway", {**call, outer: 3}), span(2, "chat", {**call, inner: 3}, parent=1)))
+    target = sample.metadata["target"]
+    assert (target["usage"]["input"], target["cost"]) == (3, 3.0)
+
+
+def test_a_call_that_reports_its_cost_and_no_tokens_counts_beside_one_that_reports_tokens() -> None:
+    first, then = [message("user", "q")], [message("user", "q"), message("assistant", "a"), message("user", "r")]
+    model = [
+        span(2, "chat", chat(first, "a", **{"operation.cost": 0.5}), parent=1, start=2),
+        span(3, "chat", chat(then, "b", **{"gen_ai.usage.input_tokens": 7, "operation.cost": 0.25}), parent=1, start=3),
+    ]
+    assert only(spans(span(1, "invoke_agent", agent("a"), end=9), *model)).metadata["target"]["cost"] == 0.75
+
+
+def test_a_cost_that_only_an_agent_reports_counts_though_its_calls_report_tokens() -> None:
+    call = chat([message("user", "q")], "a", **{"gen_ai.usage.input_tokens": 7})
+    sample = only(
+        spans(span(1, "invoke_agent", agent("a", **{"operation.cost": 0.5})), span(2, "chat", call, parent=1))
+    )
+    assert (sample.metadata["target"]["usage"]["input"], sample.metadata["target"]["cost"]) == (7, 0.5)
+
+
+def test_costs_and_tokens_of_agents_that_hand_over_to_each_other_are_added_up() -> None:
+    question, handover = message("user", "q"), message("assistant", {**CALL, "name": "transfer"})
+    done = message("tool", {**RESULT, "response": "done"})
+    used = {"gen_ai.usage.input_tokens": 7, "operation.cost": 0.5}
+    agents = [
+        span(1, "invoke_agent", {**chat([question], handover), **agent("a", **used)}, start=1),
+        span(2, "invoke_agent", {**chat([question, handover, done], "b"), **agent("b", **used)}, start=3),
+    ]
+    sample = only(spans(*agents))
+    assert (sample.metadata["target"]["usage"]["input"], sample.metadata["target"]["cost"]) == (14, 1.0)
+
+
+def test_the_cost_in_the_logs_of_a_call_whose_span_is_missing_counts() -> None:
+    values = chat([message("user", "q")], "a", **{"operation.cost": 0.5, "gen_ai.usage.input_tokens": 7})
+    sample = only(logs(log(1, "gen_ai.client.inference.operation.details", values)))
+    assert (sample.metadata["target"]["usage"]["input"], sample.metadata["target"]["cost"]) == (7, 0.5)
+
+
+def test_a_free_call_costs_nothing_and_one_that_reports_no_cost_has_none() -> None:
+    free, silent = chat([message("user", "q")], "a", **{"operation.cost": 0}), chat([message("user", "q")], "a")
+    assert only(spans(span(1, "chat", free))).metadata["target"]["cost"] == 0.0
+    assert "cost" not in only(spans(span(1, "chat", silent))).metadata["target"]
+
+
+def test_the_span_of_a_tool_is_read_once_for_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_of = list[str]()
+    of = traces.ToolRun.of
+
+    def counting(attributes: Any, error: str | None) -> Any:
+        read_of.append(attributes["gen_ai.tool.name"])
+        return of(attributes, error)
+
+    monkeypatch.setattr(traces.ToolRun, "of", counting)
+    tools = [span(n, "tool", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {n}"}, parent=1)
+             for n in range(3, 6)]  # fmt: skip
+    model = span(2, "chat", chat([message("user", "q")], "a"), parent=1)
+    assert only(spans(span(1, "invoke_agent", agent("a")), model, *tools)).trajectory is not None
+    assert sorted(read_of) == sorted([f"tool {n}" for n in range(3, 6)] * 2)  # for the messages, and for the steps
 
 
 def test_the_tokens_that_an_agent_alone_knows_are_those_of_a_request() -> None:
