@@ -246,10 +246,12 @@ class TestAgent:
 
 
 def test_a_report_that_cannot_be_written_leaves_the_summary_and_is_no_success(project: pytest.Pytester) -> None:
-    project.makefile(".txt", taken="")
     code = """
+from pathlib import Path
+
 def test_it(evalstone):
     evalstone.assert_scores({"exact_match": 1}, output="a", reference="a")
+    Path("taken.txt").touch()
 """
     result = run(project, code, "--evalstone-report", "taken.txt")
     assert result.ret == pytest.ExitCode.INTERNAL_ERROR

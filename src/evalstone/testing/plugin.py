@@ -20,6 +20,9 @@ OPTIONS: Mapping[str, tuple[str, type[int | float | str], str]] = {
     "report": ("DIR", str, "Write the runs and scores of this session into a folder."),
 }
 MARK = "evalstone"
+"""The name of the mark, and of the fixture."""
+JUDGE = "evalstone_judge"
+"""The name of the fixture of the judge."""
 PARAMETER = "_evalstone"
 """The parameter that a marked test is given its part of the dataset by."""
 SCORED = pytest.StashKey[list[dict[str, Any]]]()
@@ -27,6 +30,7 @@ SCORED = pytest.StashKey[list[dict[str, Any]]]()
 SPENT = pytest.StashKey[Callable[[], float]]()
 """Returns the US dollars that this process has spent of its budget, if it has one."""
 SPENT_OF_WORKER = "evalstone_spent"
+WRONG_SETTING = "evalstone_wrong_setting"
 RUNS = pytest.StashKey[int]()
 """How many runs of a test have been written."""
 PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
@@ -95,6 +99,17 @@ def _is_marked(item: pytest.Item) -> bool:
     return item.get_closest_marker(MARK) is not None or (callspec is not None and PARAMETER in callspec.params)
 
 
+def _scores(item: pytest.Item) -> bool:
+    """Whether a test has the mark or takes a fixture of this plugin."""
+    return _is_marked(item) or not {MARK, JUDGE}.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def _has_session_judge(item: pytest.Item) -> bool:
+    """Whether the judge of a test is that of the settings, and no other fixture replaces it."""
+    known = item.session._fixturemanager.getfixturedefs(JUDGE, item)  # pyright: ignore[reportPrivateUsage]
+    return bool(known) and known[-1].func.__module__ == __name__
+
+
 class Session:
     """The hooks of one session, and the scores of its tests."""
 
@@ -109,6 +124,8 @@ class Session:
         """US dollars of the budget that workers of xdist have spent."""
         self.problem = ""
         """Why the report could not be written."""
+        self.wrong_setting = ""
+        """What is wrong with the settings of the ini file, in a worker of xdist."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:
@@ -117,6 +134,20 @@ class Session:
             from evalstone.testing.marks import refuse_parameter  # noqa: PLC0415 - only marked tests need it
 
             refuse_parameter(metafunc)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Raise UsageError for a wrong setting of the ini file if a test of this session uses it."""
+        if not any(config.getini(f"evalstone_{name}") for name in OPTIONS) or not any(map(_scores, items)):
+            return
+        from evalstone.testing.settings import wrong_setting  # noqa: PLC0415 - only sessions that score need it
+
+        problem = wrong_setting(config, judge=any(_scores(item) and _has_session_judge(item) for item in items))
+        if problem and hasattr(config, "workerinput"):  # a worker's error doesn't end the session
+            self.wrong_setting = problem
+            items.clear()
+        elif problem:
+            raise pytest.UsageError(problem)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
@@ -169,13 +200,17 @@ class Session:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Called by xdist when a worker is done, or has crashed."""
-        self.spent += getattr(node, "workeroutput", {}).get(SPENT_OF_WORKER, 0.0)
+        output: Mapping[str, Any] = getattr(node, "workeroutput", {})
+        self.spent += output.get(SPENT_OF_WORKER, 0.0)
+        if problem := output.get(WRONG_SETTING):
+            raise pytest.UsageError(problem)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output: dict[str, Any] | None = getattr(self.config, "workeroutput", None)
         if output is not None:
             output[SPENT_OF_WORKER] = self._spent()
+            output[WRONG_SETTING] = self.wrong_setting
         if self.scored and not hasattr(self.config, "workerinput"):
             from evalstone.testing.summary import write_scores  # noqa: PLC0415 - only sessions with scores need it
 
