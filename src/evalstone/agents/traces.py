@@ -183,14 +183,16 @@ def _tree(records: Sequence[Record], trace: str, notes: Notes) -> list[_Node]:
     """The spans as a forest, each with its events and log records; siblings in the order in which they began."""
     nodes: dict[str, _Node] = {}
     events: dict[int, list[Record]] = {}
-    logged: dict[str, Record] = {}  # by content, and by place: an export that is delivered again has the same in both
+    # By content and place, which are the same in a batch that an exporter has repeated: log records have no ids.
+    logged: dict[str, Record] = {}
     for number, record in enumerate(records):
         if record.kind == "event":
             events.setdefault(id(record.source), []).append(record)
         elif record.kind == "log":
             place = record.place if record.trace or record.span else ""  # such a one is whole, in any request
             content = json.dumps([record.source, record.resource], sort_keys=True, default=str)
-            logged.setdefault(f"{place} {content}", record)
+            if logged.setdefault(f"{place} {content}", record) is not record:
+                notes.add("a log record equal to another one, time included, which counts once", trace, record.name)
         else:
             key = record.span or f"without id {number}"
             known = nodes.get(key)
