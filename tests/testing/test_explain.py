@@ -93,16 +93,16 @@ def test_a_sample_without_an_answer_since_the_target_failed_shows_none() -> None
 PASSAGES = [f"passage {number}." for number in range(1, 13)]
 
 
-def claims(*verdicts: tuple[str, list[int]]) -> list[str]:
+def claims(*verdicts: tuple[str, list[int]], passages: list[str] = PASSAGES) -> list[str]:
     """The lines about claims with these verdicts, and the passages behind them."""
     output = " ".join(texts := [f"Claim number {number}." for number in range(1, len(verdicts) + 1)])
     of_claims = [
-        {"claim": number, "reason": f"because {number}", "passages": passages, "verdict": verdict}
-        for number, (verdict, passages) in enumerate(verdicts, start=1)
+        {"claim": number, "reason": f"because {number}", "passages": cited, "verdict": verdict}
+        for number, (verdict, cited) in enumerate(verdicts, start=1)
     ]
     judge = ScriptedJudge({"list_claims": {"claims": texts}, "verify_claims": {"verdicts": of_claims}})
     (scorer,) = parse_scorers("faithfulness")
-    sample = Sample(output=output, context=PASSAGES)
+    sample = Sample(output=output, context=passages)
     found = Check(scorer_info(scorer), score(scorer, sample, judge=judge), 1.0)
     first, *lines, answer = sample_lines([found], sample)
     assert (first.startswith("faithfulness: "), answer.startswith("answer: ")) == (True, True)
@@ -124,6 +124,10 @@ def test_a_claim_that_no_passage_mentions_shows_all_of_them_up_to_a_limit() -> N
     lines = claims(("contradicted", [2]), ("not_mentioned", []))
     assert lines[2:4] == ["? not mentioned: “Claim number 2.”", "  because 2"]
     assert lines[4:] == [f"passage {number}: “passage {number}.”" for number in range(1, MOST_FINDINGS + 1)]
+    assert claims(("not_mentioned", []), passages=PASSAGES[:2])[2:] == [
+        "passage 1: “passage 1.”",
+        "passage 2: “passage 2.”",
+    ]
 
 
 @pytest.mark.parametrize(("more", "line"), [(0, None), (1, "and 1 more claim"), (2, "and 2 more claims")])
