@@ -393,6 +393,7 @@ def test_replies_of_a_file_are_a_judge(pytester: pytest.Pytester) -> None:
         ("--evalstone-judge=opnai/gpt-5.1", "*opnai*"),
         ("--evalstone-trials=0", "--evalstone-trials must be 1 or more, not 0"),
         ("--evalstone-budget=-1", "--evalstone-budget must be 0 or more US dollars, not -1"),
+        ("--evalstone-budget=nan", "--evalstone-budget must be 0 or more US dollars, not nan"),
         ("--evalstone-ledger=none", "--evalstone-ledger: 'none' would be a file of that name*"),
         ("--evalstone-ledger=mysql://host/db", "--evalstone-ledger: mysql://host/db is not a ledger*"),
         ("--evalstone-report=text.json", "--evalstone-report must be a folder, and *text.json is a file"),
