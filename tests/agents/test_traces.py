@@ -523,3 +523,39 @@ def test_no_value_of_any_attribute_breaks_the_reading(values: list[dict[str, Any
     assert samples or notes
     for sample in samples:
         assert sample.content_hash
+
+
+def test_the_message_of_a_tool_in_the_logs_is_the_result_of_its_call() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    sample = only(
+        spans(span(1, "chat", {"gen_ai.operation.name": "chat"}, end=9)),
+        logs(
+            log(1, {"content": "q"}, {}, name="gen_ai.user.message", time=1),
+            log(1, {"content": "", "tool_calls": [call]}, {}, name="gen_ai.assistant.message", time=2),
+            log(1, {"id": "c1", "content": "rainy"}, {}, name="gen_ai.tool.message", time=3),
+            log(1, {"message": {"content": "Take one."}}, {}, name="gen_ai.choice", time=4),
+        ),
+    )
+    assert [each.result for message in sample.messages for each in message.tool_calls] == ["rainy"]
+    assert sample.output == "Take one."
+
+
+def test_cached_tokens_of_openinference_count() -> None:
+    values: dict[str, Any] = {"openinference.span.kind": "LLM"}
+    for place, role, text in (("input", "user", "q"), ("output", "assistant", "a")):
+        values[f"llm.{place}_messages.0.message.role"] = role
+        values[f"llm.{place}_messages.0.message.content"] = text
+    values |= {f"llm.token_count.{name}": count for name, count in (("prompt", 7), ("completion", 3))}
+    sample = only(spans(span(1, "call", {**values, "llm.token_count.prompt_details.cache_read": 5})))
+    usage = sample.metadata["target"]["usage"]
+    assert usage == {"input": 7, "output": 3, "cached": 5, "requests": 1}
+
+
+@pytest.mark.parametrize("operation", ["invoke_agent", "invoke_workflow"])
+def test_the_tokens_of_an_agent_or_workflow_are_used_only_if_its_calls_report_none(operation: str) -> None:
+    outer = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "a", "gen_ai.usage.input_tokens": 9}
+    call = chat([message("user", "q")], "a")
+    counted = {**call, "gen_ai.usage.input_tokens": 7}
+    for inner, tokens in ((call, 9), (counted, 7)):
+        sample = only(spans(span(1, "run", outer), span(2, "chat", inner, parent=1)))
+        assert sample.metadata["target"]["usage"]["input"] == tokens
