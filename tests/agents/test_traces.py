@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evalstone.agents import traces
 from evalstone.agents.formats.records import records_in
+from evalstone.agents.formats.spans import read_spans
 from evalstone.agents.traces import Notes, samples_of
 from evalstone.datasets import load
 from evalstone.types import Sample
@@ -525,17 +526,17 @@ def test_no_value_of_any_attribute_breaks_the_reading(values: list[dict[str, Any
         assert sample.content_hash
 
 
-def test_the_message_of_a_tool_in_the_logs_is_the_result_of_its_call() -> None:
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_message_of_a_tool_in_the_logs_is_the_result_of_its_call(turned: bool) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
-    sample = only(
-        spans(span(1, "chat", {"gen_ai.operation.name": "chat"}, end=9)),
-        logs(
-            log(1, {"content": "q"}, {}, name="gen_ai.user.message", time=1),
-            log(1, {"content": "", "tool_calls": [call]}, {}, name="gen_ai.assistant.message", time=2),
-            log(1, {"id": "c1", "content": "rainy"}, {}, name="gen_ai.tool.message", time=3),
-            log(1, {"message": {"content": "Take one."}}, {}, name="gen_ai.choice", time=4),
-        ),
-    )
+    said = [
+        log(1, {"content": "q"}, {}, name="gen_ai.user.message", time=1),
+        log(1, {"content": "", "tool_calls": [call]}, {}, name="gen_ai.assistant.message", time=2),
+        log(1, {"id": "c1", "content": "rainy"}, {}, name="gen_ai.tool.message", time=3),
+        log(1, {"message": {"content": "Take one."}}, {}, name="gen_ai.choice", time=4),
+    ]
+    model = span(1, "chat", {"gen_ai.operation.name": "chat"}, end=9)
+    sample = only(spans(model), logs(*(said[::-1] if turned else said)))
     assert [each.result for message in sample.messages for each in message.tool_calls] == ["rainy"]
     assert sample.output == "Take one."
 
@@ -559,3 +560,55 @@ def test_the_tokens_of_an_agent_or_workflow_are_used_only_if_its_calls_report_no
     for inner, tokens in ((call, 9), (counted, 7)):
         sample = only(spans(span(1, "run", outer), span(2, "chat", inner, parent=1)))
         assert sample.metadata["target"]["usage"]["input"] == tokens
+
+
+def test_a_transcript_has_the_costs_of_its_calls_together_and_no_tokens_of_embeddings() -> None:
+    first, then = [message("user", "q")], [message("user", "q"), message("assistant", "a"), message("user", "r")]
+    used = {"gen_ai.usage.input_tokens": 7, "operation.cost": 0.5}
+    reading = read_spans(
+        spans(
+            span(1, "chat", chat(first, "a", **used)),
+            span(2, "chat", chat(then, "b", **used), start=2),
+            span(3, "embeddings", {"gen_ai.operation.name": "embeddings", "gen_ai.usage.input_tokens": 99}, start=3),
+        )
+    )
+    assert reading.cost == 1.0
+    assert reading.usage is not None
+    assert (reading.usage.input, reading.usage.requests) == (14, 2)
+
+
+def test_a_transcript_is_in_the_order_of_time_and_parts_of_messages_come_last() -> None:
+    first, then = [message("user", "q")], [message("user", "q"), message("assistant", "a"), message("user", "r")]
+    later = span(1, "chat", chat(then, "b"), start=2)
+    earlier = span(2, "chat", chat([message("system", "s"), *first], "a"), start=1)
+    chain = {"openinference.span.kind": "CHAIN", "llm.input_messages.0.message.role": "user"}
+    chain |= {"llm.input_messages.0.message.content": "only a part"}
+    for part in ([], [span(3, "chain", chain)]):
+        reading = read_spans(spans(*part, later, earlier))
+        assert [each.content for each in reading.conversation.messages] == ["s", "q", "a", "r", "b"]
+
+
+def test_steps_are_in_the_order_of_time_whatever_that_of_their_spans() -> None:
+    def tool(number: int) -> dict[str, Any]:
+        values = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {number}"}
+        return span(number, "tool", values, parent=1, start=number)
+
+    model = span(2, "chat", chat([message("user", "q")], "a"), parent=1, start=1)
+    for order in ((3, 4, 5), (5, 3, 4)):
+        sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), *map(tool, order), model))
+        assert sample.trajectory is not None
+        assert [step.name for step in sample.trajectory.steps] == ["tool 3", "tool 4", "tool 5"]
+
+
+def test_more_than_ten_documents_keep_their_order() -> None:
+    found: dict[str, Any] = {"openinference.span.kind": "RETRIEVER"}
+    found |= {f"retrieval.documents.{n}.document.content": f"passage {n}" for n in range(12)}
+    model = span(2, "chat", chat([message("user", "q")], "a"), parent=1, start=2)
+    sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), span(3, "search", found, parent=1, start=1), model))
+    assert sample.context == tuple(f"passage {n}" for n in range(12))
+
+
+def test_attributes_that_contradict_each_other_break_nothing() -> None:
+    odd = {"llm.input_messages": "text", "llm.input_messages.0.message.role": "user", "llm": 1, "llm.token_count": 5}
+    sample = only(spans(span(1, "chat", {**chat([message("user", "q")], "a"), **odd})))
+    assert (sample.input, sample.output) == ("q", "a")

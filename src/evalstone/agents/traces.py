@@ -1,9 +1,9 @@
-"""Samples from traces: the requests that spans and log records of many traces tell of, each as one sample.
+"""Samples from traces: each request that spans and log records describe becomes one sample.
 
-What is evaluated is the outermost span of an agent, a chain or a model call that has content. Agents inside it are
-steps of it. Model calls outside of any agent are a sample each, unless one repeats the messages of another and goes on
-from there: then they are one conversation, and the last of them is what is evaluated. So are agents of which one hands
-over to the next.
+The evaluated span is the outermost span of an agent, a chain or a model call that has content. Agents inside it are
+its steps. Model calls outside of any agent are one sample each, unless one continues the messages of another: then
+they are one conversation, and the last call is the evaluated span. The same holds for agents that hand over to each
+other.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RESPONSE = "gen_ai.response.id"
 
 @dataclass
 class Notes:
-    """What of the traces became no part of a sample: for each reason how often, and the first example."""
+    """Parts of traces that are in no sample: how many for each reason, and the first example."""
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
     examples: dict[str, str] = field(default_factory=dict[str, str])
@@ -62,7 +62,7 @@ class Notes:
 
 @dataclass
 class _Node:
-    """A span with what belongs to it."""
+    """A span with its events, log records and children."""
 
     record: Record
     kind: Kind | None
@@ -107,11 +107,11 @@ class _Node:
 
 @dataclass
 class _Unit:
-    """What becomes one sample: the evaluated span, the last of them, and what else belongs to it."""
+    """The spans of one sample. The last node is the evaluated span."""
 
     nodes: list[_Node]
     beside: list[_Node] = field(default_factory=list[_Node])
-    """Spans of tools and retrievals that lie outside of the evaluated ones."""
+    """Spans of tools and retrievals outside of these."""
 
     @property
     def main(self) -> _Node:
@@ -135,8 +135,8 @@ def _is_message(record: Record) -> bool:
 
 
 def _has_content(messages: Any) -> bool:
-    """Whether messages have more than the types of their parts and the names of tools, which is what pydantic-ai's
-    have without content."""
+    """Whether messages have more than the types of their parts and the names of tools. Without captured content,
+    pydantic-ai's messages have only these."""
     parts = [part for each in objects_in(messages) for part in objects_in(each.get("parts"))]
     bare = all(part.keys() <= _WITHOUT_CONTENT for part in parts)
     return bool(messages) and not (parts and bare)
