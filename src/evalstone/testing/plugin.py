@@ -24,7 +24,7 @@ MARK = "evalstone"
 JUDGE = "evalstone_judge"
 """The name of the fixture of the judge."""
 PARAMETER = "_evalstone"
-"""The parameter that a marked test is given its part of the dataset by."""
+"""The parameter with which a marked test gets its part of the dataset."""
 SCORED = pytest.StashKey[list[dict[str, Any]]]()
 """The scores of a test that have not been reported yet, as plain data."""
 SPENT = pytest.StashKey[Callable[[], float]]()
@@ -105,7 +105,7 @@ def _scores(item: pytest.Item) -> bool:
 
 
 def _has_session_judge(item: pytest.Item) -> bool:
-    """Whether the judge of a test is that of the settings, and no other fixture replaces it."""
+    """Whether a test uses the judge of the settings, and no other fixture overrides it."""
     known = item.session._fixturemanager.getfixturedefs(JUDGE, item)  # pyright: ignore[reportPrivateUsage]
     return bool(known) and known[-1].func.__module__ == __name__
 
@@ -116,14 +116,13 @@ class Session:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.scored: dict[str, list[dict[str, Any]]] = {}
-        """By the id of a test, scorers with their records as data; of a test that is run again, those of the last
-        attempt."""
+        """By test ID, scorers with their records as data. For a rerun test, those of the last attempt."""
         self.earlier: list[dict[str, Any]] = []
-        """Those of the attempts before, whose calls were paid for, too."""
+        """The scores of earlier attempts, whose calls were paid for too."""
         self.spent = 0.0
         """US dollars of the budget that workers of xdist have spent."""
         self.problem = ""
-        """Why the report could not be written."""
+        """Why the report couldn't be written."""
         self.wrong_setting = ""
         """What is wrong with the settings of the ini file, in a worker of xdist."""
 
@@ -166,7 +165,7 @@ class Session:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        # Of an attempt before, after which the test is run again.
+        # Left by an earlier attempt, if the test is rerun.
         item.stash[RUNS] = 0
         added = item.stash.setdefault(PROPERTIES, [])
         item.user_properties[:] = [one for one in item.user_properties if one not in added]
@@ -194,7 +193,7 @@ class Session:
                 terminalreporter.write_line(self.problem, red=True)
 
     def _spent(self) -> float:
-        """US dollars of --evalstone-budget that are spent, those of samples that got no score included."""
+        """The US dollars of --evalstone-budget that are spent, including on samples without a score."""
         return self.spent + self.config.stash.get(SPENT, float)()
 
     @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""What a session of pytest scores with: its options, in place of which the ini file may have settings."""
+"""The settings of a pytest session: options of the command line, or settings of the ini file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evalstone.testing.plugin import OPTIONS, SPENT
 SCRIPTED = "scripted"
 SQLITE = "sqlite:///"
 NO_FILES = ("none", ":memory:")
-"""What a ledger refuses to be, unless it is told a path."""
+"""Names that a ledger refuses unless they are part of a path."""
 
 
 @dataclass(frozen=True)
