@@ -591,11 +591,11 @@ def test_a_transcript_is_in_the_order_of_time_and_parts_of_messages_come_last() 
 def test_steps_are_in_the_order_of_time_whatever_that_of_their_spans() -> None:
     def tool(number: int) -> dict[str, Any]:
         values = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {number}"}
-        return span(number, "tool", values, parent=1, start=number)
+        return span(number, "tool", values, parent=6, start=number)
 
-    model = span(2, "chat", chat([message("user", "q")], "a"), parent=1, start=1)
+    model, task = span(2, "chat", chat([message("user", "q")], "a"), parent=1, start=1), span(6, "task", {}, parent=1)
     for order in ((3, 4, 5), (5, 3, 4)):
-        sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), *map(tool, order), model))
+        sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), *map(tool, order), model, task))
         assert sample.trajectory is not None
         assert [step.name for step in sample.trajectory.steps] == ["tool 3", "tool 4", "tool 5"]
 
