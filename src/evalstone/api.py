@@ -216,9 +216,7 @@ async def ascore_each(
         try:
             return tuple(await asyncio.gather(*scored))
         finally:
-            for task in scored:
-                task.cancel()
-            await asyncio.gather(*scored, return_exceptions=True)
+            await sync.cancel_all(scored)
 
 
 def one_sample(sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Sample | Mapping[str, Any]:

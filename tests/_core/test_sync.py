@@ -303,3 +303,83 @@ def test_an_error_in_a_thread_is_raised_and_stop_iteration_hangs_nobody() -> Non
         asyncio.run(sync.call(fails))
     with pytest.raises(RuntimeError, match="stops raised StopIteration"):
         asyncio.run(asyncio.wait_for(sync.call(stops), timeout=10))
+
+
+def test_a_loop_whose_thread_can_not_be_started_leaves_nothing_open_and_is_started_by_the_next_call() -> None:
+    code = """
+import asyncio, gc, threading
+from evalstone._core.sync import run
+
+async def answer():
+    return "still works"
+
+def refuse(thread):
+    raise RuntimeError("can't start new thread")
+
+start, threading.Thread.start = threading.Thread.start, refuse
+try:
+    run(answer())
+except RuntimeError as error:
+    print(error)
+threading.Thread.start = start
+gc.collect()
+print(run(answer()))
+"""
+    said = python(f"import warnings\nwarnings.simplefilter('error')\n{code}", "-X", "dev", timeout=20)
+    assert said.splitlines() == ["can't start new thread", "still works"]
+
+
+def test_a_task_that_somebody_cancels_is_told_from_one_that_awaits_something_cancelled() -> None:
+    async def main() -> list[bool]:
+        seen = list[bool]()
+
+        async def awaits(future: asyncio.Future[None]) -> None:
+            try:
+                await future
+            except asyncio.CancelledError:
+                seen.append(sync.is_being_cancelled())
+
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await asyncio.create_task(awaits(future))
+        cancelled = asyncio.create_task(awaits(asyncio.get_running_loop().create_future()))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await cancelled
+        return seen
+
+    assert asyncio.run(main()) == [False, True]
+
+
+def test_outside_a_task_a_cancellation_counts_as_ones_own() -> None:
+    async def main() -> bool:
+        seen: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(lambda: seen.set_result(sync.is_being_cancelled()))
+        return await seen
+
+    assert asyncio.run(main())
+
+
+def test_tasks_that_are_cancelled_together_have_all_ended_and_raise_nothing() -> None:
+    ended = list[str]()
+
+    async def cleans_up(name: str) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0)
+            ended.append(name)
+
+    async def fails() -> None:
+        raise LookupError
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(cleans_up(name)) for name in ("one", "other")]
+        failed = asyncio.create_task(fails())
+        await asyncio.sleep(0)
+        await sync.cancel_all([*tasks, failed])
+        assert ended == ["one", "other"]
+        assert [task.cancelled() for task in (*tasks, failed)] == [True, True, False]
+        await sync.cancel_all([])
+
+    asyncio.run(main())

@@ -89,3 +89,64 @@ def test_several_threads_work_side_by_side_and_all_end() -> None:
     assert sorted(future.result(10) for future in futures) == [0, 0, 1, 1, 2, 2]
     worker.close()
     assert gone("several")
+
+
+@pytest.mark.parametrize("threads", [1, 3, None])
+def test_a_thread_that_can_not_be_started_is_started_by_the_next_submission(
+    monkeypatch: pytest.MonkeyPatch, threads: int | None
+) -> None:
+    worker = Worker("refused", threads)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refuse)
+        for _ in range(4):
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                worker.submit(lambda: None)
+    assert worker.submit(lambda: "done").result(10) == "done"
+    worker.close()
+    assert gone("refused")
+
+
+def test_work_waits_for_the_threads_there_are_where_no_other_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, turn = Worker("fewer", 2), threading.Event()
+    first = worker.submit(turn.wait, 10)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refuse)
+        second = worker.submit(lambda: "second")
+    both = threading.Barrier(2, timeout=10)
+    later = [worker.submit(both.wait) for _ in range(2)]  # the second thread is started now
+    turn.set()
+    assert (first.result(10), second.result(10)) == (True, "second")
+    assert sorted(future.result(10) for future in later) == [0, 1]
+    worker.close()
+    assert gone("fewer")
+
+
+def test_a_worker_starts_no_more_threads_than_it_may_though_many_submit_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, start = list[str](), threading.Thread.start
+
+    def slowly(thread: threading.Thread) -> None:
+        if thread.name == "limited":
+            started.append(thread.name)
+            time.sleep(0.02)  # others submit meanwhile
+        start(thread)
+
+    worker, together = Worker("limited", 2), threading.Barrier(8, timeout=10)
+
+    def submit() -> None:
+        together.wait()
+        worker.submit(lambda: None).result(10)
+
+    monkeypatch.setattr(threading.Thread, "start", slowly)
+    submitting = [threading.Thread(target=submit) for _ in range(8)]
+    for each in submitting:
+        each.start()
+    for each in submitting:
+        each.join(10)
+    assert started == ["limited"] * 2
+    worker.close()
+
+
+def refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

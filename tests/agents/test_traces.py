@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalstone.agents import traces
 from evalstone.agents.formats.records import records_in
+from evalstone.agents.formats.spans import read_spans
 from evalstone.agents.traces import Notes, samples_of
 from evalstone.datasets import load
 from evalstone.types import Sample
@@ -274,6 +276,74 @@ def test_what_model_calls_cost_is_added_up() -> None:
     assert sample.metadata["target"]["cost"] == 0.75
 
 
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [("operation.cost", "gen_ai.usage.input_tokens"), ("gen_ai.usage.input_tokens", "operation.cost")],
+)
+def test_tokens_and_costs_may_be_reported_by_different_spans_of_one_call(outer: str, inner: str) -> None:
+    call = chat([message("user", "q")], "a")
+    sample = only(spans(span(1, "gateway", {**call, outer: 3}), span(2, "chat", {**call, inner: 3}, parent=1)))
+    target = sample.metadata["target"]
+    assert (target["usage"]["input"], target["cost"]) == (3, 3.0)
+
+
+def test_a_call_that_reports_its_cost_and_no_tokens_counts_beside_one_that_reports_tokens() -> None:
+    first, then = [message("user", "q")], [message("user", "q"), message("assistant", "a"), message("user", "r")]
+    model = [
+        span(2, "chat", chat(first, "a", **{"operation.cost": 0.5}), parent=1, start=2),
+        span(3, "chat", chat(then, "b", **{"gen_ai.usage.input_tokens": 7, "operation.cost": 0.25}), parent=1, start=3),
+    ]
+    assert only(spans(span(1, "invoke_agent", agent("a"), end=9), *model)).metadata["target"]["cost"] == 0.75
+
+
+def test_a_cost_that_only_an_agent_reports_counts_though_its_calls_report_tokens() -> None:
+    call = chat([message("user", "q")], "a", **{"gen_ai.usage.input_tokens": 7})
+    sample = only(
+        spans(span(1, "invoke_agent", agent("a", **{"operation.cost": 0.5})), span(2, "chat", call, parent=1))
+    )
+    assert (sample.metadata["target"]["usage"]["input"], sample.metadata["target"]["cost"]) == (7, 0.5)
+
+
+def test_costs_and_tokens_of_agents_that_hand_over_to_each_other_are_added_up() -> None:
+    question, handover = message("user", "q"), message("assistant", {**CALL, "name": "transfer"})
+    done = message("tool", {**RESULT, "response": "done"})
+    used = {"gen_ai.usage.input_tokens": 7, "operation.cost": 0.5}
+    agents = [
+        span(1, "invoke_agent", {**chat([question], handover), **agent("a", **used)}, start=1),
+        span(2, "invoke_agent", {**chat([question, handover, done], "b"), **agent("b", **used)}, start=3),
+    ]
+    sample = only(spans(*agents))
+    assert (sample.metadata["target"]["usage"]["input"], sample.metadata["target"]["cost"]) == (14, 1.0)
+
+
+def test_the_cost_in_the_logs_of_a_call_whose_span_is_missing_counts() -> None:
+    values = chat([message("user", "q")], "a", **{"operation.cost": 0.5, "gen_ai.usage.input_tokens": 7})
+    sample = only(logs(log(1, "gen_ai.client.inference.operation.details", values)))
+    assert (sample.metadata["target"]["usage"]["input"], sample.metadata["target"]["cost"]) == (7, 0.5)
+
+
+def test_a_free_call_costs_nothing_and_one_that_reports_no_cost_has_none() -> None:
+    free, silent = chat([message("user", "q")], "a", **{"operation.cost": 0}), chat([message("user", "q")], "a")
+    assert only(spans(span(1, "chat", free))).metadata["target"]["cost"] == 0.0
+    assert "cost" not in only(spans(span(1, "chat", silent))).metadata["target"]
+
+
+def test_the_span_of_a_tool_is_read_once_for_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_of = list[str]()
+    of = traces.ToolRun.of
+
+    def counting(attributes: Any, error: str | None) -> Any:
+        read_of.append(attributes["gen_ai.tool.name"])
+        return of(attributes, error)
+
+    monkeypatch.setattr(traces.ToolRun, "of", counting)
+    tools = [span(n, "tool", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {n}"}, parent=1)
+             for n in range(3, 6)]  # fmt: skip
+    model = span(2, "chat", chat([message("user", "q")], "a"), parent=1)
+    assert only(spans(span(1, "invoke_agent", agent("a")), model, *tools)).trajectory is not None
+    assert sorted(read_of) == sorted([f"tool {n}" for n in range(3, 6)] * 2)  # for the messages, and for the steps
+
+
 def test_the_tokens_that_an_agent_alone_knows_are_those_of_a_request() -> None:
     tokens = {"gen_ai.usage.input_tokens": 7, "gen_ai.usage.output_tokens": 3}
     values = {**chat([message("user", "q")], "a", **tokens), "gen_ai.operation.name": "invoke_agent"}
@@ -454,3 +524,91 @@ def test_no_value_of_any_attribute_breaks_the_reading(values: list[dict[str, Any
     assert samples or notes
     for sample in samples:
         assert sample.content_hash
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_message_of_a_tool_in_the_logs_is_the_result_of_its_call(turned: bool) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    said = [
+        log(1, {"content": "q"}, {}, name="gen_ai.user.message", time=1),
+        log(1, {"content": "", "tool_calls": [call]}, {}, name="gen_ai.assistant.message", time=2),
+        log(1, {"id": "c1", "content": "rainy"}, {}, name="gen_ai.tool.message", time=3),
+        log(1, {"message": {"content": "Take one."}}, {}, name="gen_ai.choice", time=4),
+    ]
+    model = span(1, "chat", {"gen_ai.operation.name": "chat"}, end=9)
+    sample = only(spans(model), logs(*(said[::-1] if turned else said)))
+    assert [each.result for message in sample.messages for each in message.tool_calls] == ["rainy"]
+    assert sample.output == "Take one."
+
+
+def test_cached_tokens_of_openinference_count() -> None:
+    values: dict[str, Any] = {"openinference.span.kind": "LLM"}
+    for place, role, text in (("input", "user", "q"), ("output", "assistant", "a")):
+        values[f"llm.{place}_messages.0.message.role"] = role
+        values[f"llm.{place}_messages.0.message.content"] = text
+    values |= {f"llm.token_count.{name}": count for name, count in (("prompt", 7), ("completion", 3))}
+    sample = only(spans(span(1, "call", {**values, "llm.token_count.prompt_details.cache_read": 5})))
+    usage = sample.metadata["target"]["usage"]
+    assert usage == {"input": 7, "output": 3, "cached": 5, "requests": 1}
+
+
+@pytest.mark.parametrize("operation", ["invoke_agent", "invoke_workflow"])
+def test_the_tokens_of_an_agent_or_workflow_are_used_only_if_its_calls_report_none(operation: str) -> None:
+    outer = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "a", "gen_ai.usage.input_tokens": 9}
+    call = chat([message("user", "q")], "a")
+    counted = {**call, "gen_ai.usage.input_tokens": 7}
+    for inner, tokens in ((call, 9), (counted, 7)):
+        sample = only(spans(span(1, "run", outer), span(2, "chat", inner, parent=1)))
+        assert sample.metadata["target"]["usage"]["input"] == tokens
+
+
+def test_a_transcript_has_the_costs_of_its_calls_together_and_no_tokens_of_embeddings() -> None:
+    first, then = [message("user", "q")], [message("user", "q"), message("assistant", "a"), message("user", "r")]
+    used = {"gen_ai.usage.input_tokens": 7, "operation.cost": 0.5}
+    reading = read_spans(
+        spans(
+            span(1, "chat", chat(first, "a", **used)),
+            span(2, "chat", chat(then, "b", **used), start=2),
+            span(3, "embeddings", {"gen_ai.operation.name": "embeddings", "gen_ai.usage.input_tokens": 99}, start=3),
+        )
+    )
+    assert reading.cost == 1.0
+    assert reading.usage is not None
+    assert (reading.usage.input, reading.usage.requests) == (14, 2)
+
+
+def test_a_transcript_is_in_the_order_of_time_and_parts_of_messages_come_last() -> None:
+    first, then = [message("user", "q")], [message("user", "q"), message("assistant", "a"), message("user", "r")]
+    later = span(1, "chat", chat(then, "b"), start=2)
+    earlier = span(2, "chat", chat([message("system", "s"), *first], "a"), start=1)
+    chain = {"openinference.span.kind": "CHAIN", "llm.input_messages.0.message.role": "user"}
+    chain |= {"llm.input_messages.0.message.content": "only a part"}
+    for part in ([], [span(3, "chain", chain)]):
+        reading = read_spans(spans(*part, later, earlier))
+        assert [each.content for each in reading.conversation.messages] == ["s", "q", "a", "r", "b"]
+
+
+def test_steps_are_in_the_order_of_time_whatever_that_of_their_spans() -> None:
+    def tool(number: int) -> dict[str, Any]:
+        values = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {number}"}
+        return span(number, "tool", values, parent=6, start=number)
+
+    model, task = span(2, "chat", chat([message("user", "q")], "a"), parent=1, start=1), span(6, "task", {}, parent=1)
+    for order in ((3, 4, 5), (5, 3, 4)):
+        sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), *map(tool, order), model, task))
+        assert sample.trajectory is not None
+        assert [step.name for step in sample.trajectory.steps] == ["tool 3", "tool 4", "tool 5"]
+
+
+def test_more_than_ten_documents_keep_their_order() -> None:
+    found: dict[str, Any] = {"openinference.span.kind": "RETRIEVER"}
+    found |= {f"retrieval.documents.{n}.document.content": f"passage {n}" for n in range(12)}
+    model = span(2, "chat", chat([message("user", "q")], "a"), parent=1, start=2)
+    sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), span(3, "search", found, parent=1, start=1), model))
+    assert sample.context == tuple(f"passage {n}" for n in range(12))
+
+
+def test_attributes_that_contradict_each_other_break_nothing() -> None:
+    odd = {"llm.input_messages": "text", "llm.input_messages.0.message.role": "user", "llm": 1, "llm.token_count": 5}
+    sample = only(spans(span(1, "chat", {**chat([message("user", "q")], "a"), **odd})))
+    assert (sample.input, sample.output) == ("q", "a")

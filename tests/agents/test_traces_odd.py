@@ -11,22 +11,37 @@ import pytest
 from evalstone.agents.formats import known_messages
 from evalstone.ledger.base import sample_hash
 from tests.agents.test_traces import only, read
-from tests.traced import chat, log, logs, message, span, spans
+from tests.traced import TRACE, chat, log, logs, message, span, spans
 
 AGENT = {"gen_ai.operation.name": "invoke_agent"}
 
 
-def test_log_records_that_were_delivered_twice_count_once() -> None:
+def test_log_records_that_were_delivered_twice_count_once_and_a_note_says_so() -> None:
     asked = log(1, {"content": "Again?"}, {}, name="gen_ai.user.message")
     answer = log(1, {"message": {"content": "Yes."}}, {}, name="gen_ai.choice", time=2)
     batch = logs(asked, asked, answer)
     for call in ([spans(span(1, "chat", {"gen_ai.operation.name": "chat"}))], []):
-        sample = only(*call, batch, json.loads(json.dumps(batch)))
+        (sample,), notes = read(*call, batch, json.loads(json.dumps(batch)))
+        assert notes == (
+            "3 × a log record equal to another one, time included, which counts once; "
+            f"first in trace '{TRACE}', gen_ai.user.message",
+        )
         assert [(each.role, each.content) for each in sample.messages] == [
             ("user", "Again?"),
             ("user", "Again?"),
             ("assistant", "Yes."),
         ]
+
+
+def test_log_records_one_per_line_that_differ_in_anything_all_count() -> None:
+    asked = log(1, {"content": "Again?"}, {}, name="gen_ai.user.message")
+    later, known = {**asked, "timeUnixNano": str(int(asked["timeUnixNano"]) + 1)}, {**asked, "flags": 1}
+    answer = log(1, {"message": {"content": "Yes."}}, {}, name="gen_ai.choice", time=2)
+    sample = only(asked, later, known, answer)
+    assert [each.role for each in sample.messages] == ["user", "user", "user", "assistant"]
+    (sample,), (note,) = read(asked, asked, answer)
+    assert [each.role for each in sample.messages] == ["user", "assistant"]
+    assert note.startswith("1 × a log record equal to another one")
 
 
 def test_the_same_log_record_of_two_services_counts_twice() -> None:

@@ -397,7 +397,7 @@ async def test_what_goes_wrong_in_passing_samples_on_is_logged_at_once_and_raise
         async with session.post(f"{url}/v1/traces", json=ONE) as reply:
             assert reply.status == 200
     (told,) = caplog.messages
-    assert told.startswith("scoring has ended with an error; what comes is only written to the file: ZeroDivisionError")
+    assert told.startswith("scoring has ended with an error; traces are only written to the file: ZeroDivisionError")
     assert receiver.unscored == 2
     with pytest.raises(ZeroDivisionError):
         await receiver.stop()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,29 @@ def breaking(output: str) -> float:
 
         rows.write_frame = rows.finish = broken
     return 1.0
+
+
+async def steady(output: str) -> float:
+    """Takes longer than a frame, and shorter than the worker's last seconds."""
+    await asyncio.sleep(0.3)
+    return 1.0
+
+
+def reads_input(output: str) -> float:
+    """How much a scorer can read on standard input, which has the frames of the worker."""
+    return float(not sys.stdin.read())
+
+
+def refused(message: str) -> None:
+    """What can't be read."""
+    raise ValueError(message)
+
+
+class Refused:
+    """A value whose unpickling fails with a message."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __reduce__(self) -> Any:
+        return refused, (self.message,)

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 import pytest
 
 from evalstone import ConfigError, Failed, ModelJudge, Sample, Score, ScriptedJudge, Skipped, guard
+from evalstone._core import sync
 from evalstone.live import Guard, GuardVerdict
 from evalstone.live.guard import THREADS
 from evalstone.scorers import Scorer
@@ -528,3 +529,18 @@ def test_fields_that_are_none_are_refused() -> None:
     with suppress(ConfigError):
         check(Sample(output=GOOD), output=GOOD)
         pytest.fail("both were taken")
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_a_guard_answers_where_the_process_can_start_no_thread(monkeypatch: pytest.MonkeyPatch, in_loop: bool) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    check = guard({"contains(expected='Paris')": 1}, timeout=20)
+    monkeypatch.setattr(sync, "_threads", {})
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refuse)
+        verdict = asyncio.run(check.acheck(output=GOOD)) if in_loop else check(output=GOOD)
+    assert verdict.blocked
+    assert verdict.explanation.startswith("contains has no score: RuntimeError: can't start new thread")
+    assert check(output=GOOD).passed

@@ -17,6 +17,7 @@ import pytest
 from opentelemetry import trace as otel
 
 from evalstone import Record, Sample, Scorer
+from evalstone._core import sync
 from evalstone.errors import ConfigError
 from evalstone.judges.parse import parse_judge
 from evalstone.live import Live, Request, Response, asgi, client, frames, scoring, sender
@@ -439,3 +440,39 @@ def test_a_late_refusal_says_nothing_of_the_session_that_has_begun_meanwhile(tmp
             assert this._renew_at == until  # pyright: ignore[reportPrivateUsage]
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("wait", ["aflush", "aclose"])
+def test_waiting_for_scores_raises_nothing_while_no_thread_can_be_started(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, wait: str
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    live = start()
+    monkeypatch.setattr(sync, "_threads", {})
+    live.submit(**answered(1))
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        assert not asyncio.run(getattr(live, wait)(20))
+    assert "nobody waits for scores: RuntimeError: can't start new thread" in caplog.text
+    assert asyncio.run(getattr(live, wait)(20))
+    assert numbers(live).scored == 1
+
+
+def test_a_worker_whose_thread_can_not_be_started_is_started_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    started, refused = threading.Thread.start, threading.Event()
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "evalstone-live-worker" and not refused.is_set():
+            refused.set()
+            raise RuntimeError("can't start new thread")
+        started(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    live = start()
+    live.submit(**answered(1))
+    assert live.flush(20)
+    assert "the worker can't be started: RuntimeError: can't start new thread" in caplog.text

@@ -522,3 +522,26 @@ def test_what_two_threads_emit_at_the_same_time_is_counted_twice() -> None:
     second.join()
     troubles.close()
     assert counting.lost == "2 of 2 spans"
+
+
+def test_the_first_warning_of_the_sdk_is_kept_and_what_it_only_informs_of_is_not() -> None:
+    library = logging.getLogger("opentelemetry")
+    propagated, level = library.propagate, library.level
+    troubles = _Troubles()
+    try:
+        library.setLevel(logging.DEBUG)
+        log = logging.getLogger("opentelemetry.exporter")
+        log.info("exporting")
+        assert troubles.first == ""
+        try:
+            raise ConnectionError("refused")
+        except ConnectionError:
+            log.warning("not exported:", exc_info=True)
+        log.error("given up")
+        assert troubles.first == "not exported: refused"
+        assert not library.propagate
+    finally:
+        library.setLevel(level)
+        troubles.close()
+    assert library.propagate is propagated
+    assert troubles not in library.handlers

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone import Failed, Record, Score, Skipped
+from evalstone import Failed, Record, Sample, Score, ScriptedJudge, Skipped, score
 from evalstone.datasets import load
 from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.summary import ScorerInfo
+from evalstone.run.plan import scorer_info
 from evalstone.scorers import parse_scorers
-from evalstone.testing.explain import Check
+from evalstone.testing.explain import MOST_FINDINGS, Check, explained, sample_lines
 from evalstone.testing.marks import Case, Mark, thresholds
 from evalstone.types import Outcome
+from evalstone.types.records import TARGET_FAILED
 
 
 def test_what_is_required_is_the_best_score_of_either_direction() -> None:
@@ -33,3 +35,104 @@ def test_what_is_required_is_the_best_score_of_either_direction() -> None:
 def test_an_outcome_is_a_few_words_that_steer_no_terminal(outcome: Outcome, text: str) -> None:
     check = Check(ScorerInfo("s", "s@1", 1.0, False), Record(sample="a", scorer="s@1", outcome=outcome), 0.5)
     assert check.text("s") == text
+
+
+def check(outcome: Outcome, threshold: float | None = None, *, name: str = "s", lower_is_better: bool = False) -> Check:
+    info = ScorerInfo(name, f"{name}@1", 1.0, lower_is_better)
+    return Check(info, Record(sample="a", scorer=info.signature, outcome=outcome), threshold)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "threshold", "lower_is_better", "passed"),
+    [
+        (Score(0.5), 0.5, False, True),
+        (Score(0.4), 0.5, False, False),
+        (Score(0.5), 0.5, True, True),
+        (Score(0.6), 0.5, True, False),
+        (Score(0.0), None, False, True),
+        (Skipped("no"), None, False, False),
+        (Failed("no"), 0.0, False, False),
+    ],
+)
+def test_a_check_passes_if_there_is_a_score_and_it_reaches_its_threshold(
+    outcome: Outcome, threshold: float | None, lower_is_better: bool, passed: bool
+) -> None:
+    assert check(outcome, threshold, lower_is_better=lower_is_better).passed is passed
+
+
+def test_a_score_says_what_it_must_reach_only_if_it_does_not() -> None:
+    assert check(Score(0.5), 0.25, lower_is_better=True).text("s") == "s is 0.5, and must be at most 0.25"
+    assert check(Score(0.25), 0.25, lower_is_better=True).text("s") == "s is 0.25"
+    assert check(Score(0.5)).text("s") == "s is 0.5"
+
+
+def test_one_miss_is_the_first_line_and_several_are_counted_there() -> None:
+    passed, other = check(Score(1.0), 0.5, name="kept"), check(Score(0.0), 0.5, name="other")
+    missed = check(Score(0.0, reason="as\nsaid"), 0.5)
+    sample = Sample(input="q", output="a")
+    rest = ["  s: as said", "  question: “q”", "  answer: “a”", "  kept is 1"]
+    assert explained([passed, missed], sample).splitlines() == ["s is 0, and must be at least 0.5", *rest]
+    first, *lines = explained([passed, missed, other], sample).splitlines()
+    assert first == "2 scores of 3 missed: s is 0, and must be at least 0.5; other is 0, and must be at least 0.5"
+    assert lines == rest
+
+
+def test_the_reply_that_a_score_failed_with_is_shown_and_its_reason_once() -> None:
+    lines = list(
+        sample_lines([check(Failed("no", reply="what\x1b?")), check(Failed("no"), name="t")], Sample(output="a"))
+    )
+    assert lines == ["the judge's reply: “what\\u001b?”", "answer: “a”"]
+
+
+def test_a_sample_without_an_answer_since_the_target_failed_shows_none() -> None:
+    sample, by_target = Sample(input="q", output="a"), Failed(f"{TARGET_FAILED}no")
+    assert list(sample_lines([check(by_target)], sample)) == ["question: “q”"]
+    assert list(sample_lines([check(by_target), check(Score(0.0), name="t")], sample))[-1] == "answer: “a”"
+
+
+PASSAGES = [f"passage {number}." for number in range(1, 13)]
+
+
+def claims(*verdicts: tuple[str, list[int]], passages: list[str] = PASSAGES) -> list[str]:
+    """The lines about claims with these verdicts, and the passages behind them."""
+    output = " ".join(texts := [f"Claim number {number}." for number in range(1, len(verdicts) + 1)])
+    of_claims = [
+        {"claim": number, "reason": f"because {number}", "passages": cited, "verdict": verdict}
+        for number, (verdict, cited) in enumerate(verdicts, start=1)
+    ]
+    judge = ScriptedJudge({"list_claims": {"claims": texts}, "verify_claims": {"verdicts": of_claims}})
+    (scorer,) = parse_scorers("faithfulness")
+    sample = Sample(output=output, context=passages)
+    found = Check(scorer_info(scorer), score(scorer, sample, judge=judge), 1.0)
+    first, *lines, answer = sample_lines([found], sample)
+    assert (first.startswith("faithfulness: "), answer.startswith("answer: ")) == (True, True)
+    return lines
+
+
+def test_claims_at_fault_have_their_reasons_and_the_passages_that_they_cite() -> None:
+    assert claims(("contradicted", [12]), ("supported", [1]), ("contradicted", [2])) == [
+        "✕ contradicted: “Claim number 1.”",
+        "  because 1 · passage 12",
+        "✕ contradicted: “Claim number 3.”",
+        "  because 3 · passage 2",
+        "passage 12: “passage 12.”",
+        "passage 2: “passage 2.”",
+    ]
+
+
+def test_a_claim_that_no_passage_mentions_shows_all_of_them_up_to_a_limit() -> None:
+    lines = claims(("contradicted", [2]), ("not_mentioned", []))
+    assert lines[2:4] == ["? not mentioned: “Claim number 2.”", "  because 2"]
+    assert lines[4:] == [f"passage {number}: “passage {number}.”" for number in range(1, MOST_FINDINGS + 1)]
+    assert claims(("not_mentioned", []), passages=PASSAGES[:2])[2:] == [
+        "passage 1: “passage 1.”",
+        "passage 2: “passage 2.”",
+    ]
+
+
+@pytest.mark.parametrize(("more", "line"), [(0, None), (1, "and 1 more claim"), (2, "and 2 more claims")])
+def test_many_claims_are_counted(more: int, line: str | None) -> None:
+    lines = claims(*[("contradicted", [12])] * (MOST_FINDINGS + more))
+    shown = 2 * MOST_FINDINGS
+    assert lines[shown:] == [*([line] if line else []), "passage 12: “passage 12.”"]
+    assert lines[shown - 2] == f"✕ contradicted: “Claim number {MOST_FINDINGS}.”"

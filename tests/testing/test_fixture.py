@@ -386,13 +386,17 @@ def test_replies_of_a_file_are_a_judge(pytester: pytest.Pytester) -> None:
     [
         ("--evalstone-judge=", "--evalstone-judge must not be empty; leave it out for the default"),
         ("--evalstone-ledger= ", "--evalstone-ledger must not be empty; leave it out for the default"),
-        ("--evalstone-judge=scripted", "scripted needs a file*"),
+        ("--evalstone-judge=scripted", "--evalstone-judge: scripted needs a file*"),
         ("--evalstone-judge=scripted:none.json", "*none.json*"),
         ("--evalstone-judge=scripted:text.json", "*text.json can't be read as a judge's replies*"),
         ("--evalstone-judge=scripted:word.json", "*word.json must hold a list of replies*not str"),
         ("--evalstone-judge=opnai/gpt-5.1", "*opnai*"),
         ("--evalstone-trials=0", "--evalstone-trials must be 1 or more, not 0"),
         ("--evalstone-budget=-1", "--evalstone-budget must be 0 or more US dollars, not -1"),
+        ("--evalstone-budget=nan", "--evalstone-budget must be 0 or more US dollars, not nan"),
+        ("--evalstone-ledger=none", "--evalstone-ledger: 'none' would be a file of that name*"),
+        ("--evalstone-ledger=mysql://host/db", "--evalstone-ledger: mysql://host/db is not a ledger*"),
+        ("--evalstone-report=text.json", "--evalstone-report must be a folder, and *text.json is a file"),
     ],
 )
 def test_a_wrong_option_ends_the_session_with_one_line_that_names_it(
@@ -412,28 +416,57 @@ def test_a_wrong_option_ends_the_session_with_one_line_that_names_it(
     [
         ("evalstone_budget=much", "evalstone_budget must be a number, not 'much'"),
         ("evalstone_trials=2.5", "evalstone_trials must be a whole number, not '2.5'"),
-        ("evalstone_judge=opnai/gpt-5.1", "*opnai*"),
+        ("evalstone_ledger=mysql://host/db", "evalstone_ledger: mysql://host/db is not a ledger*"),
+        ("evalstone_report=test_it.py", "evalstone_report must be a folder, and *test_it.py is a file"),
+        ("evalstone_judge=opnai/gpt-5.1", "evalstone_judge: *opnai*"),
     ],
 )
-def test_a_wrong_setting_of_the_ini_file_is_named_in_the_tests_that_use_it(
-    pytester: pytest.Pytester, setting: str, problem: str, conftest: str
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def test_it(evalstone): ...\ndef test_two(evalstone): ...",
+        "def test_it(evalstone_judge): ...",
+        "import pytest\n@pytest.mark.evalstone(dataset=[{'output': 'a', 'reference': 'a'}], require=['exact_match'])\n"
+        "def test_it(): ...",
+    ],
+    ids=["fixture", "judge", "mark"],
+)
+def test_a_wrong_setting_of_the_ini_file_ends_the_session_with_one_line_that_names_it(
+    pytester: pytest.Pytester, setting: str, problem: str, conftest: str, code: str
 ) -> None:
     pytester.makeconftest(conftest)
-    result = run(pytester, "def test_it(evalstone): ...\ndef test_other(): ...", f"-o{setting}")
-    unused = bool(conftest) and "judge" in setting
-    result.assert_outcomes(passed=2 if unused else 1, errors=0 if unused else 1)
-    if not unused:
-        result.stdout.fnmatch_lines([problem])
-        result.stdout.no_fnmatch_line("*plugin.py*")
-        result.stdout.no_fnmatch_line(">*")
+    result = run(pytester, f"{code}\ndef test_other(): ...", f"-o{setting}")
+    if conftest and "judge" in setting:
+        assert result.ret == pytest.ExitCode.OK
+        return
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in (*result.outlines, *result.errlines) if line.startswith("ERROR")]
+    assert fnmatchcase(line, f"ERROR: {problem}")
+    result.assert_outcomes()
 
 
-def test_no_ledger_is_refused_as_everywhere_and_makes_no_file(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester, f"def test_it(evalstone): evalstone.score('faithfulness', {PARIS})", "--evalstone-ledger=none"
-    )
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E*ConfigError: *none*"])
+@pytest.mark.parametrize("options", [(), ("-k", "other")])
+def test_a_wrong_setting_of_the_ini_file_ends_no_session_that_scores_nothing(
+    pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    scoring = "def test_it(evalstone): ...\n" if options else ""
+    result = run(pytester, f"{scoring}def test_other(): ...", "-oevalstone_trials=many", *options)
+    result.assert_outcomes(passed=1, deselected=len(options) // 2)
+
+
+@pytest.mark.parametrize("setting", ["evalstone_trials=many", "evalstone_judge=opnai/gpt-5.1"])
+def test_a_wrong_setting_fails_a_test_that_asks_for_the_fixture_while_it_runs(
+    pytester: pytest.Pytester, setting: str
+) -> None:
+    code = "def test_it(request): request.getfixturevalue('evalstone')\ndef test_other(): ..."
+    result = run(pytester, code, f"-o{setting}")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines([f"*{setting.partition('=')[0]}*"])
+    result.stdout.no_fnmatch_line("*plugin.py*")
+
+
+def test_a_ledger_that_is_refused_makes_no_file(pytester: pytest.Pytester) -> None:
+    run(pytester, f"def test_it(evalstone): evalstone.score('faithfulness', {PARIS})", "--evalstone-ledger=none")
     assert not (pytester.path / "none").exists()
 
 

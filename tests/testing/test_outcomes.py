@@ -245,15 +245,23 @@ class TestAgent:
     result.assert_outcomes(passed=5)
 
 
-def test_a_report_that_cannot_be_written_leaves_the_summary_and_is_no_success(project: pytest.Pytester) -> None:
-    project.makefile(".txt", taken="")
-    code = """
+@pytest.mark.parametrize(
+    ("passes", "code"), [(True, pytest.ExitCode.INTERNAL_ERROR), (False, pytest.ExitCode.TESTS_FAILED)]
+)
+def test_a_report_that_cannot_be_written_leaves_the_summary_and_is_no_success(
+    project: pytest.Pytester, passes: bool, code: pytest.ExitCode
+) -> None:
+    test = f"""
+from pathlib import Path
+
 def test_it(evalstone):
-    evalstone.assert_scores({"exact_match": 1}, output="a", reference="a")
+    evalstone.assert_scores({{"exact_match": 1}}, output="a", reference="a")
+    Path("taken.txt").touch()
+    assert {passes}
 """
-    result = run(project, code, "--evalstone-report", "taken.txt")
-    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
-    result.assert_outcomes(passed=1)
+    result = run(project, test, "--evalstone-report", "taken.txt")
+    assert result.ret == code
+    result.assert_outcomes(passed=passes, failed=not passes)
     result.stdout.fnmatch_lines(["exact_match*1.000*", "The scores could not be written: *taken.txt*"])
 
 

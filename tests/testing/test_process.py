@@ -22,7 +22,9 @@ pytest_plugins = ["pytester"]
 ENGINE = ("numpy", "pydantic", "sqlalchemy", "evalstone.api", "evalstone.run", "evalstone.scorers", "evalstone.judges")
 
 
-def test_a_session_that_scores_nothing_imports_nothing(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("ini", ["", "evalstone_trials = many"])
+def test_a_session_that_scores_nothing_imports_nothing(pytester: pytest.Pytester, ini: str) -> None:
+    pytester.makeini(f"[pytest]\n{ini}")
     pytester.makepyfile(test_it="def test_it(): ...")
     code = f"""
 import json, sys, pytest
@@ -72,6 +74,15 @@ def test_all(): ...
     assert sorted(asked) == ["list_claims", "verify_claims", "verify_claims"]
     lines = (pytester.path / "out" / "scores.jsonl").read_text().splitlines()
     assert len(lines) == 5
+
+
+def test_a_wrong_setting_ends_a_session_of_xdist_with_one_line_that_names_it(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nevalstone_trials = many")
+    pytester.makepyfile(test_it="def test_it(evalstone): ...\ndef test_two(evalstone): ...")
+    result = pytester.runpytest_subprocess("-n", "2", "-p", "no:hypothesispytest", "-p", "no:cov")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    lines = [line for line in (*result.outlines, *result.errlines) if "evalstone_trials" in line]
+    assert lines == ["ERROR: evalstone_trials must be a whole number, not 'many'"]
 
 
 def test_a_worker_has_its_share_of_the_budget(pytester: pytest.Pytester) -> None:

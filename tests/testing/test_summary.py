@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +36,44 @@ def test_the_calls_of_a_panel_are_those_of_its_members() -> None:
     panel = JudgeCall(question="q", fingerprint="f", judge="panel", answer={}, cost=1.0, members=members)
     *_, total = summary_lines({"test": [as_data(INFO, record("a", None, panel))]}, 200)
     assert total == "2 judge calls, 1 cached · cost $1.00"
+
+
+def test_what_is_sent_of_a_score_has_no_evidence_and_no_answers() -> None:
+    call = JudgeCall(question="q", fingerprint="f", judge="j", answer={"secret": 1}, reply="secret", cached=True)
+    unanswered = JudgeCall(question="q", fingerprint="f", judge="j", answer=None)
+    scored = dataclasses.replace(record("a", None, call, unanswered), outcome=Score(1.0, evidence=["secret"]))
+    data = as_data(INFO, scored)
+    assert "secret" not in json.dumps(data)
+    assert [step["answer"] for step in data["record"]["steps"]] == [True, None]
+    assert Record.from_dict(data["record"]).value == 1.0
+
+
+def test_earlier_attempts_count_in_the_sum_of_calls_alone() -> None:
+    call = JudgeCall(question="q", fingerprint="f", judge="j", answer={}, cost=0.5)
+    now, before = as_data(INFO, record("a", None, call)), as_data(INFO, record("b", None, call))
+    _, row, total = summary_lines({"test": [now]}, 200, [before, before])
+    assert row.split()[-2:] == ["0", "$0.5000"]
+    assert row.split()[-3] == "1"
+    assert total == "3 judge calls, 0 cached · cost $1.50"
+
+
+def test_a_mean_of_several_samples_has_an_interval() -> None:
+    ones = [as_data(INFO, record(name)) for name in "abc"]
+    zero = as_data(INFO, dataclasses.replace(record("d"), outcome=Score(0.0)))
+    _, row, _ = summary_lines({"test": [*ones, zero]}, 200)
+    assert re.match(r"contains +0\.750 +0\.\d+ to [01]\.\d+ +4 ", row)
+
+
+def test_the_table_has_all_columns_that_fit() -> None:
+    scored = {"test": [as_data(INFO, record("a"))]}
+    header, *_ = summary_lines(scored, 200)
+    width = max(map(len, [*summary_lines(scored, 200)][:2]))
+    assert header.split()[-3:] == ["calls", "cached", "cost"]
+    assert next(summary_lines(scored, width)) == header
+    narrower, *_ = lines = [*summary_lines(scored, width - 1)]
+    assert narrower.split()[-2:] == ["calls", "cached"]
+    narrowest, *_ = summary_lines(scored, max(map(len, lines[:2])) - 1)
+    assert narrowest.split()[-1] == "failed"
 
 
 @pytest.mark.parametrize("width", [0, 1, 30])

@@ -18,7 +18,7 @@ import inspect
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -38,21 +38,41 @@ class Worker:
 
     def __init__(self, name: str, threads: int | None = 1) -> None:
         self._queue: SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        self._name, self._to_start = name, threads
+        self._name, self._threads = name, threads
+        self._started = 0
+        self._starting = threading.RLock()  # a signal handler may submit while its thread starts one
         self._idle = threading.Semaphore(0)
         self.close = weakref.finalize(self, self._queue.put, None)
         """Ends the threads once all submitted work is done; doesn't wait for that. Runs when the worker is dropped."""
         self.close.atexit = False
 
     def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
-        """Run a function after those submitted before. A future that is cancelled before its turn is skipped."""
-        if not self._idle.acquire(blocking=False) if self._to_start is None else self._to_start > 0:
-            if self._to_start is not None:
-                self._to_start -= 1
-            threading.Thread(target=_work_off, args=(self._queue, self._idle), name=self._name, daemon=True).start()
+        """Run a function after those submitted before. A future that is cancelled before its turn is skipped.
+
+        Raises RuntimeError if the process can't start a thread, and no other thread will run the function.
+        """
+        if self._threads is None:
+            if not self._idle.acquire(blocking=False):
+                self._start()
+        else:
+            with self._starting:
+                if self._started < self._threads:
+                    self._start_another()
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         self._queue.put((future, functools.partial(work, *args, **kwargs)))
         return future
+
+    def _start_another(self) -> None:
+        self._started += 1
+        try:
+            self._start()
+        except RuntimeError:
+            self._started -= 1
+            if not self._started:
+                raise
+
+    def _start(self) -> None:
+        threading.Thread(target=_work_off, args=(self._queue, self._idle), name=self._name, daemon=True).start()
 
 
 def _work_off(
@@ -77,7 +97,11 @@ class _Loop:
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self._serve, name="evalstone-loop", daemon=True)
-        self.thread.start()
+        try:
+            self.thread.start()
+        except RuntimeError:
+            self.loop.close()
+            raise
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -127,14 +151,18 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def start(work: Coroutine[Any, Any, T]) -> tuple[concurrent.futures.Future[T], Callable[[], None]]:
-    """Begin a coroutine on evalstone's loop. Returns what its result comes in, and a function that cancels it unless it
-    has ended, and waits until then.
+    """Begin a coroutine on evalstone's loop. Returns the future of its result, and a function that cancels it unless it
+    has ended, and waits for its end.
 
     Raises ConfigError when called from evalstone's own loop.
     """
     if not asyncio.iscoroutine(work):
         raise ConfigError(f"a coroutine was expected, not {type(work).__name__}: call the async function first")
-    owner = _loop()
+    try:
+        owner = _loop()
+    except RuntimeError:
+        work.close()
+        raise
     if threading.current_thread() is owner.thread:
         work.close()
         raise ConfigError("called from evalstone's own event loop; use the async form (aevaluate, ascore) and await it")
@@ -150,7 +178,7 @@ def start(work: Coroutine[Any, Any, T]) -> tuple[concurrent.futures.Future[T], C
     def finish(task: asyncio.Task[T]) -> None:
         if task.cancelled():
             done.cancel()
-            done.set_running_or_notify_cancel()  # without it, nobody who waits is told
+            done.set_running_or_notify_cancel()  # otherwise nobody who waits is notified
         elif (error := task.exception()) is not None:
             done.set_exception(error)
         else:
@@ -163,6 +191,20 @@ def start(work: Coroutine[Any, Any, T]) -> tuple[concurrent.futures.Future[T], C
 
     owner.loop.call_soon_threadsafe(begin)
     return done, cancel
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody has cancelled the current task. Otherwise a CancelledError that it catches comes from something
+    that it awaited, and is an error like any other. True outside a task, where nobody can tell."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+async def cancel_all(tasks: Collection[asyncio.Future[Any]]) -> None:
+    """Cancel tasks and wait until all of them have ended. Their errors are not raised."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def is_async(function: object) -> bool:

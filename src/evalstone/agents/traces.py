@@ -1,9 +1,9 @@
-"""Samples from traces: the requests that spans and log records of many traces tell of, each as one sample.
+"""Samples from traces: each request that spans and log records describe becomes one sample.
 
-What is evaluated is the outermost span of an agent, a chain or a model call that has content. Agents inside it are
-steps of it. Model calls outside of any agent are a sample each, unless one repeats the messages of another and goes on
-from there: then they are one conversation, and the last of them is what is evaluated. So are agents of which one hands
-over to the next.
+The evaluated span is the outermost span of an agent, a chain or a model call that has content. Agents inside it are
+its steps. Model calls outside of any agent are one sample each, unless one continues the messages of another: then
+they are one conversation, and the last call is the evaluated span. The same holds for agents that hand over to each
+other.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from evalstone._core.display import excerpt
@@ -21,7 +22,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.agents.formats.dialects import DOCUMENTS, INPUT, OUTPUT, QUESTION, Kind, asked, kind_of, translated
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record
-from evalstone.agents.formats.spans import SpanReader, is_part
+from evalstone.agents.formats.spans import SpanReader, cost_of, is_part
 from evalstone.agents.formats.tool_runs import ToolRun, is_certain, paired
 from evalstone.agents.formats.values import Entries, first, objects_in, parsed
 from evalstone.agents.from_traces import extract_trajectory
@@ -36,13 +37,13 @@ _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _WITHOUT_CONTENT = {"type", "id", "name"}
 _EVENTS = (".message", ".choice")
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
-_USAGE = ("gen_ai.usage.", "llm.token_count", "llm.usage.")
+_TOKENS = ("gen_ai.usage.", "llm.token_count", "llm.usage.")
 _RESPONSE = "gen_ai.response.id"
 
 
 @dataclass
 class Notes:
-    """What of the traces became no part of a sample: for each reason how often, and the first example."""
+    """Parts of traces that are in no sample: how many for each reason, and the first example."""
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
     examples: dict[str, str] = field(default_factory=dict[str, str])
@@ -61,7 +62,7 @@ class Notes:
 
 @dataclass
 class _Node:
-    """A span with what belongs to it."""
+    """A span with its events, log records and children."""
 
     record: Record
     kind: Kind | None
@@ -69,6 +70,27 @@ class _Node:
     beside: list[Record] = field(default_factory=list[Record])
     """Its events and log records."""
     children: list[_Node] = field(default_factory=list["_Node"])
+
+    @cached_property
+    def tool_run(self) -> ToolRun:
+        """What the span of a tool says. Raises DataError if it doesn't name the tool."""
+        return ToolRun.of(self.attributes, self.record.error)
+
+    @property
+    def reports(self) -> list[Entries]:
+        """The attributes that may have its tokens and its cost: the span's own, or those of the logs of a span that is
+        missing."""
+        return [self.attributes] if self.attributes else [*map(translated, self.beside)]
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether it reports the tokens of a model call."""
+        return not self.attributes or any(key.startswith(_TOKENS) for key in self.attributes)
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether it reports what a model call cost."""
+        return any(cost_of(each) is not None for each in self.reports)
 
     @property
     def says(self) -> bool:
@@ -85,11 +107,11 @@ class _Node:
 
 @dataclass
 class _Unit:
-    """What becomes one sample: the evaluated span, the last of them, and what else belongs to it."""
+    """The spans of one sample. The last node is the evaluated span."""
 
     nodes: list[_Node]
     beside: list[_Node] = field(default_factory=list[_Node])
-    """Spans of tools and retrievals that lie outside of the evaluated ones."""
+    """Spans of tools and retrievals outside of these."""
 
     @property
     def main(self) -> _Node:
@@ -113,8 +135,8 @@ def _is_message(record: Record) -> bool:
 
 
 def _has_content(messages: Any) -> bool:
-    """Whether messages have more than the types of their parts and the names of tools, which is what pydantic-ai's
-    have without content."""
+    """Whether messages have more than the types of their parts and the names of tools. Without captured content,
+    pydantic-ai's messages have only these."""
     parts = [part for each in objects_in(messages) for part in objects_in(each.get("parts"))]
     bare = all(part.keys() <= _WITHOUT_CONTENT for part in parts)
     return bool(messages) and not (parts and bare)
@@ -161,14 +183,16 @@ def _tree(records: Sequence[Record], trace: str, notes: Notes) -> list[_Node]:
     """The spans as a forest, each with its events and log records; siblings in the order in which they began."""
     nodes: dict[str, _Node] = {}
     events: dict[int, list[Record]] = {}
-    logged: dict[str, Record] = {}  # by content, and by place: an export that is delivered again has the same in both
+    # By content and place, which are the same in a batch that an exporter has repeated: log records have no ids.
+    logged: dict[str, Record] = {}
     for number, record in enumerate(records):
         if record.kind == "event":
             events.setdefault(id(record.source), []).append(record)
         elif record.kind == "log":
             place = record.place if record.trace or record.span else ""  # such a one is whole, in any request
             content = json.dumps([record.source, record.resource], sort_keys=True, default=str)
-            logged.setdefault(f"{place} {content}", record)
+            if logged.setdefault(f"{place} {content}", record) is not record:
+                notes.add("a log record equal to another one, time included, which counts once", trace, record.name)
         else:
             key = record.span or f"without id {number}"
             known = nodes.get(key)
@@ -409,18 +433,19 @@ def _documented(node: _Node) -> bool:
 def _measured(unit: _Unit, whole: Sequence[_Node]) -> dict[str, Any]:
     """When the request was, what it took, and what it failed with."""
     start, seconds = unit.nodes[0].record.start, unit.seconds
-    counted = [*_outermost_calls(unit.nodes)]
-    spending = SpanReader()
-    for node in counted or [unit.main]:
-        _read_node(spending, node, main=False, counted=True)
-    usage = spending.usage if spending.usage != NO_USAGE else spending.total
+    counting = SpanReader()
+    for node in _outermost_calls(unit.nodes, lambda call: call.has_tokens) or unit.nodes:
+        _read_node(counting, node, main=False, counted=True)
+    usage = counting.usage if counting.usage != NO_USAGE else counting.total
+    paid = _outermost_calls(unit.nodes, lambda call: call.has_cost) or unit.nodes
+    costs = [cost for node in paid for each in node.reports if (cost := cost_of(each)) is not None]
     took: dict[str, Any] = {}
     if seconds is not None:
         took["seconds"] = seconds
     if usage != NO_USAGE:
         took["usage"] = to_jsonable(usage if usage.requests else replace(usage, requests=1))
-    if spending.cost is not None:
-        took["cost"] = spending.cost
+    if costs:
+        took["cost"] = sum(costs)
     found: dict[str, Any] = {"target": took} if took else {}
     if start is not None:
         found["started"] = datetime.fromtimestamp(start, UTC).isoformat()
@@ -429,15 +454,16 @@ def _measured(unit: _Unit, whole: Sequence[_Node]) -> dict[str, Any]:
     return found
 
 
-def _outermost_calls(nodes: Sequence[_Node]) -> Iterator[_Node]:
-    """The model calls that say what they used, without those inside of one that does."""
-    waiting = list(nodes)
+def _outermost_calls(nodes: Sequence[_Node], reports: Callable[[_Node], bool]) -> list[_Node]:
+    """The model calls that report something, without those inside of one that does."""
+    calls, waiting = list[_Node](), list(nodes)
     while waiting:
         node = waiting.pop()
-        if node.kind == "model" and (not node.attributes or any(key.startswith(_USAGE) for key in node.attributes)):
-            yield node
+        if node.kind == "model" and reports(node):
+            calls.append(node)
         else:
             waiting += node.children
+    return calls
 
 
 def _described(main: _Node, whole: Sequence[_Node], trace: str) -> dict[str, Any]:
@@ -474,7 +500,7 @@ def _trajectory(unit: _Unit, messages: Sequence[Message], own: Collection[int]) 
     nodes = sorted((*below, *unit.beside), key=_start)
     calls = [call for message in messages for call in message.tool_calls]
     tools = [node for node in _walk(nodes) if node.kind == "tool" and id(node) in own]
-    runs = [ToolRun.of(node.attributes, node.record.error) for node in tools]
+    runs = [node.tool_run for node in tools]
     pairs, names = paired(runs, calls), Counter(call.name for call in calls)
     known = {
         id(tools[number]): calls[place]
@@ -512,8 +538,7 @@ def _step(node: _Node, made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
     duration = None if record.start is None or record.end is None else max(0.0, record.end - record.start) * 1000
     failed: dict[str, Any] = {} if record.error is None else {"error": record.error}
     if node.kind == "tool":
-        own = ToolRun.of(node.attributes, record.error).call()
-        (step,) = extract_trajectory([Message(role="assistant", tool_calls=[own])]).steps
+        (step,) = extract_trajectory([Message(role="assistant", tool_calls=[node.tool_run.call()])]).steps
         call = made.get(id(node))
         if call is not None and isinstance(parsed(node.attributes.get("gen_ai.tool.call.arguments")), str):
             step = replace(step, data={**step.data, "tool_args": dict(call.arguments)})  # LangChain's only argument

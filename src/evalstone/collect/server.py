@@ -17,6 +17,7 @@ from typing import Any, cast
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from evalstone._core import sync
 from evalstone._core.display import excerpt, safe
 from evalstone._core.files import row_limit
 from evalstone._core.redaction import masked
@@ -35,8 +36,8 @@ PROTOBUF, JSON = "application/x-protobuf", "application/json"
 RETRY_AFTER = 1
 _IN_A_THREAD = 100_000
 MOST_NESTED = 700
-"""How many lists and objects of a request may be inside each other. A reader of the file calls itself about as often
-and may be called late: what could be read here and not there would be a line for which the whole file is refused."""
+"""How deeply lists and objects of a request may be nested. Readers of the file recurse about as often, possibly from a
+deeper stack: a request that is accepted here and can't be read there would make the whole file unreadable."""
 _INVALID, _UNAVAILABLE = 3, 14
 """Codes of `google.rpc.Status`."""
 _log = logging.getLogger("evalstone.collect.http")
@@ -110,12 +111,10 @@ class Receiver:
         return f"http://{name}:{bound[1]}"
 
     async def stop(self, seconds: float | None = None) -> None:
-        """Answer what has been received, write it, and pass on the samples of all traces that are under way, all for
-        so many seconds at most."""
+        """Answer the requests that have been received, write them, and pass on the samples of all open traces, within
+        this many seconds."""
         began = time.monotonic()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await sync.cancel_all(self._tasks)
         for listener in self._listeners:
             listener.close()
         if self._runner is not None:
@@ -136,8 +135,8 @@ class Receiver:
     def _scoring_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.scoring_error = described(error)
-            told = f"scoring has ended with an error; what comes is only written to the file: {self.scoring_error}"
-            log.error("%s", safe(masked(told), 500))
+            message = f"scoring has ended with an error; traces are only written to the file: {self.scoring_error}"
+            log.error("%s", safe(masked(message), 500))
 
     async def _export(self, request: web.Request, signal: Signal) -> web.Response:
         content_type = request.content_type
@@ -193,9 +192,9 @@ class Receiver:
 
 
 def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[Record], int]:
-    """The line to write, its records, and the number of spans left out because they have no ids.
+    """The line to write, its records, and the number of spans that are left out because they have no ids.
 
-    Raises DataError for what is no export request of this signal.
+    Raises DataError if this isn't an export request of the signal.
     """
     try:
         request = protobuf.request_data(body, signal) if content_type == PROTOBUF else _json(body)
@@ -219,7 +218,7 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[R
 
 
 def _check_lists(data: Entries, resources: str, scopes: str, entries: str) -> None:
-    """Raise PlacedError where a list of objects is something else. One that is empty may be left out."""
+    """Raise PlacedError for a value that must be a list of objects and isn't. An empty list can be omitted."""
     for at, resource in enumerate(checked_objects(data[resources], resources)):
         place = f"{resources}[{at}].{scopes}"
         for number, scope in enumerate(checked_objects(resource.get(scopes), place)):
@@ -261,7 +260,7 @@ def _json(body: bytes) -> Entries:
 
 
 def _without_ids(data: Entries) -> int:
-    """Leave spans out that have no trace id or no span id; how many these are."""
+    """Remove spans without a trace id or a span id. Returns how many."""
     left_out = 0
     for resource in objects_in(data["resourceSpans"]):
         for scope in objects_in(resource.get("scopeSpans")):

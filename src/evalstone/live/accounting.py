@@ -1,4 +1,4 @@
-"""Coverage of live scoring: what a stream has seen, and what became of it, as numbers whose sums are checked.
+"""Coverage of live scoring: how many submissions a stream has seen, and what became of them. The sums are checked.
 
     seen = filtered + eligible
     eligible = declined + sampled
@@ -6,8 +6,8 @@
     accepted = scored + skipped + failed + dropped (budget) + pending
     coverage = scored / eligible                            range [0, 1]; undefined if nothing was eligible
 
-The sums hold for each scorer, process and hour at any time, since counts and intents are written in one transaction
-before anything is asked. What was in the memory of a process that was killed is in no number.
+The sums hold for each scorer, process and hour at any time, because counts and pending rows are written in one
+transaction before anything is scored. What was in the memory of a killed process is in no number.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from evalstone.ledger.store import Ledger
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerCoverage:
-    """What became of the traffic for one scorer; in a total, for all scorers together: a submission counts once for
-    each."""
+    """What became of the traffic for one scorer. In a total over scorers, a submission counts once for each."""
 
     scorer: str
     """The scorer's signature; "" in a total."""
     seen: int = 0
     """Submissions."""
     filtered: int = 0
-    """Not eligible: the filter said so, or failed."""
+    """Not eligible: the filter returned false or raised."""
     eligible: int = 0
     declined: int = 0
-    """Not drawn by the sampling rate, or declined by the tracer."""
+    """Not sampled, by the sampling rate or by the tracer."""
     dropped_queue: int = 0
-    """Drawn, but the queue was full."""
+    """Sampled, but the queue was full."""
     dropped_budget: int = 0
-    """Accepted, but the budget of the day was spent."""
+    """Accepted, but the day's budget was spent."""
     scored: int = 0
     skipped: int = 0
     failed: int = 0
     pending: int = 0
-    """Accepted, and not scored yet."""
+    """Accepted, but not scored yet."""
     unaccounted: int = 0
-    """By how much the sums are missed, over all processes and hours: 0 unless the ledger is damaged."""
+    """The difference between the sums, over all processes and hours: 0 unless rows were deleted or the ledger is
+    damaged."""
 
     @property
     def sampled(self) -> int:
-        """Drawn by the sampling rate."""
+        """Selected for scoring: eligible - declined."""
         return self.eligible - self.declined
 
     @property
@@ -75,7 +75,7 @@ class Coverage:
 
     stream: str
     since: datetime | None
-    """The start of the first hour that counts; None for all."""
+    """The start of the first hour that is included; None for all."""
     scorers: tuple[ScorerCoverage, ...]
     """In alphabetical order."""
 
@@ -106,13 +106,13 @@ def coverage(stream: str | None = None, *, ledger: str | Path | None = None, sin
     """The coverage of a stream in a ledger.
 
     Args:
-        stream: The name of the `Live`; may be left out if the ledger has only one.
-        ledger: Where its scores are; by default the ledger in the current folder.
-        since: The whole hour that this time is in counts, and all after it.
+        stream: The name of the `Live`; optional if the ledger has only one stream.
+        ledger: Where its scores are stored; by default the ledger in the current folder.
+        since: Include the whole hour of this time, and all later ones.
 
     Raises:
-        ConfigError: There is no such stream or ledger.
-        LedgerError: The ledger can't be read.
+        ConfigError: If there is no such stream or ledger.
+        LedgerError: If the ledger can't be read.
     """
     start = None if since is None else since.timestamp() // HOUR * HOUR
     ledger = existing(ledger)

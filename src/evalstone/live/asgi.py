@@ -1,5 +1,5 @@
-"""ASGI middleware of live scoring. It passes every message on unchanged, at once, and keeps references to the bodies of
-what is drawn."""
+"""ASGI middleware of live scoring. It passes on every message unchanged and immediately, and keeps references to the
+bodies of sampled requests."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Part:
 
     @property
     def text(self) -> str:
-        """The body as UTF-8; bytes that are none are replaced."""
+        """The body as UTF-8. Invalid bytes are replaced."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as JSON. Raises ValueError if it is none, or not whole."""
+        """The body as JSON. Raises ValueError if it isn't JSON, or is truncated."""
         if self.truncated and self.body:
             raise ValueError(f"the body was cut at body_limit={len(self.body)}")
         if self.truncated:
@@ -56,12 +56,12 @@ class Part:
     @property
     def events(self) -> list[str]:
         """The data of each server-sent event in the body."""
-        found: list[str] = []
+        events: list[str] = []
         for event in re.split(r"\r?\n\r?\n|\r\r", self.text):
             data = [line[5:].removeprefix(" ") for line in event.splitlines() if line.startswith("data:")]
             if data:
-                found.append("\n".join(data))
-        return found
+                events.append("\n".join(data))
+        return events
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class Response(Part):
 
 
 Read: TypeAlias = Callable[[Request, Response], "Mapping[str, Any] | Sample | None"]
-"""The fields of the sample in a request and its response; None for what is not to be scored."""
+"""Returns the fields of the sample in a request and its response; None to skip the request."""
 
 
 class Middleware:

@@ -1,4 +1,4 @@
-"""`Live`: score a share of an application's traffic beside it."""
+"""`Live`: scores a fraction of an application's traffic while it runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SOURCES = ("live", "trace")
 
 
 class Submission:
-    """What a filter is given: where a submission comes from, and its sample as it was submitted."""
+    """The argument of a filter: the sample as it was submitted, and where it comes from."""
 
     __slots__ = ("_make", "entity", "source", "trace_id")
 
@@ -55,8 +55,8 @@ class Submission:
 
     @property
     def sample(self) -> Any:
-        """The Sample or the mapping that was submitted; of a function, a mapping of its arguments. None for an ASGI
-        application, whose bodies are read later."""
+        """The Sample or the mapping that was submitted; for a watched function, a mapping of its arguments. None for an
+        ASGI application, whose bodies are read later."""
         return None if self._make is None else self._make().fields
 
     @property
@@ -70,7 +70,7 @@ class Submission:
 
 
 class Trace(NamedTuple):
-    """Where a request belongs to."""
+    """The trace of a request."""
 
     trace_id: str | None = None
     span_id: str | None = None
@@ -79,44 +79,45 @@ class Trace(NamedTuple):
 
 
 class Live:
-    """Scores a share of an application's traffic beside it: in a process of its own, into the ledger.
+    """Scores a fraction of an application's traffic while it runs, in a separate process, and writes to the ledger.
 
-    In a request, a sample is counted and, if it is drawn, copied into a queue. A sample is drawn for a scorer if
+    A request only counts the sample and, if it is sampled, copies it into a queue. A scorer scores a sample if
 
         first 48 bits of SHA-256(trace ID) / 2^48 < rate
 
-    so that all scorers and processes decide alike, and a higher rate draws all that a lower one does. Without a trace
-    ID, the decision is random. A trace that its tracer declined (flag 00) is declined here too.
+    so all scorers and processes make the same decision, and a higher rate includes all samples of a lower rate.
+    Without a trace ID, the decision is random. A trace that its tracer didn't sample (flag 00) is declined.
 
-    Nothing that happens in scoring is raised in the application: it is counted, and logged once per kind by the logger
-    `evalstone.live`. Only what is no Exception passes, such as SystemExit and KeyboardInterrupt, which a signal handler
-    of the application may raise; CancelledError and GeneratorExit don't.
+    Scoring raises nothing in the application. Errors are counted, and the logger `evalstone.live` logs each kind once.
+    Only exceptions that aren't derived from Exception propagate, such as SystemExit and KeyboardInterrupt, because a
+    signal handler may raise them; CancelledError and GeneratorExit don't.
 
     Args:
         scorers: One or more names, Scorer values or tables.
-        judge: Who answers the scorers' questions.
-        name: The name of the stream in the ledger. Processes that use one name score one stream.
-        sampling: The share of the traffic to score, from 0 to 1; or a rate for each scorer, by name or signature.
-        filter: Which submissions are eligible; it is called in the request. What it raises makes the submission
-            ineligible, and is logged once.
-        ledger: Where scores are kept.
-        queue: How many samples may wait in memory; when it is full, the newest is dropped, and counted.
-        daily_budget: US dollars that the stream may cost per day (UTC), over all processes. Once they are spent, what
-            would be asked is dropped until midnight. It may be exceeded by what is in flight.
-        concurrency: The most judge calls, and samples, in work at a time.
-        process: Whether the worker is a process; otherwise it is a thread, which slows requests by what it computes.
-        priority: "low" for a worker that gets about a tenth of a processor that the application wants all of (niceness
-            10). "idle" for one that runs only where a processor has nothing else to do (SCHED_IDLE of Linux; elsewhere
-            niceness 19): requests take as long as without scoring, but on a machine without idle time nothing is
-            scored, and the queue fills.
-        unsampled: Whether to score traces that their tracer declined, too.
-        on_record: Called in the worker with each record, its sample and its scorer once they are stored: at most once
-            for each, and not for those whose worker ends before it could. Of what was no sample, the score has failed,
-            and the sample says in its metadata where it comes from. What it raises is logged once. The worker imports
-            it, and not from the main module.
+        judge: The judge that answers the scorers' questions.
+        name: The name of the stream in the ledger. Processes that use the same name score the same stream.
+        sampling: The fraction of the traffic to score, from 0 to 1; or a rate for each scorer, by name or signature.
+        filter: A function that decides which submissions are eligible. It is called in the request. If it raises, the
+            submission is ineligible, and the error is logged once.
+        ledger: Where scores are stored.
+        queue: The number of samples that can wait in memory. If the queue is full, the newest sample is dropped and
+            counted.
+        daily_budget: The US dollars that the stream may cost per day (UTC), over all processes. Once they are spent,
+            samples for scorers that ask a judge are dropped and counted until midnight. Calls in flight can exceed it.
+        concurrency: The maximum number of concurrent judge calls, and of samples that are scored at a time.
+        process: Whether the worker is a process. A thread (False) slows down requests while it computes.
+        priority: "low" for a worker that gets about a tenth of a CPU that the application fully uses (niceness 10).
+            "idle" for one that runs only on an idle CPU (SCHED_IDLE on Linux; niceness 19 elsewhere): it barely delays
+            requests, but on a machine without idle time it scores nothing, and the queue fills.
+        unsampled: Whether to score traces that their tracer didn't sample.
+        on_record: A function that is called in the worker with each record, its sample and its scorer, after they are
+            stored: at most once for each record, and not if the worker dies in between. Dropped samples have no record.
+            If what was submitted isn't a sample, the record is a failure, and the sample has only its origin in the
+            metadata. If it raises, the error is logged once. The worker imports it, so define it outside the main
+            module.
 
     Raises:
-        ConfigError: For whatever the caller can fix.
+        ConfigError: For a scorer, judge or option that can't be used.
     """
 
     def __init__(
@@ -188,19 +189,19 @@ class Live:
         source: str = "live",
         **fields: Any,
     ) -> bool:
-        """Submit a sample, as a whole or by its fields; returns at once, and raises nothing.
+        """Submit a sample, or its fields as keyword arguments. Returns immediately and never raises.
 
-        What is no sample becomes a failed score. Lists and mappings are copied before this returns.
+        An invalid sample becomes a failed score. Lists and mappings are copied before this returns.
 
         Args:
-            sample: The sample; or give its fields by name.
-            trace_id: The trace that it belongs to: by default `trace.trace_id` in its metadata, or the trace of the
-                application's current OpenTelemetry span, if it has one.
-            entity: What is evaluated, such as the name of an agent.
-            source: "live", or "trace" for what is read from traces.
+            sample: The sample; or pass its fields by name.
+            trace_id: The trace ID used for sampling: by default `trace.trace_id` in the sample's metadata, or that of
+                the current OpenTelemetry span.
+            entity: The evaluated component, such as an agent's name.
+            source: "live", or "trace" for samples from traces.
 
         Returns:
-            Whether it was drawn and put into the queue.
+            Whether the sample was put into the queue: False if it was filtered, declined or dropped.
         """
         return self._submit(sample, trace_id, entity, source, fields)
 
@@ -213,9 +214,9 @@ class Live:
         source: str = "live",
         **fields: Any,
     ) -> bool:
-        """`submit` that waits while the queue is full, and drops nothing: for what comes from a file or another queue.
+        """`submit` that waits while the queue is full and drops nothing: for samples from a file or another queue.
 
-        Don't submit from another thread meanwhile, which may take the room that this one has waited for.
+        Don't submit from another thread meanwhile. It may fill the queue again before this call submits.
         """
         while self._sender.is_full:  # noqa: ASYNC110 - another thread makes room
             await asyncio.sleep(_LOOK_AGAIN)
@@ -263,7 +264,7 @@ class Live:
             return False
 
     def draw(self, trace: Trace) -> int:
-        """How many of the scorers score this trace: those with the highest rates."""
+        """How many of the scorers score this trace. Scorers are ordered by their rates, the highest first."""
         if trace.declined and not self._unsampled:
             return 0
         if trace.trace_id is None:
@@ -280,7 +281,7 @@ class Live:
 
     @property
     def filters(self) -> bool:
-        """Whether there is a filter, which sees what isn't drawn too."""
+        """Whether there is a filter. It also sees submissions that aren't sampled."""
         return self._filter is not None
 
     def offer(
@@ -294,17 +295,17 @@ class Live:
         later: int | None = None,
         exceeding: bool = False,
     ) -> bool:
-        """Count a submission, and put it into the queue if it is drawn. For the decorator and the middleware.
+        """Count a submission, and put it into the queue if it is sampled. For the decorator and the middleware.
 
         Args:
-            make: Gives what was submitted.
-            trace: Where it belongs to.
-            drawn: What `draw` gave.
-            entity: What is evaluated.
+            make: Returns what was submitted.
+            trace: The trace of the request.
+            drawn: The result of `draw`.
+            entity: The evaluated component.
             source: "live" or "trace".
-            later: If given, `make` is called outside the request, and gives no fields (None) for what is filtered after
-                all: about how many bytes it holds until then.
-            exceeding: Whether it may be longer than what is left of the queue's bytes.
+            later: If set, `make` is called outside the request, and returns no fields (None) for a request to skip. The
+                number is about how many bytes it holds until then.
+            exceeding: Whether it may be larger than what is left of the queue's bytes.
         """
         try:
             now = time.time()
@@ -427,11 +428,18 @@ class Live:
 
     async def aflush(self, timeout: float = 30.0) -> bool:  # noqa: ASYNC109 - the form of `flush`
         """`flush`, for an event loop."""
-        return await sync.call_at_once(self.flush, timeout)
+        return await self._in_thread(self.flush, timeout)
 
     async def aclose(self, timeout: float = SHUTDOWN) -> bool:  # noqa: ASYNC109 - the form of `close`
         """`close`, for an event loop."""
-        return await sync.call_at_once(self.close, timeout)
+        return await self._in_thread(self.close, timeout)
+
+    async def _in_thread(self, wait: Callable[[float], bool], timeout: float) -> bool:  # noqa: ASYNC109 - of the thread
+        try:
+            return await sync.call_at_once(wait, timeout)
+        except RuntimeError as error:  # the process can't start a thread; nothing is raised into the application
+            self._sender.tell("thread", f"a thread can't be started, so nobody waits for scores: {described(error)}")
+            return False
 
     def coverage(self, since: datetime | None = None) -> Coverage:
         """What has been seen, and what became of it; see `Coverage`. For numbers of this moment, `flush` before.

@@ -1,4 +1,4 @@
-"""Guards: a decision about one answer before it is sent."""
+"""Guards: check an answer before it is sent."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ R = TypeVar("R")
 Mode: TypeAlias = Literal["block", "flag"]
 OnUndefined: TypeAlias = Literal["block", "pass"]
 LOCAL_TIMEOUT = 1.0
-"""Seconds within which a guard decides that asks nobody over the network."""
+"""Seconds within which a guard without a remote judge decides."""
 THREADS = 4
-"""Answers that guards of a process look at in parallel; others wait for their turn, which counts as their time."""
+"""Answers that the guards of a process check in parallel. Others wait, and waiting counts toward their timeout."""
 _NO_FALLBACK: Any = object()
 UNSUPPORTED = ("not_mentioned", "contradicted")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GuardVerdict:
-    """What a guard says of one answer."""
+    """The decision of a guard about one answer."""
 
     passed: bool
-    """Whether every score reaches its threshold; one without a score counts as `on_undefined` says."""
+    """Whether every score reaches its threshold. `on_undefined` decides for scorers without a score."""
     blocked: bool
-    """Whether the answer must not be sent: it did not pass, and the guard's mode is "block"."""
+    """Whether the answer must not be sent: it didn't pass, and the guard's mode is "block"."""
     blocked_by: tuple[str, ...]
-    """The scorers that the answer did not pass, in any mode."""
+    """The scorers whose thresholds the answer misses, in any mode."""
     undefined: tuple[str, ...]
-    """The scorers that gave no score: skipped, failed, or not done in time."""
+    """The scorers without a score: skipped, failed, or too slow."""
     records: tuple[Record, ...]
     """One record per scorer, in order."""
     explanation: str
-    """Why the answer did not pass, and what has no score: a sentence per scorer, with the claims that no passage
-    supports and what the nearest passage says. Empty if there is nothing to say. It quotes the answer: escape it like
-    any other text of a model."""
+    """Why the answer didn't pass, and which scorers have no score: a sentence per scorer, with the claims that no
+    passage supports and what the nearest passage says. Empty if every scorer has a score that reaches its threshold. It
+    quotes the answer: escape it like any other text of a model."""
     seconds: float
     """How long the decision took."""
 
     def __str__(self) -> str:
-        """The decision, and why: `blocked by faithfulness: faithfulness is 0, below 0.9: …`."""
+        """The decision and its reason: `blocked by faithfulness: faithfulness is 0, below 0.9: …`."""
         decision = "passed" if self.passed else "blocked" if self.blocked else "flagged"
         by = f" by {safe(joined(self.blocked_by))}" if self.blocked_by else ""
         return f"{decision}{by}" + (f": {self.explanation}" if self.explanation else "")
@@ -77,8 +77,8 @@ class GuardVerdict:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Guard:
-    """Decides about answers; `guard` makes one. Call it, or await `acheck`, with a sample's fields, or `protect` a
-    function. It keeps nothing and writes to no ledger."""
+    """Checks answers; `guard` makes one. Call it, or await `acheck`, with a sample's fields, or `protect` a function.
+    It stores nothing and writes to no ledger."""
 
     thresholds: tuple[tuple[Scorer, float], ...]
     judge: Judge
@@ -89,7 +89,7 @@ class Guard:
     _tell: Callable[[str, str], None] = field(init=False, repr=False, default_factory=lambda: OncePerKind("guard").warn)
 
     def __call__(self, sample: Sample | Mapping[str, Any] | None = None, **fields: Any) -> GuardVerdict:
-        """Decide about an answer: `check(input=…, output=…, context=…)`. Blocks for at most `timeout` seconds.
+        """Check an answer: `check(input=…, output=…, context=…)`. Waits at most `timeout` seconds.
 
         Raises:
             ConfigError: For an unknown field of a sample, or one of the wrong type.
@@ -102,10 +102,10 @@ class Guard:
         return self._verdict(work)
 
     async def acheck(self, sample: Sample | Mapping[str, Any] | None = None, **fields: Any) -> GuardVerdict:
-        """Decide about an answer in another thread, so that a long text doesn't block the event loop.
+        """Check an answer in another thread, so that a long text doesn't block the event loop.
 
         Raises:
-            ConfigError: As calling the guard does.
+            ConfigError: For an unknown field of a sample, or one of the wrong type.
         """
         work = self._start(sample, fields)
         waiting = asyncio.wrap_future(work.future)
@@ -121,21 +121,21 @@ class Guard:
         *,
         sample: Callable[..., Sample | Mapping[str, Any]] | None = None,
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """Make a decorator for a function, `def` or `async def`, that answers: a blocked answer is never returned.
+        """Make a decorator for a function, `def` or `async def`, that returns answers. It never returns a blocked one.
 
         Args:
-            fallback: What is returned in place of a blocked answer; or a function of the verdict that makes it, which
-                may be `async def` if the function is. A guard that only flags needs none.
-            sample: A function of the answer and of the function's arguments that returns the sample to check. By
-                default the sample has the arguments that are named like fields of a sample (input, context, …), and
-                what the function returns: text, or what a target may return, such as an `Answer` with its context.
+            fallback: What to return instead of a blocked answer; or a function that takes the verdict and returns it,
+                which can be `async def` if the decorated function is. With mode="flag", no fallback is needed.
+            sample: A function that takes the answer and the function's arguments, and returns the sample to check. By
+                default, the sample has the arguments that are named like fields of a sample (input, context, …), and
+                the returned answer: text, or whatever a target can return, such as an `Answer` with its context.
 
         Raises:
-            ConfigError: There is no fallback and the mode is "block"; or the function is a generator, whose answer
-                would be sent before it is whole.
+            ConfigError: If there is no fallback and the mode is "block", or if the function is a generator, because
+                its answer would be sent before it is complete.
 
-        The decorated function raises what the function or the fallback raises. The sample has the arguments as they
-        were when the function was called. An answer of which no sample can be made has no score.
+        The decorated function raises whatever the function or the fallback raises. The sample has the arguments as they
+        were when the function was called. An answer that can't be turned into a sample has no score.
         """
         if self.mode == "block" and fallback is _NO_FALLBACK:
             raise ConfigError(
@@ -158,11 +158,11 @@ class Guard:
             if sync.is_async(fallback) and not in_loop:
                 raise ConfigError(f"{name} is a plain function, so its fallback must not be a coroutine function")
             signature = inspect.signature(function)
-            told = set[str]()
+            logged = set[str]()
 
             def warn(kind: str, text: str) -> None:
-                if kind not in told:
-                    told.add(kind)
+                if kind not in logged:
+                    logged.add(kind)
                     log.warning("%s: %s", name, text)
 
             def read(answer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sample | GuardVerdict:
@@ -172,8 +172,8 @@ class Guard:
                         return _sample(sample(answer, *args, **kwargs))
                     bound = signature.bind(*args, **kwargs)
                     bound.apply_defaults()
-                    taken = {field: value for field, value in bound.arguments.items() if field in SAMPLE_FIELDS}
-                    return _sample(taken | _fields_of(answer))
+                    fields = {field: value for field, value in bound.arguments.items() if field in SAMPLE_FIELDS}
+                    return _sample(fields | _fields_of(answer))
                 except USER_ERRORS as error:  # the function has answered, which a guard must not undo
                     problem = f"the answer can't be checked: {error_text(error)}"
                     warn("unread", safe(masked(problem), LOGGED))
@@ -191,10 +191,10 @@ class Guard:
 
                 @functools.wraps(function)
                 async def acall(*args: P.args, **kwargs: P.kwargs) -> Any:
-                    given = _copies(args, kwargs)
+                    copies = _copies(args, kwargs)
                     answer: Any = await cast("Awaitable[Any]", function(*args, **kwargs))
-                    found = read(answer, *given)
-                    verdict = await self.acheck(found) if isinstance(found, Sample) else found
+                    read_sample = read(answer, *copies)
+                    verdict = await self.acheck(read_sample) if isinstance(read_sample, Sample) else read_sample
                     result = sent(verdict, answer)
                     return await result if verdict.blocked and inspect.isawaitable(result) else result
 
@@ -202,17 +202,17 @@ class Guard:
 
             @functools.wraps(function)
             def call(*args: P.args, **kwargs: P.kwargs) -> R:
-                given = _copies(args, kwargs)
+                copies = _copies(args, kwargs)
                 answer = function(*args, **kwargs)
-                found = read(answer, *given)
-                return sent(self(found) if isinstance(found, Sample) else found, answer)
+                read_sample = read(answer, *copies)
+                return sent(self(read_sample) if isinstance(read_sample, Sample) else read_sample, answer)
 
             return call
 
         return decorate
 
     def _unnamed(self, verdict: GuardVerdict, signature: inspect.Signature) -> str:
-        """The fields that scorers lack, where the protected function doesn't take them; "" if there are none."""
+        """Which fields a scorer lacks because the protected function has no such parameters; "" if none."""
         for (scorer, _), record in zip(self.thresholds, verdict.records, strict=True):
             fields = [name for name in scorer.required_fields if name not in ("output", *signature.parameters)]
             if (
@@ -226,7 +226,12 @@ class Guard:
 
     def _start(self, sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> _Work:
         work = _Work(_sample(one_sample(sample, fields)), time.monotonic() + self.timeout)
-        work.future = sync.worker(THREADS).submit(contextvars.copy_context().run, self._score, work)
+        try:
+            work.future = sync.worker(THREADS).submit(contextvars.copy_context().run, self._score, work)
+        except RuntimeError as error:  # the process can't start a thread; a guard must answer
+            work.error = described(error)
+            work.future = concurrent.futures.Future()
+            work.future.set_result(None)
         return work
 
     def _score(self, work: _Work) -> None:
@@ -253,12 +258,12 @@ class Guard:
         late = work.error or f"no score within {self.timeout:g} s"
         if work.future.done() and not work.future.cancelled() and (error := work.future.exception()) is not None:
             late = described(error)
-        done = dict(work.records)  # what comes later is not in it
+        done = dict(work.records)  # a copy: a late score must not change the verdict
         records = [done.get(scorer.signature) or _failed(scorer, work.sample, late) for scorer, _ in self.thresholds]
         return self._decision(records, work.started)
 
     def _decision(self, records: Sequence[Record], started: float) -> GuardVerdict:
-        """The verdict that follows from a record of each scorer."""
+        """The verdict for one record of each scorer."""
         titles = scorer_titles([scorer_info(scorer) for scorer, _ in self.thresholds])
         blocked_by: list[str] = []
         undefined: list[str] = []
@@ -302,29 +307,29 @@ def guard(
     timeout: float | None = None,
     on_verdict: Callable[[GuardVerdict], None] | None = None,
 ) -> Guard:
-    """Make a guard, which decides about one answer before it is sent.
+    """Make a guard, which checks an answer before it is sent.
 
-    An answer passes if each score is at least its threshold, or at most where lower is better (`hallucination`). A
-    score that misses it by the rounding of floating-point numbers reaches it.
+    An answer passes if each score is at least its threshold, or at most if lower is better (`hallucination`).
+    Floating-point rounding errors are tolerated.
 
         check = guard({"faithfulness": 0.5, "contains(expected=[1])": 1})
         verdict = check(input=question, output=answer, context=passages)
 
     Args:
         scorers: Scorers with their thresholds; or scorers alone, with their thresholds in `below`.
-        below: The threshold of all scorers, or by scorer, in the unit of the score: worse scores don't pass.
-        judge: Who answers the scorers' questions.
-        mode: "block" keeps back an answer that doesn't pass; "flag" lets it through with a verdict that says so.
-        on_undefined: What becomes of an answer where a scorer gives no score (skipped, failed, or not done in time):
-            "block", since nobody has checked it, or "pass". `verdict.undefined` names these scorers either way.
-        timeout: Seconds after which the guard decides with the scores that are there, those of waiting included. By
-            default 1; required where a judge is asked over the network.
-        on_verdict: A plain function that is called with each verdict, before it is returned, to log or count it. What
-            it raises is logged once.
+        below: One threshold for all scorers, or a threshold for each. Worse scores don't pass.
+        judge: The judge that answers the scorers' questions.
+        mode: "block" withholds an answer that doesn't pass; "flag" returns it, and only the verdict says so.
+        on_undefined: What happens to an answer if a scorer has no score (skipped, failed, or too slow): "block",
+            because the answer is unchecked, or "pass". `verdict.undefined` names these scorers either way.
+        timeout: Seconds after which the guard decides with the scores it has. Waiting for other answers counts. The
+            default is 1; a remote judge requires a timeout.
+        on_verdict: A plain function that is called with each verdict before it is returned, to log or count it. If it
+            raises, the error is logged once.
 
     Raises:
-        ConfigError: For an unknown scorer or judge; a threshold that is missing, out of range, or that every score
-            reaches; and a judge over the network without a timeout.
+        ConfigError: For an unknown scorer or judge; a threshold that is missing, out of range, or reached by every
+            score; and a remote judge without a timeout.
     """
     for name, value, allowed in (("mode", mode, get_args(Mode)), ("on_undefined", on_undefined, get_args(OnUndefined))):
         if value not in allowed:
@@ -341,8 +346,8 @@ def guard(
         require_number(_Threshold(scorer.name, threshold), "threshold", high=scorer.scale)
         if threshold == (scorer.scale if scorer.lower_is_better else 0):
             raise ConfigError(f"{scorer.name}: every score reaches a threshold of {threshold:g}")
-    found = parse_judge(judge)
-    shared = [found] if any(scorer.may_ask and scorer.judge is None for scorer in specs) else []
+    parsed = parse_judge(judge)
+    shared = [parsed] if any(scorer.may_ask and scorer.judge is None for scorer in specs) else []
     asked = (*shared, *(own for scorer in specs for own in scorer.judges))
     for each in asked:
         each.check()
@@ -360,7 +365,7 @@ def guard(
     require_number(_Threshold("guard", timeout=timeout), "timeout", high=threading.TIMEOUT_MAX, exclude_low=True)
     return Guard(
         thresholds=thresholds,
-        judge=found,
+        judge=parsed,
         mode=mode,
         on_undefined=on_undefined,
         timeout=timeout,
@@ -371,7 +376,7 @@ def guard(
 def _thresholds(
     scorers: Mapping[str, float] | ScorerSpec | Iterable[ScorerSpec], below: float | Mapping[str, float] | None
 ) -> tuple[tuple[Scorer, float], ...]:
-    """Scorers with their thresholds. Raises ConfigError where there is none, or two."""
+    """Scorers with their thresholds. Raises ConfigError if a scorer has none, or two."""
     if isinstance(scorers, Mapping) and not {"name", "kind"} & set(cast("Mapping[str, Any]", scorers)):
         if below is not None:
             raise ConfigError("the scorers have thresholds already; leave out below, or name the scorers in a list")
@@ -389,7 +394,7 @@ def _thresholds(
 
 
 class _Work:
-    """One answer on its way through a guard."""
+    """One answer that is being checked."""
 
     def __init__(self, sample: Sample, deadline: float) -> None:
         self.sample, self.started, self._deadline = sample, time.monotonic(), deadline
@@ -419,12 +424,12 @@ def _failed(scorer: Scorer, sample: Sample | None, error: str) -> Record:
 
 
 def _copies(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments as they are now, since the function may change what it is given."""
+    """Copies of the arguments, because the function may change them."""
     return tuple(map(copied, args)), {name: copied(value) for name, value in kwargs.items()}
 
 
 def _sample(given: object) -> Sample:
-    """The sample to check. Raises ConfigError for what is none."""
+    """The sample to check. Raises ConfigError for anything else."""
     if isinstance(given, Sample):
         return given
     if not isinstance(given, Mapping):
@@ -434,19 +439,19 @@ def _sample(given: object) -> Sample:
 
 
 def _fields_of(answer: Any) -> dict[str, Any]:
-    """The sample fields in what a function returned. Raises DataError where there are none."""
+    """The sample fields in what a function returned. Raises DataError if it isn't an answer."""
     try:
-        found = Answer.of(answer, by="the function")
+        read = Answer.of(answer, by="the function")
     except BlankAnswer as error:
-        found = replace(error.answer, output=error.answer.output or "")
+        read = replace(error.answer, output=error.answer.output or "")
     except DataError as error:
         raise DataError(f"{error}; give protect a function of the answer and the arguments: sample=…") from None
-    fields = {"output": found.output, "messages": found.messages or None, "context": found.context}
+    fields = {"output": read.output, "messages": read.messages or None, "context": read.context}
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _why(outcome: Score) -> str:
-    """The claims that no passage supports, each with what the judge says of it; else the score's own reason."""
+    """The claims that no passage supports, each with the judge's reason; otherwise the score's own reason."""
     items = cast("list[Any]", outcome.evidence) if isinstance(outcome.evidence, list) else []  # pyright: ignore[reportUnknownMemberType]
     parts = [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
     claims = [

@@ -1,4 +1,4 @@
-"""Samples from what was submitted. In the worker, since checking takes longer than a request should wait."""
+"""Samples from submissions. They are checked in the worker, because that would delay a request."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from evalstone.types import Sample, trace_metadata
 
 
 def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
-    """The sample that was submitted, with where it comes from in `metadata["trace"]`.
+    """The submitted sample, with its origin in `metadata["trace"]`.
 
     Args:
         content: What was submitted.
-        trace: What is known of its trace beside what its metadata says.
+        trace: What is known of its trace, in addition to its metadata.
 
     Raises:
-        ConfigError: It is no sample.
+        ConfigError: If it isn't a sample.
     """
     if content.problem:
         raise DataError(content.problem)
@@ -31,7 +31,7 @@ def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
     if content.answered:
         try:
             answer = Answer.of(content.answer, by="the function")
-        except BlankAnswer as blank:  # which scorers may have something to say about
+        except BlankAnswer as blank:  # scorers can score it
             answer = blank.answer
         sample = answer.fill(sample, seconds=content.seconds)
     known = {**trace_metadata(sample), **trace}
@@ -39,11 +39,11 @@ def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
 
 
 def submitted_trace(content: Content) -> Mapping[str, Any]:
-    """What `metadata["trace"]` says in what was submitted, where that is no sample."""
-    found: Any = content.fields
+    """The entry `metadata["trace"]` of a submission that isn't a sample."""
+    value: Any = content.fields
     for name in ("metadata", "trace"):
-        found = cast("Mapping[str, Any]", found).get(name) if isinstance(found, Mapping) else None
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+        value = cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _read(fields: object) -> Sample:

@@ -1,7 +1,7 @@
-"""Live scoring: what was submitted is written into the ledger, then scored, then its outcome is written.
+"""Live scoring: submissions are written to the ledger, then scored, then their outcomes are written.
 
-What goes wrong with one sample is a failed row. What goes wrong with the ledger ends the worker: the application starts
-another one and sends again what was not acknowledged, which is written once.
+An error of one sample is a failed row. An error of the ledger ends the worker: the application starts another one and
+sends unacknowledged frames again, whose rows are written once.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ from evalstone.run.session import InflightCall, Session
 from evalstone.types import Failed, Record, Sample, trace_metadata
 
 HELD, HELD_BYTES = 256, 64_000_000
-"""Samples that the worker has accepted and not finished, at most, and their size, which the last frame may exceed; more
-are pending only once the application ends."""
+"""The most samples that the worker has accepted and not finished, and their size in bytes, which the last frame may
+exceed. More are accepted only when the application ends."""
 CLAIM_EVERY, MISSING_EVERY = 10.0, 1.0
-"""Seconds between two looks for rows of workers that are gone; the second while there are more than the last look took,
-and while this application's own rows are elsewhere."""
+"""Seconds between two searches for rows of dead workers. The second applies while there may be more rows than the last
+search took over, and while another worker has rows of this application."""
 RENEWED = 300.0
-"""Seconds after which what is known of a judge is forgotten."""
+"""Seconds after which a new session replaces the old one, with closed circuit breakers."""
 FIRST_PAUSE, MAX_PAUSE = 5.0, 300.0
-"""Seconds until a judge that is of no use is asked again."""
+"""Seconds until a judge that failed is asked again."""
 DAY = 86_400
 SPENT_EVERY = 1.0
-"""Seconds between two looks at what the processes of the stream have spent."""
+"""Seconds for which the amount that the stream has spent is cached."""
 MAX_WORKERS = 5
-"""Workers that may end while a sample is scored: it may be what ends them."""
+"""A sample fails if this many workers died while scoring it, because it may be the cause."""
 INVALID = "what was submitted is no sample: "
 _TRACE_ID = re.compile("[0-9a-f]{32}")
 
@@ -82,13 +82,13 @@ class Job:
     size: int = 0
     """Bytes of what was submitted."""
     frame: int | None = 0
-    """The number of the frame that it was in. Of what was taken over: 0 if this application had submitted it, and None
-    if another one had."""
+    """The number of its frame. For a sample that was taken over: 0 if this application submitted it, None if another
+    one did."""
     taken_over: bool = False
 
 
 class Scoring:
-    """Accepts frames and scores what is in them: `async with Scoring(settings) as scoring`."""
+    """Accepts frames and scores their samples: `async with Scoring(settings) as scoring`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -97,21 +97,21 @@ class Scoring:
         self._session: Session
         self._renew_at, self._pause = 0.0, FIRST_PAUSE
         self._refused = False
-        """Whether the judge is of no use, so that it is not asked until then."""
+        """Whether the judge failed, so that it isn't asked until the session is renewed."""
         self._jobs: asyncio.Queue[Job] = asyncio.Queue()
         self._suspects: asyncio.Queue[Job] = asyncio.Queue()
-        """What a worker that is gone had taken over and begun: one at a time, so that of several only that counts
-        which ends the worker."""
+        """Samples that a dead worker had taken over and begun. They are scored one at a time, so that only the one that
+        kills a worker is counted."""
         self._held: set[str] = set()
-        """The rows of all jobs that are not finished."""
+        """The IDs of the rows of all unfinished jobs."""
         self._unfinished: Counter[int | None] = Counter()
-        """How many jobs of each frame these are."""
+        """The number of unfinished jobs of each frame."""
         self._last = 0
         """The number of the last frame."""
         self._elsewhere = False
-        """Whether pending rows of this application were those of another worker when it was last looked."""
+        """Whether another worker had pending rows of this application at the last check."""
         self._begun: set[str] = set()
-        """The rows that were taken over and are being scored."""
+        """The IDs of rows that were taken over and are being scored."""
         self._bytes = 0
         self._active = 0
         """Jobs that are being scored, or whose outcomes are being written."""
@@ -142,11 +142,11 @@ class Scoring:
         return self
 
     async def __aexit__(self, kind: Any, raised: BaseException | None, traceback: Any) -> None:
-        await _cancel(self._tasks)
+        await sync.cancel_all(self._tasks)
         await self._session.close()
         error = self.broken.exception() if self.broken.done() else raised
         if error is None or (isinstance(error, LedgerError) and not isinstance(error, LedgerValueError)):
-            # A takeover is counted before it is scored: what can't be written now counts once, however long that lasts.
+            # A takeover is counted before scoring. If this can't be written, the takeover counts, but only once.
             with contextlib.suppress(LedgerError):
                 await self._ledger.work(self._give_back)
         await self._stack.__aexit__(kind, raised, traceback)
@@ -158,17 +158,17 @@ class Scoring:
 
     @property
     def settled(self) -> int:
-        """The number of the last frame that is finished with all before it, in whichever worker; negative if what
-        another worker has left is not."""
+        """The number of the last frame that is finished, with all before it, in any worker; negative while another
+        worker has unfinished rows of this application."""
         if self._elsewhere:
             return -1
         return min((frame for frame in self._unfinished if frame is not None), default=self._last + 1) - 1
 
     async def accept(self, frame: Frame) -> Reply:
-        """Write counts and intents; what is in the frame is durable when this returns.
+        """Write a frame's counts, and a pending row for each of its samples. They are durable when this returns.
 
         Raises:
-            LedgerError: It could not be written.
+            LedgerError: If they can't be written.
         """
         if self.broken.done():
             self.broken.result()
@@ -177,8 +177,8 @@ class Scoring:
         jobs = list(map(self._job, frame.submitted))
         if counts or jobs:
             rows = [row for job in jobs for row in job.rows]
-            those = [job.sample for job in jobs if job.sample is not None]
-            written = await self._ledger.work(live.write_frame, self._ledger.store, counts, rows, those)
+            samples = [job.sample for job in jobs if job.sample is not None]
+            written = await self._ledger.work(live.write_frame, self._ledger.store, counts, rows, samples)
             if len(written) < len(rows):  # they have outcomes, or another worker has them
                 self._elsewhere = await self._owns_elsewhere()
             ours = {row.id: row for row in written}
@@ -188,7 +188,7 @@ class Scoring:
         return Reply(max(0, HELD - self.backlog) if self._bytes < HELD_BYTES else 0, self.settled)
 
     async def finish(self, seconds: float) -> None:
-        """Go on until everything is scored, for so many seconds at most."""
+        """Wait until everything is scored, at most this many seconds."""
         end = time.monotonic() + seconds
         while self.backlog and not self.broken.done() and time.monotonic() < end:  # noqa: ASYNC110 - ends in three ways
             await asyncio.sleep(0.01)
@@ -249,7 +249,7 @@ class Scoring:
         return Job(sample, rows, problem, item.size)
 
     def _add(self, job: Job) -> None:
-        # Of a frame that is sent again, rows that were taken over meanwhile are in work.
+        # If a frame is sent again, some of its rows may have been taken over in the meantime.
         job.rows = [row for row in job.rows if row.id not in self._held]
         if job.rows:
             self._held.update(row.id for row in job.rows)
@@ -267,19 +267,19 @@ class Scoring:
             self.broken.set_exception(error)
 
     async def _claim(self) -> bool:
-        """Take over what workers that are gone have left, as far as there is room; whether there may be more."""
+        """Take over rows of dead workers up to `HELD`. Returns whether there may be more."""
         store, stream, owner = self._ledger.store, self._settings.stream, self._settings.owner
-        room, taken = HELD - self.backlog, 0
-        if room > 0:
-            for row, sample in await self._ledger.work(live.claim_pending, store, stream, room, [*self._scorers]):
-                taken += 1
+        limit, claimed = HELD - self.backlog, 0
+        if limit > 0:
+            for row, sample in await self._ledger.work(live.claim_pending, store, stream, limit, [*self._scorers]):
+                claimed += 1
                 problem = "" if sample else f"{INVALID}its worker ended before it could say why"
                 if sample and row.takeovers + 1 >= MAX_WORKERS:
                     problem = f"{row.takeovers + 1} workers ended before they had scored it"
                 frame = 0 if row.owner == owner else None
                 self._add(Job(sample, [row], problem, frame=frame, taken_over=True))
         self._elsewhere = await self._owns_elsewhere()
-        return taken >= room
+        return claimed >= limit
 
     async def _owns_elsewhere(self) -> bool:
         settings = self._settings
@@ -305,13 +305,13 @@ class Scoring:
     async def _score(self, job: Job) -> None:
         store = self._ledger.store
         scored = job.sample is not None and not job.problem
-        room = scored and any(self._scorers[row.scorer].may_ask for row in job.rows)
-        room = room and await self._budget.reserve(self._spent)
+        asks = scored and any(self._scorers[row.scorer].may_ask for row in job.rows)
+        reserved = asks and await self._budget.reserve(self._spent)
         cost = 0.0
         try:
             if job.taken_over and scored:
                 job.rows = [await self._ledger.work(self._begin_row, row) for row in job.rows]
-            ended = await self._outcomes(job, paid=room)
+            ended = await self._outcomes(job, affordable=reserved)
             try:
                 await self._ledger.work(live.finish, store, [row for row, _ in ended])
             except LedgerValueError:
@@ -319,7 +319,7 @@ class Scoring:
             self._begun.difference_update(row.id for row in job.rows)
             cost = sum(row.cost or 0.0 for row, _ in ended)
         finally:
-            if room:
+            if reserved:
                 await self._budget.settle(cost)
         for row, record in ended:
             if record is not None and self._settings.on_record is not None:
@@ -327,15 +327,14 @@ class Scoring:
                 try:
                     await sync.call(self._settings.on_record, record, sample, self._scorers[record.scorer])
                 except USER_ERRORS as error:
-                    task = asyncio.current_task()
-                    if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                    if isinstance(error, asyncio.CancelledError) and sync.is_being_cancelled():
                         raise
                     self._tell("on_record", f"on_record failed: {described(error)}")
 
     async def _finish_each(
         self, ended: Collection[tuple[LiveScore, Record | None]]
     ) -> list[tuple[LiveScore, Record | None]]:
-        """Write outcomes one by one: of what the ledger refuses, that it does."""
+        """Write outcomes one by one. An outcome that the ledger refuses becomes a failure with that reason."""
         written: list[tuple[LiveScore, Record | None]] = []
         for row, record in ended:
             try:
@@ -366,16 +365,16 @@ class Scoring:
     async def _spent(self, since: float) -> float:
         return await self._ledger.work(live.spent, self._ledger.store, self._settings.stream, since)
 
-    async def _outcomes(self, job: Job, *, paid: bool) -> list[tuple[LiveScore, Record | None]]:
-        """What `_outcome` says of each row. If one can't be stored, the others are given up."""
-        tasks = [asyncio.ensure_future(self._outcome(row, job, paid=paid)) for row in job.rows]
+    async def _outcomes(self, job: Job, *, affordable: bool) -> list[tuple[LiveScore, Record | None]]:
+        """Score all rows of a job concurrently. The first error cancels the others."""
+        tasks = [asyncio.ensure_future(self._outcome(row, job, affordable=affordable)) for row in job.rows]
         try:
             return await asyncio.gather(*tasks)
         finally:
-            await _cancel(tasks)
+            await sync.cancel_all(tasks)
 
-    async def _outcome(self, row: LiveScore, job: Job, *, paid: bool) -> tuple[LiveScore, Record | None]:
-        """The row with its outcome, and its record. paid: whether the day's budget allows for questions."""
+    async def _outcome(self, row: LiveScore, job: Job, *, affordable: bool) -> tuple[LiveScore, Record | None]:
+        """The row with its outcome, and its record. affordable: whether the day's budget allows judge calls."""
         if job.sample is None:
             record = Record(sample="", scorer=row.scorer, outcome=Failed(job.problem))
             return row.ended(record), record
@@ -383,7 +382,7 @@ class Scoring:
             record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(job.problem))
             return row.ended(record, known_cost=False), record
         scorer = self._scorers[row.scorer]
-        if scorer.may_ask and not paid:
+        if scorer.may_ask and not affordable:
             self._tell(
                 f"budget of day {int(time.time() // DAY)}",
                 f"the daily budget of {money(self._settings.daily_budget)} is spent: until midnight (UTC), samples are "
@@ -397,16 +396,16 @@ class Scoring:
                 self._pause = FIRST_PAUSE
             return row.ended(record), record
         except (RunAborted, ConfigError) as error:
-            # The judge is of no use: until it is asked again, its session refuses every question at once.
+            # The judge failed. Until the session is renewed, it refuses every question immediately.
             self._tell("judge", str(error))
-            if not self._refused and session is self._session:  # of one that was renewed meanwhile, it says nothing new
+            if not self._refused and session is self._session:  # not one that was replaced in the meantime
                 self._refused, self._renew_at = True, time.monotonic() + self._pause
                 self._pause = min(2 * self._pause, MAX_PAUSE)
             record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(str(error)))
             return row.ended(record, known_cost=False), record
 
     def _session_now(self) -> Session:
-        """The session, renewed when it is old: its circuit breakers are closed again."""
+        """The session. An old one is replaced, so that circuit breakers are closed again."""
         if time.monotonic() > self._renew_at:
             self._renew()
         return self._session
@@ -418,7 +417,7 @@ class Scoring:
 
 
 def _origin(row: LiveScore) -> Sample:
-    """In place of what was no sample: where it comes from."""
+    """A sample with only its origin, for a submission that isn't a sample."""
     known = {"span_id": row.span, "response_id": row.response, "entity": row.entity}
     if row.trace is not None and _TRACE_ID.fullmatch(row.trace):
         known["trace_id"] = row.trace
@@ -426,21 +425,14 @@ def _origin(row: LiveScore) -> Sample:
     return Sample(metadata={"trace": trace} if trace else {})
 
 
-async def _cancel(tasks: Collection[asyncio.Future[Any]]) -> None:
-    """Cancel what is not done, and wait for all to end."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
 class _LiveSession(Session):
-    """A session that never ends: a failure is shared with what asks the same at the time, and not with what asks it an
-    hour later. A judge that refuses the key or the model isn't asked again."""
+    """A session that never ends. A failure is shared with concurrent identical calls, not with later ones. A judge that
+    refuses the key or the model isn't asked again."""
 
     def __init__(self, judge: Judge, *, ledger: AsyncLedger, concurrency: int) -> None:
         super().__init__(judge, ledger=ledger, concurrency=concurrency)
         self._refusals: dict[str, str] = {}
-        """What each judge has said that can't be asked."""
+        """The error of each judge that refused the key or the model."""
 
     async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
         name = call.key.judge
@@ -458,26 +450,26 @@ class _LiveSession(Session):
 
 
 class _DailyBudget:
-    """US dollars that a stream may cost in a day, over all of its processes.
+    """The US dollars that a stream may cost per day, over all of its processes.
 
-    A sample is scored while what was paid, and the most that a sample has cost for each one in work, leaves room; until
-    it does, the next one waits. One at a time is scored as long as anything is left.
+    Each sample in work is expected to cost as much as the most expensive sample so far. If the budget doesn't cover
+    another one, the next sample waits. A single sample is scored as long as anything is left.
     """
 
     def __init__(self, limit: float | None) -> None:
         self._limit = limit
         self._spent = self._most = 0.0
         self._paid = 0.0
-        """What this process has paid, ever."""
+        """All that this process has paid."""
         self._in_work = 0
         self._read_at = -SPENT_EVERY
         self._day = 0
         self._settled = asyncio.Condition()
 
     async def reserve(self, spent: Callable[[float], Awaitable[float]]) -> bool:
-        """Wait for room for one more sample; False if the day's dollars are spent.
+        """Wait until the budget covers one more sample. Returns False if the day's budget is spent.
 
-        spent: What the ledger says that all processes have spent since a time.
+        spent: Returns what all processes have spent since a time, from the ledger.
         """
         if self._limit is None:
             return True
@@ -487,7 +479,7 @@ class _DailyBudget:
                 if time.monotonic() - self._read_at > SPENT_EVERY or int(now // DAY) != self._day:
                     before = self._paid
                     known = await spent(now - now % DAY)
-                    self._spent = known + self._paid - before  # what was paid meanwhile may be in it, or not
+                    self._spent = known + self._paid - before  # which may already include what was paid meanwhile
                     self._day, self._read_at = int(now // DAY), time.monotonic()
                 if self._spent >= self._limit:
                     return False
@@ -497,7 +489,7 @@ class _DailyBudget:
                 await self._settled.wait()
 
     async def settle(self, cost: float) -> None:
-        """Give back the room of a sample that has ended, and count what it has cost until the ledger is asked again."""
+        """Release the reservation of a finished sample, and count its cost until the ledger is read again."""
         if self._limit is None:
             return
         self._in_work -= 1

@@ -1,7 +1,7 @@
 """The application's side of live scoring: counts, a bounded queue, and a thread that sends both to the worker.
 
-In a request nothing happens but counting, and, if it is drawn, a snapshot. The thread waits for the worker most of the
-time. Counts of what is in the queue are sent with it, so that what is in memory when the process dies is in no number.
+A request only counts the submission and, if it is sampled, takes a snapshot. The thread mostly waits for the worker.
+Queued samples are counted when they are sent, so samples that are in memory when the process dies are in no number.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from evalstone.live import frames
 from evalstone.live.frames import Frame, HourCounts, Reply, Settings, Submitted
 
 BATCH = 64
-"""Samples in a frame at most."""
+"""The most samples in a frame."""
 GATHER, COUNTS_EVERY = 0.05, 1.0
-"""Seconds between two frames, and between two that hold counts alone."""
+"""Seconds between two frames, and between two with counts only."""
 POLL = 0.01
-"""Seconds between two frames while somebody waits in `flush`."""
+"""Seconds between two frames during a `flush`."""
 LOOK_EVERY = 10.0
-"""Seconds between two looks at whether the worker is still there, while nothing is submitted."""
+"""Seconds between two checks that the worker is alive, while nothing is submitted."""
 QUEUE_BYTES = 64_000_000
 FIRST_PAUSE, MAX_PAUSE = 0.2, 30.0
 """Seconds before a worker is started again."""
 DRAIN = 1.0
-"""Seconds beyond the deadline of `close` for what waits in the queue to become pending in the ledger."""
+"""Seconds after the deadline of `close` in which queued samples can still become pending in the ledger."""
 LAST_SECONDS = 2.0
-"""Seconds for the worker to end, beyond what it was given."""
+"""Seconds for the worker to exit after its deadline."""
 LOGGED = 500
-"""Characters of a message at most."""
+"""The most characters of a logged message."""
 log = logging.getLogger("evalstone.live")
 in_worker = threading.Event()
-"""Set in the process of a worker, which scores nothing of its own: a module with a scorer may have a `Live`, too."""
+"""Set in a worker process. A module with a scorer may create a `Live`, which does nothing there."""
 _WORKER = (
     "import signal, sys\n"
     "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"  # Ctrl-C and a service manager signal whole groups of processes:
@@ -61,14 +61,14 @@ _WORKER = (
 
 
 class ChannelLost(Exception):
-    """The worker is gone, or could not be started; its text says why."""
+    """The worker has ended or couldn't be started. The message says why."""
 
 
 class Channel(Protocol):
-    """The way to a worker."""
+    """A connection to a worker."""
 
     def open(self) -> None:
-        """Wait until the worker takes frames. Raises ChannelLost."""
+        """Wait until the worker accepts frames. Raises ChannelLost."""
         ...
 
     def send(self, frame: bytes) -> Reply:
@@ -76,12 +76,12 @@ class Channel(Protocol):
         ...
 
     def end(self, seconds: float) -> None:
-        """Wait for the worker to end, and kill it after so many seconds."""
+        """Wait for the worker to end, and kill it after this many seconds."""
         ...
 
 
 class ProcessChannel:
-    """A worker in a process of its own, over pipes. It ends when the pipe does."""
+    """A worker in a separate process, connected by pipes. It ends when its input pipe is closed."""
 
     def __init__(self, settings: bytes) -> None:
         self._settings = settings
@@ -101,7 +101,7 @@ class ProcessChannel:
             _channels.add(self)
 
     def open(self) -> None:
-        """Wait until the worker takes frames."""
+        """Wait until the worker accepts frames."""
         self.send(self._settings)
 
     def send(self, frame: bytes) -> Reply:
@@ -122,7 +122,7 @@ class ProcessChannel:
         return answer
 
     def end(self, seconds: float) -> None:
-        """Wait for the worker to end, and kill it after so many seconds."""
+        """Wait for the worker to end, and kill it after this many seconds."""
         _close(self._to)
         try:
             self._process.wait(seconds)
@@ -132,7 +132,7 @@ class ProcessChannel:
         _close(self._from)
 
     def kill(self) -> None:
-        """End the worker at once, from another thread than the one that waits for it."""
+        """Kill the worker, from a thread other than the one that waits for it."""
         self._process.kill()
 
     def forget(self) -> None:
@@ -148,7 +148,7 @@ def _close(pipe: IO[bytes]) -> None:
 
 
 class OncePerKind:
-    """The warnings about a stream: each kind is logged once, and what is of no kind each time."""
+    """The warnings about a stream. Each kind is logged once; warnings without a kind are always logged."""
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -164,12 +164,12 @@ class OncePerKind:
 
 
 class Sender:
-    """Counts, queue and thread of one `Live` in one process. A forked child begins with none of the parent's.
+    """The counts, queue and thread of one `Live` in one process. A forked child starts with its own.
 
     Args:
         settings: For the worker; the owner is added.
-        queue: Samples that may wait.
-        connect: Makes the way to a new worker.
+        queue: The most samples that can wait.
+        connect: Connects to a new worker.
     """
 
     def __init__(self, settings: Settings, queue: int, connect: Callable[[Settings], Channel]) -> None:
@@ -177,50 +177,50 @@ class Sender:
         self._channel: Channel | None = None
         self.tell = OncePerKind(settings.stream).warn
         self._over = False
-        """Whether the interpreter ends, so that no worker can be started any more."""
+        """Whether the interpreter is exiting, so that no worker can be started."""
         self._reset()
         _senders.add(self)
 
     def _reset(self) -> None:
         self.owner = _new_owner()
         self._lock = threading.RLock()
-        """A signal handler, or a finalizer that garbage collection runs, may submit or close while its thread has it:
-        they must find everything as if they had come before or after."""
+        """Reentrant: a signal handler or a finalizer may submit or close while its own thread holds the lock. The state
+        must be consistent whenever that can happen."""
         self._changes = threading.Condition(self._lock)
-        """All waiting is for this, which gives up the lock however often its thread has it."""
+        """The only condition to wait for. Waiting releases the lock even if its thread holds it several times."""
         self._queue: deque[tuple[Submitted | Callable[[], Submitted], int]] = deque()
-        """What waits, each with its size in bytes."""
+        """The queued samples, each with its size in bytes."""
         self._bytes = 0
         self.numbers = itertools.count(1)
         self._hours: dict[int, _Hour] = {}
-        """Of the owner's whole life: a clock that is set back counts on in an hour that was over."""
+        """Since the start: if the clock is set back, an earlier hour continues to count."""
         self._changed = False
-        """Whether there are counts that the worker doesn't have."""
+        """Whether there are counts that the worker hasn't received."""
         self._thread: threading.Thread | None = None
         self._awake = self._closing = False
-        """Whether the thread has something to do, and whether it is to end."""
+        """Whether the thread has something to do, and whether it must end."""
         self._unstarted = ""
-        """Why the thread could not be started when that was last tried."""
+        """Why the last attempt to start the thread failed; "" if it didn't."""
         self._put = self._frames = 0
         """How many samples were put into the queue, and the number of the last frame."""
         self._unacknowledged: Frame | None = None
-        """It is sent again to the next worker."""
+        """The frame to send again to the next worker."""
         self._flushes: list[_Flush] = []
         self._flushed = False
-        """Whether all that was submitted before `close` is scored."""
+        """Whether everything submitted before `close` is scored."""
         self._filled = self._settled = 0
-        """The number of the last frame with samples, and of the last one up to which the worker says that all of them
-        have outcomes; negative while others of this owner have none."""
+        """The number of the last frame with samples, and that of the last frame up to which the worker reports that all
+        samples have outcomes; negative while another worker has unfinished samples of this owner."""
         self._deadline = 0.0
-        """When the worker has to end, once `close` was called."""
+        """When the worker must end, after a call of `close`."""
 
     def after_fork(self) -> None:
-        """In a forked child: begin with nothing."""
+        """Reset the state in a forked child."""
         self._channel = None
         self._reset()
 
     def count(self, now: float, *, filtered: bool = False) -> None:
-        """Count what is not to be scored: filtered, or declined by the sampling."""
+        """Count a submission that isn't scored: it was filtered or declined."""
         with self._lock:
             hour = self._hour(now)
             hour.seen += 1
@@ -231,7 +231,7 @@ class Sender:
 
     @property
     def is_full(self) -> bool:
-        """Whether the queue takes nothing more, of whatever size."""
+        """Whether the queue is full for a sample of any size."""
         with self._lock:
             return len(self._queue) >= self._limit or self._bytes >= QUEUE_BYTES
 
@@ -244,14 +244,14 @@ class Sender:
         *,
         exceeding: bool = False,
     ) -> bool:
-        """Put a drawn submission into the queue; False if it is full, so that it is dropped, which is counted.
+        """Put a sampled submission into the queue. If the queue is full, count it as dropped and return False.
 
         Args:
             now: When it was submitted.
             drawn: How many of the scorers score it.
-            item: The submission, or what makes it outside the request; none is drawn for what is filtered after all.
-            size: Its bytes.
-            exceeding: Whether it may be longer than what is left of the queue's bytes.
+            item: The submission, or a function that makes it outside the request. Its `drawn` is 0 if it is filtered.
+            size: Its size in bytes.
+            exceeding: Whether it may be larger than what is left of the queue's bytes.
         """
         with self._lock:
             left = QUEUE_BYTES - self._bytes
@@ -275,14 +275,14 @@ class Sender:
         return not (full or self._over)
 
     def start(self) -> None:
-        """Start the worker, which also takes over what earlier ones left."""
+        """Start the worker, which also takes over the samples of dead workers."""
         with self._lock:
             self._changed = True
             self._start()
         self._tell_unstarted()
 
     def flush(self, timeout: float) -> bool:
-        """Wait until everything submitted so far is scored; False if that takes longer, or the worker ends before."""
+        """Wait until everything submitted so far is scored; False if that takes longer, or the worker ends first."""
         with self._changes:
             if in_worker.is_set() or (self._thread is None and not self._is_unfinished()):
                 return True
@@ -295,7 +295,7 @@ class Sender:
             return bool(flush.scored)
 
     def close(self, timeout: float) -> bool:
-        """Wait as `flush` does, write what is not done as pending, and end the worker."""
+        """Wait like `flush`, leave unfinished samples pending, and end the worker."""
         end = time.monotonic() + timeout
         with self._lock:
             thread = self._thread
@@ -316,12 +316,12 @@ class Sender:
         return done
 
     def exit(self, timeout: float) -> None:
-        """Close for the last time, as the interpreter ends."""
+        """Close for the last time, when the interpreter exits."""
         self.close(timeout)
         self._over = True
 
     def _ends(self, thread: threading.Thread, seconds: float) -> bool:
-        """Whether the thread ends within so many seconds."""
+        """Whether the thread ends within this many seconds."""
         with self._changes:
             ended = self._changes.wait_for(lambda: self._thread is not thread, seconds)
         if ended:
@@ -337,7 +337,7 @@ class Sender:
         return found
 
     def _tell_unstarted(self) -> None:
-        if why := self._unstarted:  # said without the lock, since a log handler may submit something
+        if why := self._unstarted:  # logged without the lock, because a log handler may submit something
             self.tell("thread", f"a thread can't be started, so what is submitted waits in the queue: {why}")
 
     def _start(self) -> None:
@@ -352,7 +352,7 @@ class Sender:
             try:
                 thread = threading.Thread(target=self._serve, name="evalstone-live", daemon=True)
                 thread.start()
-            except RuntimeError as error:  # the process has no room for it; the next submission tries again
+            except RuntimeError as error:  # the next submission tries again
                 self._awake, self._unstarted = False, described(error)
                 return
             except BaseException:
@@ -362,7 +362,7 @@ class Sender:
         self._changes.notify_all()
 
     def _serve(self) -> None:
-        """The thread: send what there is, until `close`."""
+        """The thread: send counts and samples until `close`."""
         pause, sent = 0.0, 0.0
         room: int | None = None
         while True:
@@ -382,7 +382,7 @@ class Sender:
                     counts_too = closing or time.monotonic() - sent > COUNTS_EVERY
                     self._unacknowledged = self._frame(BATCH if closing else min(room, BATCH), counts_too=counts_too)
                 frame = self._unacknowledged
-                # An empty one asks how far the worker is, and whether it is there.
+                # An empty frame asks for the worker's progress, and whether it is alive.
                 if looking or frame.counts or frame.submitted or self._flushes or self._queue:
                     room, settled = channel.send(pickle.dumps(frame, protocol=5))
                     self._acknowledged(settled)
@@ -406,7 +406,7 @@ class Sender:
     def _opened(self) -> Channel:
         if self._channel is not None:
             return self._channel
-        # Kept before it is open, so that `close` can end it if it hangs.
+        # Assigned before it is open, so that `close` can end it if it hangs.
         channel = self._channel = self._connect(replace(self._settings, owner=self.owner))
         try:
             channel.open()
@@ -459,38 +459,38 @@ class Sender:
         return bool(self._queue or self._changed or self._unacknowledged)
 
     def _is_unfinished(self) -> bool:
-        """Whether something has no outcome, or a count is not in the ledger, as far as the last worker has said."""
+        """Whether a sample has no outcome, or a count isn't in the ledger, according to the last worker."""
         return self._has_work() or self._settled < self._filled
 
     def _rest(self) -> None:
-        """Sleep until something is submitted, if there is nothing to do."""
+        """Let the thread sleep until the next submission, if there is nothing to do."""
         with self._lock:
             if not (self._has_work() or self._flushes or self._closing):
                 self._awake = False
 
     def _end(self) -> None:
-        """End the worker, and this thread: the next submission starts both again, also one that came meanwhile."""
+        """End the worker and this thread. The next submission starts both again, even one during this call."""
         channel, self._channel = self._channel, None
         self._frames += 1
         late = bool(self._queue) and not self._flushed
-        """Whether there was not enough time for what had been submitted."""
+        """Whether there was too little time for the queued samples."""
         if channel is not None:
             left = max(0.0, self._deadline - time.monotonic())
             try:
                 ending = Frame(self._frames, end=left)
                 self._acknowledged(channel.send(pickle.dumps(ending, protocol=5)).settled)
-            except ChannelLost:  # what it had not finished is pending
+            except ChannelLost:  # unfinished samples are pending
                 pass
             except BaseException as error:  # noqa: BLE001 - likewise
                 self.tell("sender", described(error))
             channel.end(left + LAST_SECONDS)
         with self._changes:
             self._thread, self._flushed, self._awake, self._closing = None, False, False, False
-            untaken = channel is None or self._unacknowledged is not None or late
-            again = self._has_work() and not untaken  # submitted since
+            undelivered = channel is None or self._unacknowledged is not None or late
+            again = self._has_work() and not undelivered  # submitted since
             lost = 0 if again else self._lost
             if again:
-                with contextlib.suppress(RuntimeError):  # the interpreter ends
+                with contextlib.suppress(RuntimeError):  # the interpreter is exiting
                     self._start()
             else:
                 for flush in self._flushes:
@@ -500,7 +500,7 @@ class Sender:
 
     @property
     def _lost(self) -> int:
-        """How many samples no worker has taken."""
+        """The number of samples that no worker has accepted."""
         return len(self._queue) + (0 if self._unacknowledged is None else len(self._unacknowledged.submitted))
 
     def _say_lost(self) -> None:
@@ -521,9 +521,9 @@ class _Flush:
 
     def __init__(self, target: int) -> None:
         self.target = target
-        """How many samples had been put into the queue by then."""
+        """How many samples had been put into the queue before the call."""
         self.frame: int | None = None
-        """The number of the frame that has the last of them, and all counts."""
+        """The number of the frame with the last of them, and all counts."""
         self.scored: bool | None = None
 
 
@@ -548,8 +548,8 @@ class _Hour:
 _senders: weakref.WeakSet[Sender] = weakref.WeakSet()
 _channels: weakref.WeakSet[ProcessChannel] = weakref.WeakSet()
 _starting = threading.RLock()
-"""Held while a worker is started: a child that is forked meanwhile would keep its pipe open. The thread that starts it
-may fork to do so, as gevent does."""
+"""Held while a worker is started, because a child that is forked in the meantime would keep its pipe open. Reentrant,
+because the thread that starts the worker may fork to do so, as with gevent."""
 
 
 def _after_fork() -> None:

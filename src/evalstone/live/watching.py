@@ -1,4 +1,4 @@
-"""The decorator of live scoring: the arguments of a function and what it returns are a sample."""
+"""The decorator of live scoring: a function's arguments and its result make a sample."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
         wrapper: Callable[..., Any] = answered_in_parts
     elif sync.is_generator(function):
 
-        def told_in_parts(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        def generated_in_parts(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             call, parts = watch.call(args, kwargs), list[Any]()
             source = function(*args, **kwargs)
             step = functools.partial(source.send, None)
@@ -80,7 +80,7 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
             finally:
                 source.close()
 
-        wrapper = told_in_parts
+        wrapper = generated_in_parts
     elif sync.is_async(function):
 
         async def answered(*args: Any, **kwargs: Any) -> Any:
@@ -115,8 +115,8 @@ class _Watch:
         trace = current_trace()
         return _Call(self, args, kwargs, trace, self.live.draw(trace))
 
-    def taken(self, argument: int | str, value: Any) -> Any:
-        """An argument, by its place or name, as it is now if it becomes a field."""
+    def kept(self, argument: int | str, value: Any) -> Any:
+        """An argument, by position or name; a copy if it becomes a field."""
         return copied(value) if self._all or argument in self._needed else value
 
     def fields(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -134,19 +134,19 @@ class _Call:
         self._watch, self._trace, self._drawn = watch, trace, drawn
         self._fields: Callable[[], dict[str, Any]] = dict
         if drawn or watch.live.filters:
-            # Now, since the function may change what it was given.
-            args = tuple(watch.taken(place, value) for place, value in enumerate(args))
-            kwargs = {name: watch.taken(name, value) for name, value in kwargs.items()}
+            # Copied now, because the function may change its arguments.
+            args = tuple(watch.kept(place, value) for place, value in enumerate(args))
+            kwargs = {name: watch.kept(name, value) for name, value in kwargs.items()}
             self._fields = functools.partial(watch.fields, args, kwargs)
         self._started = time.perf_counter()
 
     def keep(self, parts: list[Any], part: Any) -> None:
-        """Keep a part of a stream that may be scored."""
+        """Keep a part of a stream if the call may be scored."""
         if self._drawn or self._watch.live.filters:
             parts.append(part)
 
     def ended(self, result: Any, *, in_parts: bool = False) -> None:
-        """Submit the call with what it returned."""
+        """Submit the call with its result."""
         watch, seconds = self._watch, time.perf_counter() - self._started
 
         def content() -> Content:

@@ -1,4 +1,4 @@
-"""The worker of live scoring: a process of its own, so that no computation slows requests, or a thread."""
+"""The worker of live scoring: a separate process, so that its computation doesn't slow down requests, or a thread."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from evalstone.live.scoring import Scoring
 from evalstone.live.sender import ChannelLost, in_worker
 
 LAST_SECONDS = 5.0
-"""Seconds to finish what was begun when the application is gone."""
+"""Seconds to finish accepted samples after the application has ended."""
 GRACE = 2.0
-"""Seconds beyond these after which it ends, whatever it is busy with."""
+"""Seconds after these until the worker exits, even if it hangs."""
 NICENESS, LOWEST = 10, 19
 
 T = TypeVar("T")
 
 
 def main() -> None:
-    """Score what arrives on standard input, until it ends. What scorers print goes to standard error."""
+    """Score the frames on standard input until it ends. What scorers print goes to standard error."""
     source, replies = (os.fdopen(os.dup(number), mode, buffering=0) for number, mode in ((0, "rb"), (1, "wb")))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -45,7 +45,7 @@ def main() -> None:
         if settings.priority == "idle":
             _become_idle()
         asyncio.run(_serve(settings, source, replies))
-    except BaseException as error:  # noqa: BLE001 - said by the application
+    except BaseException as error:  # noqa: BLE001 - logged by the application
         try:
             frames.write(replies, pickle.dumps(f"the worker failed: {masked(error_text(error))}"))
         except OSError:  # the application is gone
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _become_idle() -> None:
-    """Run from now on only where a processor has nothing else to do: this thread, and those that it starts."""
+    """Run this thread, and those that it starts, only on an idle CPU from now on."""
     if sys.platform == "linux":
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     elif hasattr(os, "nice"):
@@ -61,10 +61,10 @@ def _become_idle() -> None:
 
 
 def _end_with(pipe: int) -> None:
-    """End this process soon after the application, also if a scorer or its import hangs."""
+    """End this process soon after the application ends, even if a scorer or its import hangs."""
     if hasattr(select, "poll"):
         ended = select.poll()
-        ended.register(pipe, 0)  # that nobody writes any more is always told
+        ended.register(pipe, 0)  # a hang-up is always reported
         ended.poll()
         time.sleep(LAST_SECONDS + GRACE)
         os._exit(1)
@@ -107,7 +107,7 @@ async def _serve(settings: Settings, source: IO[bytes], replies: IO[bytes]) -> N
 
 
 class ThreadChannel:
-    """A worker in a thread of this process, with an event loop of its own."""
+    """A worker in a thread of this process, with its own event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -115,7 +115,11 @@ class ThreadChannel:
         self._ready: Future[Scoring] = Future()
         self._over = asyncio.Event()
         self._thread = threading.Thread(target=self._serve, name="evalstone-live-worker", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._loop.close()
+            raise ChannelLost(f"the worker can't be started: {described(error)}") from None
 
     def open(self) -> None:
         """Wait until the ledger is open."""
@@ -146,7 +150,7 @@ class ThreadChannel:
     def _result(self, future: Future[T]) -> T:
         try:
             return future.result()
-        except Exception as error:  # noqa: BLE001 - said by the sender
+        except Exception as error:  # noqa: BLE001 - logged by the sender
             self.end(LAST_SECONDS)
             raise ChannelLost(f"the worker failed: {described(error)}") from None
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
+from evalstone._core import sync
 from evalstone._core.display import count
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
@@ -233,9 +234,7 @@ class Answers:
     async def close(self) -> None:
         """Cancel the calls in flight and wait for them to end."""
         tasks = [task for task, _ in self._inflight.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await sync.cancel_all(tasks)
 
     def summary(self) -> StoredTarget:
         """The number, cost and latency of the answers so far."""
@@ -420,7 +419,7 @@ class Answers:
             timed_out = isinstance(error, TimeoutError) and clock.expired()
             return self._failure(TargetError(f"not ready within {target.timeout:g} s") if timed_out else error)
         except asyncio.CancelledError as error:
-            if (task := asyncio.current_task()) is None or task.cancelling():
+            if sync.is_being_cancelled():
                 raise
             return self._failure(error)
 
@@ -498,7 +497,7 @@ class Answers:
                 timed_out = isinstance(error, TimeoutError) and clock.expired()
                 line = self._failure(TargetError(f"no answer within {target.timeout:g} s") if timed_out else error)
             except asyncio.CancelledError as error:
-                if (task := asyncio.current_task()) is None or task.cancelling():
+                if sync.is_being_cancelled():
                     raise
                 line = self._failure(error)  # raised by what the target awaited
             finally:

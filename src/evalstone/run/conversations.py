@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from evalstone._core import sync
 from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
 from evalstone._core.text import is_blank
@@ -160,7 +161,7 @@ class Conversation:
                 raise UserEndsRun(self._recording.aborted) from None
             raise UserProblem(_outcome(error)) from None
         except asyncio.CancelledError as error:
-            if (task := asyncio.current_task()) is None or task.cancelling():
+            if sync.is_being_cancelled():
                 raise
             raise UserProblem(failed(error, USER_FAILED)) from None  # raised by what its code awaited
 

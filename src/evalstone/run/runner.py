@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core import sync
 from evalstone._core.json import strict_jsonable
 from evalstone._core.observe import observer
 from evalstone.errors import (
@@ -459,8 +460,7 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
     except Exception as error:  # noqa: BLE001 - custom scorers may raise anything
         result = error
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if sync.is_being_cancelled():
             raise
         result = error  # raised by what the scorer awaited
     await recording.close()

@@ -14,6 +14,7 @@ from dataclasses import replace
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
+from evalstone._core import sync
 from evalstone._core.observe import observer
 from evalstone.errors import (
     ConfigError,
@@ -127,9 +128,7 @@ class Session:
     async def close(self) -> None:
         """Cancel the calls in flight."""
         tasks = [call.task for call in self._inflight.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await sync.cancel_all(tasks)
 
     def identity_of(self, judge: Judge) -> str:
         """The judge's identity. It is computed once."""

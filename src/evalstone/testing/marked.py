@@ -1,4 +1,4 @@
-"""Runs a marked test: as the target of an evaluation that a gate checks, or on one sample, whose scores are checked.
+"""Runs a marked test: as the target of an evaluation with a gate, or on one sample whose scores are checked.
 
 pytest, and plugins for asynchronous tests, call the test function as they do any other, once for each sample, with the
 sample's fields beside the fixtures. It runs in the thread of the test, one sample at a time, as fixtures may belong to
@@ -39,8 +39,8 @@ T = TypeVar("T")
 UNLIMITED = 1e9
 """Seconds for an answer that is given in the thread of the test, where nothing can end it."""
 ENDS = (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception, unittest.SkipTest)
-"""What ends the whole test, and fails no sample: pytest.skip(), pytest.fail(), pytest.xfail(), pytest.exit(), and what
-pytest takes for a skip."""
+"""Exceptions that end the whole test and fail no sample: pytest.skip(), pytest.fail(), pytest.xfail(), pytest.exit(),
+and the exception of unittest that pytest treats as a skip."""
 _FUNCTION = pytest.StashKey["TestFunction"]()
 
 
@@ -101,7 +101,7 @@ class TestFunction:
 
 
 def prepare(item: pytest.Item) -> None:
-    """Before pytest calls a marked test: see what it returns."""
+    """Replace the function of a marked test, before pytest calls it, by one that keeps its result."""
     case = _case_of(item)
     if case is None or not isinstance(item, pytest.Function):
         pytest.fail(
@@ -119,7 +119,7 @@ def _case_of(item: pytest.Item) -> Case | None:
 
 
 def call(item: pytest.Function) -> object | None:
-    """Run a marked test; None where pytest asks for its function to be called on a sample."""
+    """Run a marked test. Returns None if pytest must call its function, for one sample."""
     __tracebackhide__ = True
     function = item.stash[_FUNCTION]
     if function.running:
@@ -207,8 +207,8 @@ def _target(function: TestFunction, case: Case, calls: SimpleQueue[Callable[[], 
 
     answering = on_own_loop if function.on_own_loop else in_thread_of_test
     parameters = inspect.signature(function.function).parameters.values()
-    taken = [one.replace(kind=one.KEYWORD_ONLY) for one in parameters if one.name in case.takes]
-    answering.__signature__ = inspect.Signature(taken)  # pyright: ignore[reportFunctionMemberAccess]
+    of_sample = [one.replace(kind=one.KEYWORD_ONLY) for one in parameters if one.name in case.takes]
+    answering.__signature__ = inspect.Signature(of_sample)  # pyright: ignore[reportFunctionMemberAccess]
     label = function.item.nodeid
     if function.on_own_loop:
         return FunctionTarget(function=answering, label=label)
@@ -220,7 +220,7 @@ def _raise(outcome: BaseException) -> NoReturn:
 
 
 def _serve(work: Coroutine[Any, Any, T], calls: SimpleQueue[Callable[[], None] | None]) -> T:
-    """The result of work on evalstone's loop, while what it calls is called in this thread."""
+    """The result of work on evalstone's loop. Calls of the test function run in this thread meanwhile."""
     done, cancel = sync.start(work)
     done.add_done_callback(lambda _: calls.put(None))
     try:

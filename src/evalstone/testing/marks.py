@@ -1,4 +1,4 @@
-"""`@pytest.mark.evalstone(…)`: what a mark may say, checked when tests are collected."""
+"""`@pytest.mark.evalstone(…)`: the arguments of the mark, which are checked when tests are collected."""
 
 from __future__ import annotations
 
@@ -43,29 +43,29 @@ class Mark:
     dataset: Any = REQUIRED
     """Samples, as for `evaluate`; a relative path is relative to the test file."""
     scorers: Any = ()
-    """What scores the answers, as for `evaluate`; by default the scorers with a threshold."""
+    """The scorers, as for `evaluate`; by default those with a threshold."""
     fail_under: Mapping[str, float] = dataclasses.field(default_factory=dict[str, float])
-    """Scorer to the least mean; with `each`, to the least score. For scorers where higher is better."""
+    """Scorer to minimum mean; with `each`, to minimum score. For scorers where higher is better."""
     fail_over: Mapping[str, float] = dataclasses.field(default_factory=dict[str, float])
-    """Scorer to the highest mean; with `each`, to the highest score. For scorers where lower is better."""
+    """Scorer to maximum mean; with `each`, to maximum score. For scorers where lower is better."""
     pass_rate: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict[str, "tuple[float, float]"])
     """Scorer to (score, share): at least this share of the samples must reach the score."""
     require: Any = ()
-    """Scorers of which every sample must have the best score."""
+    """Scorers for which every sample must have the best score."""
     each: bool = False
-    """One test per sample, in place of one statistical test of all."""
+    """Whether to make one test per sample, instead of one statistical test of all."""
     target: TargetSpec | None = None
-    """What answers the samples, where the test itself doesn't."""
+    """The system that answers the samples, if the test itself doesn't."""
     trials: int | None = None
     """How often each sample is answered."""
     judge: JudgeSpec | None = None
-    """Who answers the scorers' questions, in place of `evalstone_judge`."""
+    """The judge of this test, instead of `evalstone_judge`."""
     user: UserSpec | None = None
-    """Who talks to the target, as for `evaluate`."""
+    """The simulated user, as for `evaluate`."""
     mapping: ColumnMapping | None = None
     """Sample field to column name."""
     inconclusive: Inconclusive = "fail"
-    """What a test does whose samples don't decide it: "fail", "pass" or "skip"."""
+    """The result of the test if the samples don't decide it: "fail", "pass" or "skip"."""
     alpha: float | None = 0.05
     """The probability of a wrong pass, and of a wrong fail; None compares the means themselves."""
     missing: Missing = "worst"
@@ -73,30 +73,30 @@ class Mark:
 
 
 STATISTICAL = ("pass_rate", "target", "user", "inconclusive", "alpha", "missing")
-"""What makes no sense for one sample at a time."""
+"""Arguments that make no sense with `each`."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a marked test is to do: its mark, and the dataset or one of its samples."""
+    """The task of a marked test: its mark, and the dataset or one of its samples."""
 
     mark: Mark
     dataset: Dataset
     scorers: tuple[Scorer, ...]
     criteria: GateCriteria
     takes: tuple[str, ...]
-    """The parameters of the test that it is given of each sample."""
+    """The parameters of the test that get fields of each sample."""
     sample: Sample | None = None
     """With `each`, the sample of this test."""
 
     @property
     def answers(self) -> bool:
-        """Whether what the test returns is the answer to a sample, to be scored."""
+        """Whether the test returns the answer to a sample, which is then scored."""
         return any(name in PARAMETERS for name in self.takes)
 
 
 def parametrize(metafunc: pytest.Metafunc, mark: pytest.Mark) -> None:
-    """Give a marked test its dataset, or each of its samples."""
+    """Parametrize a marked test with its dataset, or with each of its samples."""
     __tracebackhide__ = True
     try:
         with front_end(terms.MARK):
@@ -118,12 +118,12 @@ def parametrize(metafunc: pytest.Metafunc, mark: pytest.Mark) -> None:
 
 
 def sample_values(sample: Sample, trial: int) -> dict[str, Any]:
-    """What a test or a fixture may take of a sample, by the name of the parameter."""
+    """The values of a sample for tests and fixtures, by parameter name."""
     return {**parameter_values(sample, trial=trial, thread=f"{sample.id}-{trial}"), "sample": sample}
 
 
 def refuse_parameter(metafunc: pytest.Metafunc) -> NoReturn:
-    """Refuse the mark on one set of parameters, which are made after the tests of a dataset."""
+    """Refuse the mark on `pytest.param`: parameters are applied after the tests of a dataset are made."""
     _refuse(
         metafunc,
         "the mark is on a parameter (pytest.param), where it has no effect; mark the function, its class or its "
@@ -140,7 +140,7 @@ def _refuse(metafunc: pytest.Metafunc, problem: str) -> NoReturn:
 
 
 def _place(function: Any) -> tuple[str, int]:
-    """The file and line of a test's mark; of the test's first decorator where the mark stands elsewhere."""
+    """The file and line of a test's mark, or of the test's first decorator if the mark is elsewhere."""
     function = inspect.unwrap(function)
     first: int = function.__code__.co_firstlineno
     try:
@@ -209,7 +209,7 @@ _FILES = pytest.StashKey[dict[Path, _File]]()
 
 
 def _loaded(config: pytest.Config, path: Path, mapping: ColumnMapping | None) -> Dataset:
-    """The dataset of a file, which is read once in a session unless it changes, or another mapping is asked for."""
+    """The dataset of a file. It is read once per session, unless it changes or another mapping is used."""
     files = config.stash.setdefault(_FILES, {})
     path = path.resolve()
     try:
@@ -223,7 +223,7 @@ def _loaded(config: pytest.Config, path: Path, mapping: ColumnMapping | None) ->
 
 
 def _mark(mark: pytest.Mark) -> Mark:
-    """The arguments of a mark. Raises ConfigError for one that is unknown, missing, or of the wrong kind."""
+    """The arguments of a mark. Raises ConfigError for an unknown, missing or wrong argument."""
     known = [field.name for field in dataclasses.fields(Mark)]
     if mark.args:
         raise ConfigError(f'name the arguments: evalstone(dataset="cases.jsonl", …), not {mark.args[0]!r:.80}')
@@ -252,7 +252,7 @@ def _mark(mark: pytest.Mark) -> Mark:
 
 
 def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]:
-    """The scorers, and what they must reach. Raises ConfigError for an unknown one, or a threshold that doesn't fit."""
+    """The scorers and their criteria. Raises ConfigError for an unknown scorer, or a threshold that doesn't fit it."""
     criteria = GateCriteria(
         minimum=dict(mark.fail_under),
         maximum=dict(mark.fail_over),
@@ -287,7 +287,7 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
 
 
 def thresholds(case: Case) -> Iterator[float | None]:
-    """What each scorer's score of a sample must reach, in the order of the scorers; None if only that there is one."""
+    """The threshold of each scorer, in order; None if the sample only needs a score."""
     infos = [scorer_info(scorer) for scorer in case.scorers]
     bounds = {**case.criteria.minimum, **case.criteria.maximum}
     by_scorer = {find_scorer(name, infos): bound for name, bound in bounds.items()}

@@ -20,13 +20,17 @@ OPTIONS: Mapping[str, tuple[str, type[int | float | str], str]] = {
     "report": ("DIR", str, "Write the runs and scores of this session into a folder."),
 }
 MARK = "evalstone"
+"""The name of the mark, and of the fixture."""
+JUDGE = "evalstone_judge"
+"""The name of the fixture of the judge."""
 PARAMETER = "_evalstone"
-"""The parameter that a marked test is given its part of the dataset by."""
+"""The parameter with which a marked test gets its part of the dataset."""
 SCORED = pytest.StashKey[list[dict[str, Any]]]()
 """The scores of a test that have not been reported yet, as plain data."""
 SPENT = pytest.StashKey[Callable[[], float]]()
 """Returns the US dollars that this process has spent of its budget, if it has one."""
 SPENT_OF_WORKER = "evalstone_spent"
+WRONG_SETTING = "evalstone_wrong_setting"
 RUNS = pytest.StashKey[int]()
 """How many runs of a test have been written."""
 PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
@@ -95,20 +99,32 @@ def _is_marked(item: pytest.Item) -> bool:
     return item.get_closest_marker(MARK) is not None or (callspec is not None and PARAMETER in callspec.params)
 
 
+def _scores(item: pytest.Item) -> bool:
+    """Whether a test has the mark or takes a fixture of this plugin."""
+    return _is_marked(item) or not {MARK, JUDGE}.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def _has_session_judge(item: pytest.Item) -> bool:
+    """Whether a test uses the judge of the settings, and no other fixture overrides it."""
+    known = item.session._fixturemanager.getfixturedefs(JUDGE, item)  # pyright: ignore[reportPrivateUsage]
+    return bool(known) and known[-1].func.__module__ == __name__
+
+
 class Session:
     """The hooks of one session, and the scores of its tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.scored: dict[str, list[dict[str, Any]]] = {}
-        """By the id of a test, scorers with their records as data; of a test that is run again, those of the last
-        attempt."""
+        """By test ID, scorers with their records as data. For a rerun test, those of the last attempt."""
         self.earlier: list[dict[str, Any]] = []
-        """Those of the attempts before, whose calls were paid for, too."""
+        """The scores of earlier attempts, whose calls were paid for too."""
         self.spent = 0.0
         """US dollars of the budget that workers of xdist have spent."""
         self.problem = ""
-        """Why the report could not be written."""
+        """Why the report couldn't be written."""
+        self.wrong_setting = ""
+        """What is wrong with the settings of the ini file, in a worker of xdist."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:
@@ -117,6 +133,20 @@ class Session:
             from evalstone.testing.marks import refuse_parameter  # noqa: PLC0415 - only marked tests need it
 
             refuse_parameter(metafunc)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Raise UsageError for a wrong setting of the ini file if a test of this session uses it."""
+        if not any(config.getini(f"evalstone_{name}") for name in OPTIONS) or not any(map(_scores, items)):
+            return
+        from evalstone.testing.settings import wrong_setting  # noqa: PLC0415 - only sessions that score need it
+
+        problem = wrong_setting(config, judge=any(_scores(item) and _has_session_judge(item) for item in items))
+        if problem and hasattr(config, "workerinput"):  # a worker's error doesn't end the session
+            self.wrong_setting = problem
+            items.clear()
+        elif problem:
+            raise pytest.UsageError(problem)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
@@ -135,7 +165,7 @@ class Session:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        # Of an attempt before, after which the test is run again.
+        # Left by an earlier attempt, if the test is rerun.
         item.stash[RUNS] = 0
         added = item.stash.setdefault(PROPERTIES, [])
         item.user_properties[:] = [one for one in item.user_properties if one not in added]
@@ -163,19 +193,23 @@ class Session:
                 terminalreporter.write_line(self.problem, red=True)
 
     def _spent(self) -> float:
-        """US dollars of --evalstone-budget that are spent, those of samples that got no score included."""
+        """The US dollars of --evalstone-budget that are spent, including on samples without a score."""
         return self.spent + self.config.stash.get(SPENT, float)()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Called by xdist when a worker is done, or has crashed."""
-        self.spent += getattr(node, "workeroutput", {}).get(SPENT_OF_WORKER, 0.0)
+        output: Mapping[str, Any] = getattr(node, "workeroutput", {})
+        self.spent += output.get(SPENT_OF_WORKER, 0.0)
+        if problem := output.get(WRONG_SETTING):
+            raise pytest.UsageError(problem)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output: dict[str, Any] | None = getattr(self.config, "workeroutput", None)
         if output is not None:
             output[SPENT_OF_WORKER] = self._spent()
+            output[WRONG_SETTING] = self.wrong_setting
         if self.scored and not hasattr(self.config, "workerinput"):
             from evalstone.testing.summary import write_scores  # noqa: PLC0415 - only sessions with scores need it
 

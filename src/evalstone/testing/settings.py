@@ -1,4 +1,4 @@
-"""What a session of pytest scores with: its options, in place of which the ini file may have settings."""
+"""The settings of a pytest session: options of the command line, or settings of the ini file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from evalstone._core.files import file_text
 from evalstone.errors import ConfigError
 from evalstone.judges import Judge, ScriptedJudge, parse_judge
-from evalstone.ledger.base import DEFAULT_LEDGER
+from evalstone.ledger.base import DEFAULT_LEDGER, file_of
 from evalstone.run.budget import Budget
 from evalstone.testing.plugin import OPTIONS, SPENT
 
 SCRIPTED = "scripted"
 SQLITE = "sqlite:///"
 NO_FILES = ("none", ":memory:")
-"""What a ledger refuses to be, unless it is told a path."""
+"""Names that a ledger refuses unless they are part of a path."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Settings:
 
     judge_name: str
     """A name, or scripted:FILE with the file's path."""
+    judge_option: str
+    """The option or the setting of the judge."""
     ledger: str | Path
     """Where answers and runs are kept."""
     trials: int | None
@@ -39,6 +41,12 @@ class Settings:
 
     def judge(self) -> Judge:
         """The judge. Raises ConfigError for an unknown one, or a script that can't be read."""
+        try:
+            return self._judge()
+        except ConfigError as error:
+            raise ConfigError(f"{self.judge_option}: {error}") from None
+
+    def _judge(self) -> Judge:
         kind, _, file = self.judge_name.partition(":")
         if kind != SCRIPTED:
             return parse_judge(self.judge_name)
@@ -61,16 +69,27 @@ class Settings:
 
 def check_options(config: pytest.Config) -> None:
     """Raise UsageError for an option of the command line that is wrong, before any test runs."""
+    if problem := wrong_setting(config, judge=_given(config, "judge") is not None):
+        raise pytest.UsageError(problem)
+
+
+def wrong_setting(config: pytest.Config, *, judge: bool) -> str:
+    """What is wrong with the options and the settings of the ini file; "" if nothing is.
+
+    judge: whether the judge is used, too.
+    """
     try:
         settings = settings_of(config)
-        if _given(config, "judge") is not None:
+        if judge:
             settings.judge()
     except ConfigError as error:
-        raise pytest.UsageError(str(error)) from None
+        return str(error)
+    return ""
 
 
 def session_judge(config: pytest.Config) -> Judge:
-    """The judge of the session. A wrong one, as of the ini file, fails a test without the source of the plugin."""
+    """The judge of the session. A wrong one fails a test that gets the fixture while it runs, without the source of
+    the plugin."""
     try:
         return settings_of(config).judge()
     except ConfigError as error:
@@ -99,15 +118,24 @@ def _read(config: pytest.Config) -> Settings:
         raise ConfigError(f"{_name(config, 'trials')} must be 1 or more, not {trials:g}")
     if budget is not None and not budget >= 0:
         raise ConfigError(f"{_name(config, 'budget')} must be 0 or more US dollars, not {budget:g}")
+    ledger = _path(config, "ledger", ledger) if ledger else config.rootpath / DEFAULT_LEDGER.removeprefix(SQLITE)
+    try:
+        file_of(ledger)
+    except ConfigError as error:
+        raise ConfigError(f"{_name(config, 'ledger')}: {error}") from None
+    folder = Path(_path(config, "report", report)) if report else None
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{_name(config, 'report')} must be a folder, and {folder} is a file")
     # Workers can't see what the others have spent; shares hold in any case.
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
     whose = "the session's" if workers == 1 else "this worker's share of"
     return Settings(
         judge_name=judge,
-        ledger=_path(config, "ledger", ledger) if ledger else config.rootpath / DEFAULT_LEDGER.removeprefix(SQLITE),
+        judge_option=_name(config, "judge"),
+        ledger=ledger,
         trials=None if trials is None else int(trials),
         budget=None if budget is None else Budget(budget / workers, name=f"{whose} {_name(config, 'budget')}"),
-        report=None if not report else Path(_path(config, "report", report)),
+        report=folder,
     )
 
 

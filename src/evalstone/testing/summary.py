@@ -57,7 +57,7 @@ def summary_lines(
     Args:
         scored: By test, its scorers and records as data.
         width: The characters of a line.
-        earlier: Those of earlier attempts of tests that were run again, which count in the sum alone.
+        earlier: The scores of earlier attempts of rerun tests, which count only in the sum.
     """
     infos, summary = _summed_up(data for of in scored.values() for data in of)
     titles = scorer_titles(infos)
@@ -82,7 +82,7 @@ def summary_lines(
 
 
 def _summed_up(scored: Iterable[dict[str, Any]]) -> tuple[list[ScorerInfo], tuple[ScorerSummary, ...]]:
-    """The scorers, and what their records come to."""
+    """The scorers, and the summary of their records."""
     infos: dict[str, ScorerInfo] = {}
     records: dict[str, list[Record]] = {}
     for data in scored:
@@ -94,7 +94,7 @@ def _summed_up(scored: Iterable[dict[str, Any]]) -> tuple[list[ScorerInfo], tupl
 
 
 def budget_line(config: pytest.Config, spent: float) -> str:
-    """What is spent of the budget: also for samples whose scores were not complete, which are not in the table."""
+    """The spent part of the budget, including on samples without a score, which aren't in the table."""
     budget = settings_of(config).budget
     limit = "" if budget is None else f" of ${budget.limit:g}"
     return f"{money(spent)} of the budget{limit} is spent"

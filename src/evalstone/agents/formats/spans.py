@@ -63,6 +63,11 @@ def is_part(attributes: Entries) -> bool:
     return str(attributes.get("openinference.span.kind")).upper() in ("CHAIN", "AGENT")
 
 
+def cost_of(attributes: Entries) -> float | None:
+    """What a call cost in US dollars, as its span says; None if it doesn't."""
+    return read_cost(next((attributes[key] for key in _COSTS if attributes.get(key) is not None), None))
+
+
 def read_spans(value: Any) -> Reading:
     """The conversation in the spans or the log records of one trace.
 
@@ -221,7 +226,7 @@ class SpanReader:
             self.total += usage
         elif usage is not None and operation != "embeddings":
             self.usage += replace(usage, requests=1)
-        spent = read_cost(next((attributes[key] for key in _COSTS if attributes.get(key) is not None), None))
+        spent = cost_of(attributes)
         self.cost = self.cost if spent is None else (self.cost or 0.0) + spent
 
     def _read_documents(self, value: Any, passages: dict[str, None]) -> None:

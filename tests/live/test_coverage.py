@@ -1,0 +1,159 @@
+"""Coverage: sums over processes and hours, by hour, and as a table that tells both kinds of dropped samples apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from evalstone.errors import ConfigError
+from evalstone.ledger.base import HOUR
+from evalstone.ledger.live import LiveCounts, LiveScore, State, write_frame
+from evalstone.ledger.store import Ledger
+from evalstone.live import ScorerCoverage, coverage
+from evalstone.live.live_text import coverage_rows
+
+NOON = 500_004
+"""An hour since 1970."""
+
+
+def counts(*, owner: str = "p1", **numbers: int) -> LiveCounts:
+    """The counts of a process in an hour, which add up by default."""
+    known = {"hour": NOON, "seen": 20, "filtered": 3, "eligible": 17, "declined": 6, "dropped": 4, "accepted": 7}
+    none = LiveCounts(stream="shop", scorer="contains@1", owner=owner, hour=0)
+    return dataclasses.replace(none, **{**known, **numbers})
+
+
+def states(**numbers: int) -> list[State]:
+    """The states of rows: so many of each."""
+    known: dict[State, int] = {"scored": 3, "skipped": 1, "failed": 0, "dropped": 2, "pending": 1}
+    return [state for state, number in {**known, **numbers}.items() for _ in range(number)]  # pyright: ignore[reportReturnType]
+
+
+def write(path: Path, counted: Sequence[LiveCounts], of: Sequence[State] | None = None) -> Path:
+    """A ledger with these counts, and rows in these states for each of them."""
+    with Ledger(str(path)) as ledger:
+        for each in counted:
+            rows = [
+                LiveScore(
+                    id=f"{each.owner}/{each.hour}/{each.scorer}/{number}",
+                    stream=each.stream,
+                    source="live",
+                    scorer=each.scorer,
+                    owner=each.owner,
+                    submitted=each.hour * HOUR + 1.0,
+                    state=state,
+                )
+                for number, state in enumerate(states() if of is None else of)
+            ]
+            write_frame(ledger, [each], rows, [])
+    return path
+
+
+def test_each_number_is_that_of_the_ledger(tmp_path: Path) -> None:
+    (one,) = coverage(ledger=write(tmp_path / "l.db", [counts()])).scorers
+    assert one == ScorerCoverage(
+        scorer="contains@1",
+        seen=20,
+        filtered=3,
+        eligible=17,
+        declined=6,
+        dropped_queue=4,
+        dropped_budget=2,
+        scored=3,
+        skipped=1,
+        failed=0,
+        pending=1,
+        unaccounted=0,
+    )
+    assert (one.sampled, one.coverage) == (11, 3 / 17)
+    assert one.to_dict()["dropped"] == {"queue": 4, "budget": 2}
+    assert one.to_dict()["sampled"] == 11
+
+
+def test_processes_hours_and_scorers_are_added_up_and_scorers_are_in_alphabetical_order(tmp_path: Path) -> None:
+    written = [counts(), counts(owner="p2"), counts(hour=NOON + 1)]
+    written += [dataclasses.replace(counts(owner=owner), scorer=name) for owner, name in (("p1", "b@1"), ("p3", "a@1"))]
+    found = coverage("shop", ledger=write(tmp_path / "l.db", written))
+    assert [(each.scorer, each.seen, each.scored) for each in found.scorers] == [
+        ("a@1", 20, 3),
+        ("b@1", 20, 3),
+        ("contains@1", 60, 9),
+    ]
+    assert (found.total.scorer, found.total.seen, found.total.pending) == ("", 100, 5)
+    data = json.loads(json.dumps(found.to_dict()))
+    assert (data["stream"], data["since"], "scorer" in data["total"]) == ("shop", None, False)
+    assert data["total"]["dropped"] == {"queue": 20, "budget": 10}
+
+
+def test_the_hour_in_which_a_time_lies_counts_whole(tmp_path: Path) -> None:
+    file = write(tmp_path / "l.db", [counts(hour=NOON + number) for number in (-1, 0, 1)])
+    found = coverage(ledger=file, since=datetime.fromtimestamp(NOON * HOUR + 1800, UTC))
+    assert found.total.seen == 40
+    assert found.since == datetime.fromtimestamp(NOON * HOUR, UTC)
+    assert found.to_dict()["since"] == "2027-01-15T12:00:00+00:00"
+    assert str(found).startswith("shop since 2027-01-15 12:00 UTC\n")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "missing"),
+    [
+        ({"seen": 21}, 1),
+        ({"filtered": 1}, 2),
+        ({"declined": 9}, 3),
+        ({"dropped": 0}, 4),
+        ({"accepted": 8}, 2),  # it's in two of the sums
+        ({"eligible": 18}, 2),
+    ],
+)
+def test_a_count_that_is_wrong_is_unaccounted(tmp_path: Path, wrong: dict[str, int], missing: int) -> None:
+    found = coverage(ledger=write(tmp_path / "l.db", [dataclasses.replace(counts(), **wrong)]))
+    assert found.total.unaccounted == missing
+    assert f"{missing} unaccounted: rows were deleted" in str(found)
+
+
+def test_what_one_process_lacks_is_not_made_up_by_what_another_has_too_much(tmp_path: Path) -> None:
+    written = [counts(seen=21), counts(owner="p2", seen=19)]
+    written += [counts(hour=NOON + 1, seen=21), counts(hour=NOON + 2, seen=19)]
+    assert coverage(ledger=write(tmp_path / "l.db", written)).total.unaccounted == 4
+
+
+def test_sums_that_are_missed_in_opposite_directions_are_both_unaccounted(tmp_path: Path) -> None:
+    file = write(tmp_path / "l.db", [counts(seen=21, eligible=17, declined=7)])
+    assert coverage(ledger=file).total.unaccounted == 2
+
+
+def test_rows_without_counts_and_counts_without_rows_are_unaccounted(tmp_path: Path) -> None:
+    file = write(tmp_path / "l.db", [counts(), counts(owner="p2")], states(scored=4, dropped=1))
+    with Ledger(str(file)) as ledger, ledger.transaction(writing=True) as connection:
+        connection.exec_driver_sql("DELETE FROM live_counts WHERE owner = 'p1'")
+        connection.exec_driver_sql("DELETE FROM live_scores WHERE owner = 'p2'")
+    (one,) = coverage(ledger=file).scorers
+    assert (one.seen, one.scored, one.unaccounted) == (20, 4, 7 + 7)
+
+
+def test_nothing_eligible_has_no_coverage(tmp_path: Path) -> None:
+    none = counts(seen=3, eligible=0, declined=0, dropped=0, accepted=0)
+    found = coverage(ledger=write(tmp_path / "l.db", [none], []))
+    assert found.total.coverage is None
+    assert str(found).splitlines()[-1].split() == ["scored", "of", "eligible", "-"]
+
+
+def test_the_table_says_how_many_were_dropped_and_why(tmp_path: Path) -> None:
+    _, rows = coverage_rows(coverage(ledger=write(tmp_path / "l.db", [counts()])))
+    table = {label.strip(): number for label, number in rows}
+    assert (table["dropped: queue full"], table["dropped: budget spent"]) == ("4", "2")
+
+
+def test_a_stream_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    empty = write(tmp_path / "empty.db", [])
+    with pytest.raises(ConfigError, match=r"there is no stream 'shop' in the ledger .*: nothing was scored live yet"):
+        coverage("shop", ledger=empty)
+    file = write(tmp_path / "l.db", [counts(), dataclasses.replace(counts(), stream="desk")])
+    with pytest.raises(ConfigError, match=r"there is no stream 'shops' in the ledger .*: it has desk, shop"):
+        coverage("shops", ledger=file)
+    assert coverage("shop", ledger=file, since=datetime(2100, 1, 1, tzinfo=UTC)).scorers == ()
