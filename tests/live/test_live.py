@@ -197,6 +197,19 @@ class Unclear:
         raise RuntimeError("not to be said")
 
 
+def test_the_representation_of_an_object_is_not_scored_as_text(start: Start) -> None:
+    live = start()
+    live.submit(output=object(), metadata={"when": object()})
+    live.submit({"output": "x", "reference": Path("x")})
+    assert numbers(live).failed == 2
+    outcomes = [each.record.outcome for each in found(live) if each.record]
+    errors = sorted(outcome.error for outcome in outcomes if isinstance(outcome, Failed))
+    assert [error.partition("no sample: ")[2][:29] for error in errors] == [
+        "output must be text, not obje",
+        "reference must be text, not P",
+    ]
+
+
 def test_whatever_is_submitted_nothing_is_raised_and_all_of_it_is_accounted_for(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:

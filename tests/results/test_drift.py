@@ -33,6 +33,15 @@ def test_a_judge_that_scores_lower_has_drifted_and_one_that_does_not_is_not_said
     assert same.drift.verdict != "drifted"
 
 
+def test_drift_prints_as_a_table() -> None:
+    run = run_of(ANSWERS)
+    before, now, blank, header, row = str(judge_drift(run, moved(run, 0.1))).splitlines()
+    assert (before, now, blank) == (f"before: {run.title}", f"now: {moved(run, 0.1).title}", "")
+    assert header.split() == ["scorer", "n", "before", "now", "change", "95%", "CI", "p", "drift"]
+    assert row.split()[:5] == ["given", "60", "0.500", "0.420", "-0.080"]
+    assert row.endswith("drifted")
+
+
 def test_other_answers_are_no_anchors() -> None:
     with pytest.raises(ConfigError, match="same outputs"):
         judge_drift(run_of(ANSWERS), run_of(ANSWERS[1:]))

@@ -373,6 +373,13 @@ def test_a_gate_of_clustered_samples_says_so_and_promises_nothing_of_independent
     assert ["In simulations" in text for text in told] == [True, False]
 
 
+@pytest.mark.parametrize(("n", "shown"), [(2, ""), (7, ""), (8, "8 samples"), (50, "50 samples"), (500, "300 samples")])
+def test_simulations_are_quoted_for_the_sizes_that_were_simulated(n: int, shown: str) -> None:
+    found = gate(run_of([0.5] * n), GateCriteria(minimum={"given": 0.4}))
+    text = "\n".join(lines(gate_view(found)))
+    assert (f"In simulations with about {shown}" in text) if shown else ("In simulations" not in text)
+
+
 def test_means_and_pass_rates_are_corrected_within_strata_of_the_scores() -> None:
     answers = [round(place % 10 / 10, 1) for place in range(60)]
     run = run_of([str(x) for x in answers])

@@ -61,7 +61,7 @@ def test_a_missing_value_counts_as_the_lowest_and_as_the_highest() -> None:
 
 
 def test_the_interval_of_a_stopped_run_covers_where_one_for_a_fixed_number_does_not() -> None:
-    """66 to 75% instead of 95 of the fixed intervals cover: here, runs with a true rate of 0.78 and a gate at 0.85."""
+    """Far fewer than 95% of the fixed intervals cover: here, runs with a true rate of 0.78 and a gate at 0.85."""
     source, limit = np.random.default_rng(10), -math.log(alpha_at_look(0.05, 1))
     covered: list[tuple[bool, bool]] = []
     for _ in range(100):

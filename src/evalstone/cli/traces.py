@@ -323,4 +323,6 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
         return
     for line in scorers:
         states = f"{line.scored:,} scored, {line.skipped:,} skipped, {line.failed:,} failed, {line.pending:,} pending"
+        if dropped := line.dropped_queue + line.dropped_budget:
+            states += f", {dropped:,} dropped"
         to_stderr(safe(f"{without_fingerprints(line.scorer)}: {states}, of {line.eligible:,} in the ledger", 2000))

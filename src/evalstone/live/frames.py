@@ -19,6 +19,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.scorers.registry import folders_of, import_from
+from evalstone.types.samples import TEXTS, check_text
 
 _LENGTH = 8
 LONGEST_NAME = 200
@@ -124,6 +125,9 @@ def snapshot(content: Content) -> tuple[Snapshot, int]:
     size = _copy(root)
     if size is not None:
         return (*root, *content[2:]), size
+    fields: object = content.fields
+    for name in TEXTS if type(fields) is dict else ():  # the worker would get the representation of an object as text
+        check_text(name, cast("dict[str, object]", fields).get(name))
     buffer = io.BytesIO()
     _Pickler(buffer, 5).dump(tuple(content))  # a plain tuple: a class of its own takes as long as the rest
     data = buffer.getvalue()

@@ -19,7 +19,7 @@ from evalstone.results.gate_text import (
     rate,
     verdict_text,
 )
-from evalstone.stats.gates import Decision, Verdict, simulated_error
+from evalstone.stats.gates import SIMULATED, Decision, Verdict, simulated_error
 
 TONES: Mapping[Verdict, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "unsure"}
 
@@ -86,10 +86,12 @@ def _simulated(gate: Gate) -> str:
     sizes = [decision.n for decision in plain if decision.n]
     if not sizes or gate.run.drawn is not None:
         return ""
-    n = min(sizes)
+    if (n := min(sizes)) < min(SIMULATED):
+        return ""
+    simulated = count(min(n, max(SIMULATED)), "sample")
     return (
-        f" In simulations with about {count(n, 'sample')} and the truth at the threshold, a check tested at 5% passed "
-        f"wrongly in at most {percent(simulated_error(n))}."
+        f" In simulations with about {simulated} and the truth at the threshold, a check tested at 5% passed wrongly "
+        f"in at most {percent(simulated_error(n))}."
     )
 
 

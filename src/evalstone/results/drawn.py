@@ -1,7 +1,7 @@
 """Runs stopped by their gate: the order in which samples were drawn, and intervals valid under optional stopping.
 
-The number of samples of such a run depends on their scores. A fixed-sample interval then under-covers (66 to 75%
-instead of 95%), and the mean is biased away from the threshold. A confidence sequence remains valid.
+The number of samples of such a run depends on their scores. A fixed-sample interval then under-covers (at most two
+thirds instead of 95%), and the mean is biased away from the threshold. A confidence sequence remains valid.
 """
 
 from __future__ import annotations

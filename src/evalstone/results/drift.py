@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.display import aligned, p_value, visible
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import PairedScores, pair_runs
+from evalstone.results.comparison_text import difference
 from evalstone.results.run import OfScorer, Run, result_for
 
 if TYPE_CHECKING:
@@ -57,6 +59,18 @@ class DriftResult:
 
     def __iter__(self) -> Iterator[ScorerDrift]:
         return iter(self.scorers)
+
+    def __str__(self) -> str:
+        """The table of scorers, with the mean before and now, the change, its interval, and the verdict."""
+        rows = [
+            (line.title, f"{result.n:,}", *difference(line, result), p_value(line.drift.adjusted_p_value), verdict)
+            for line in self.scorers
+            for result, verdict in [(line.drift.comparison, line.drift.verdict)]
+        ]
+        confidence = next((line.drift.comparison.difference.confidence for line in self.scorers), 0.95)
+        header = "scorer", "n", "before", "now", "change", f"{100 * confidence:g}% CI", "p", "drift"
+        runs = f"before: {self.before.title}", f"now: {self.now.title}"
+        return visible("\n".join([*runs, "", *aligned([header, *rows], words=("scorer", "drift"))]))
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, as `evalstone drift --json` prints it."""

@@ -80,9 +80,10 @@ def sample_lines(checks: Iterable[Check], sample: Sample) -> Iterator[str]:
         cited.update(dict.fromkeys(finding.cites))
     if (more := len(view.findings) - MOST_FINDINGS) > 0:
         yield f"and {count(more, 'more claim')}"
-    if view.findings:  # a claim that no passage mentions was checked against all of them
-        shown = cited if all(finding.cites for finding in view.findings) else range(1, len(passages) + 1)
-        for number in [number for number in shown if 1 <= number <= len(passages)][:MOST_FINDINGS]:
+    if view.findings:
+        if not all(finding.cites for finding in view.findings):  # a claim that cites none was checked against all
+            cited.update(dict.fromkeys(range(1, len(passages) + 1)))
+        for number in [number for number in cited if 1 <= number <= len(passages)][:MOST_FINDINGS]:
             yield f"passage {number}: “{safe(passages[number - 1], LONGEST)}”"
     answered = not all(isinstance(o := check.record.outcome, Failed) and o.by_target for check in checks)
     for name, text in (("question", view.question), ("answer", view.answer if answered else "")):

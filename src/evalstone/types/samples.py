@@ -32,6 +32,14 @@ LISTS = ("messages", "turns")
 """The sample fields that are empty instead of None if absent."""
 _HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state", "turns")
 _LAST_TRIAL = 2**63 - 1
+TEXTS = ("id", "input", "output", "reference", "instructions")
+"""The fields of a sample that are texts."""
+
+
+def check_text(name: str, value: object) -> None:
+    """Raise ConfigError if a field has a value that isn't text."""
+    if value is not None and not isinstance(value, str):
+        raise ConfigError(f"{name} must be text, not {type(value).__name__}: {excerpt(value)}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,10 +80,8 @@ class Sample:
     """The number of this trial of a target, from 1; None if there is only one trial."""
 
     def __post_init__(self) -> None:
-        for name in ("id", "input", "output", "reference", "instructions"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise ConfigError(f"{name} must be text, not {type(value).__name__}: {excerpt(value)}")
+        for name in TEXTS:
+            check_text(name, getattr(self, name))
         object.__setattr__(self, "context", passages(self.context))
         if self.turns != ():
             object.__setattr__(self, "turns", _turns(self.turns))

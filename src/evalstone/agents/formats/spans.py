@@ -31,7 +31,7 @@ from evalstone.errors import DataError
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
 
 _NESTED = ("llm", "retrieval", "reranker")
-_COSTS = ("llm.cost.total", "operation.cost")
+_COSTS = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
 _INDEX = re.compile(r"\d{1,6}")
 _DOCUMENT_TEXTS = ("document.content", "content", "text", "page_content")
 

@@ -150,9 +150,14 @@ def _count(value: Any) -> int | None:
 
 
 def read_cost(value: Any) -> float | None:
-    """A cost in US dollars; None for what is no number from 0."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and 0 <= value < float("inf") else None
+    """A cost in US dollars, which may be a text; None for anything else than a number from 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        cost = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return cost if 0 <= cost < float("inf") else None
 
 
 def plain(value: Any) -> Any:
