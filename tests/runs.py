@@ -38,7 +38,7 @@ class Claimed(Scorer):
 
     def score(self, *, output: str, context: Sequence[str]) -> Score:
         verdict = ClaimVerdict(output, "contradicted", (1,), reason=f"because {context[0]}")
-        return Score(0.0, self.scale, f"0 of 1 claims are supported: {output}", (verdict,))
+        return Score(0.0, self.scale, f"0 of 1 claim is supported: {output}", (verdict,))
 
 
 def samples_of(

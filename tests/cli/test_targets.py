@@ -177,7 +177,7 @@ def test_a_gate_watches_a_target_but_no_trials(evalstone: Evalstone, app: str, t
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--trials", "2"), "trials repeat a target; name one: --target"),
+        (("--trials", "2"), "--trials needs a target, which answers several times; name one: --target"),
         (("--trials", "0"), "Input should be greater than or equal to 1"),
         (("--target-timeout", "3"), "no target is named, only its timeout; use --target ADDRESS"),
         (("--target", ""), "the target's address is empty"),

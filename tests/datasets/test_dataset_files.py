@@ -214,6 +214,8 @@ BROKEN = [
     ("d.tsv", 'input\toutput\n"a"b\tc\n', "line 2: broken CSV ('\\t' expected after '\"')"),
     ("d.csv", "who,what\na,b\n", "no column is recognized (columns: who, what); input, output"),
     ("d.csv", "input,context\nq,\"['a', 'b']\"\n", "context must be a JSON list, not a list as Python prints it"),
+    ("d.csv", 'input,context\nq,"[""a b"", ""c d"\n', "context must be a complete JSON list; this one is cut off"),
+    ("d.csv", 'input,context\nq,"[ ""a b"" ""c d""]"\n', "context must be a complete JSON list; this one is cut off"),
     ("d.csv", b"input\nq\nZ\xfcrich\n", "not UTF-8: byte 10 (0xfc, line 3); save the file as UTF-8"),
     ("d.csv", b"\xef\xbb\xbfinput\nZ\xfcrich\n", "not UTF-8: byte 11 (0xfc, line 2); save"),
     ("d.csv", "input\nq\0\n", "NUL character in line 2"),

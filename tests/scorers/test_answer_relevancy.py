@@ -54,7 +54,7 @@ def test_weight_and_scale_each_work_without_the_other():
 
 def test_when_everything_addresses_the_question_the_reason_is_short():
     score = score_of(AnswerRelevancy(), SAMPLE, [statements("In 1815"), verdicts("yes")])
-    assert (score.value, score.reason) == (1, "1 of 1 statements address the question, 0 partly.")
+    assert (score.value, score.reason) == (1, "1 of 1 statement addresses the question, 0 partly.")
 
 
 def test_the_statements_of_the_answer_are_judged_against_the_question():

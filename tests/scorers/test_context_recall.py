@@ -27,7 +27,7 @@ def test_a_contradicted_claim_was_not_retrieved_either():
 
 def test_when_everything_was_retrieved_the_reason_is_short():
     score = score_of(ContextRecall(), SAMPLE, [claims("a"), verdicts("supported")])
-    assert (score.value, score.reason) == (1, "the passages support 1 of 1 claims of the reference.")
+    assert (score.value, score.reason) == (1, "the passages support 1 of 1 claim of the reference.")
 
 
 def test_it_looks_at_the_reference_and_never_at_the_answer():

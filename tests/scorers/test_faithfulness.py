@@ -57,7 +57,7 @@ def test_each_contradicted_claim_is_named_with_its_own_passages():
 
 def test_when_nothing_fell_the_reason_is_short():
     score = score_of(Faithfulness(), SAMPLE, [claims("a"), verdicts("supported")])
-    assert (score.value, score.reason) == (1, "1 of 1 claims are supported.")
+    assert (score.value, score.reason) == (1, "1 of 1 claim is supported.")
 
 
 def test_many_fallen_claims_are_counted_and_the_first_three_named():

@@ -26,7 +26,7 @@ def test_two_of_three_claims_are_two_thirds_and_the_reason_names_them_and_the_pa
 
 def test_when_nothing_is_made_up_the_score_is_zero():
     score = score_of(Hallucination(), SAMPLE, [claims("a"), verdicts("supported")])
-    assert (score.value, score.reason) == (0, "0 of 1 claims are not supported.")
+    assert (score.value, score.reason) == (0, "0 of 1 claim is not supported.")
 
 
 @given(st.lists(st.sampled_from(["supported", "contradicted", "not_mentioned"]), min_size=1, max_size=40))

@@ -26,7 +26,7 @@ def test_two_of_four_keywords_are_a_half_and_the_reason_names_the_others():
 
 def test_when_every_keyword_is_there_the_reason_is_short():
     assert score_of(KeywordCoverage(), Sample(input="Paris", output="paris!"), []) == Score(
-        1, 1, "1 of 1 keywords are in the answer.", Keywords(("paris",), ())
+        1, 1, "1 of 1 keyword is in the answer.", Keywords(("paris",), ())
     )
 
 

@@ -28,7 +28,7 @@ def said(word: str) -> dict[str, str]:
 
 def test_a_criterion_is_worth_the_scale_when_met_and_0_when_not():
     score = score_of(MultiTurnJudge(criterion="The price is named", scale=10), SAMPLE, [said("yes")])
-    assert (score.value, score.reason) == (10, "Over 2 turns it is met: The price is named (turn 1 does)")
+    assert (score.value, score.reason) == (10, "Over 2 turns, it is met: The price is named (turn 1 does)")
     assert score_of(SCORER, SAMPLE, [said("no")]).value == 0
 
 
@@ -45,7 +45,7 @@ def test_a_conversation_in_which_the_assistant_said_nothing_is_skipped_except_by
     silent = Sample(messages=[Message(role="user", content="Hello."), Message(role="assistant", content=" \u200b")])
     assert outcome_of(SCORER, silent, []) == Skipped("the assistant says nothing")
     score = score_of(MultiTurnJudge(criterion="c", definition="mastra"), silent, [said("no")])
-    assert (score.value, score.reason[:13]) == (0, "Over 0 turns ")
+    assert (score.value, score.reason[:13]) == (0, "Over 0 turns,")
 
 
 def test_the_criterion_can_come_from_the_sample():

@@ -118,7 +118,7 @@ def test_lists_that_are_nested_too_deeply_or_hold_too_many_are_named(monkeypatch
     monkeypatch.setenv("EVALSTONE_MAX_ROW_MB", "1")
     wide = outcome(Mrr(), ["a"], f"[{'[],' * 100_000}[]]")
     assert isinstance(wide, Failed)
-    assert wide.error.startswith("mrr: relevant holds more than ")
+    assert wide.error.startswith("mrr: relevant has more than ")
 
 
 def test_the_first_ten_count_unless_another_number_is_given():

@@ -243,7 +243,7 @@ def test_trials_repeat_the_target_and_keep_the_sample_s_id() -> None:
 
 
 def test_trials_need_a_target() -> None:
-    with pytest.raises(ConfigError, match="trials repeat a target"):
+    with pytest.raises(ConfigError, match="trials needs a target"):
         evaluate(CASES, BORN, trials=2, ledger=None)
 
 

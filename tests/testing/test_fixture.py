@@ -47,7 +47,7 @@ def test_paris(evalstone: Evalstone) -> None:
             "*evalstone.assert_scores(*",
             "E   AssertionError: 2 scores of 3 missed: faithfulness is 0, and must be at least 0.9; "
             "hallucination is 1, and must be at most 0.1",
-            "E     faithfulness: 0 of 1 claims are supported",
+            "E     faithfulness: 0 of 1 claim is supported",
             "E     ? not mentioned: “Paris is in Italy.”",
             "E       no passage has Italy*",
             "E     passage 1: “Paris is in France.”",

@@ -63,6 +63,11 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def part_of(number: int, total: int, noun: str) -> str:
+    """A part of a number of things with its verb: "0 of 1 claim is", "2 of 3 claims are"."""
+    return f"{number:,} of {count(total, noun)} {'is' if total == 1 else 'are'}"
+
+
 def joined(names: Sequence[str]) -> str:
     """Names joined by commas and "and": "input, output and context"."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
@@ -130,8 +135,14 @@ def digits_for(scale: float) -> int:
 
 def sentence(text: str) -> str:
     """Text as a sentence, with a capital letter and a period."""
-    text = text.strip().rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    text = ended(text.strip())
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def ended(text: str) -> str:
+    """Text with one period at its end, or the question or exclamation mark that it has."""
+    text = text.rstrip(".")
+    return text if not text or text.endswith(("?", "!")) else f"{text}."
 
 
 def sentences(*texts: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from evalstone._core.display import ended
 from evalstone._core.redaction import masked
 from evalstone._core.terms import COMMAND_LINE, front_end
 from evalstone.cli.options import ExitCode, Value, Values, option
@@ -269,7 +270,8 @@ def main() -> None:
                 help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
         _fail(message.rstrip(".") + help, ExitCode.USAGE)
     except RunAborted as error:
-        _fail(f"{error}. Finished calls are in the ledger; rerun the same command to resume.", ExitCode.FAILURES)
+        advice = "Finished calls are in the ledger; rerun the same command to resume."
+        _fail(f"{ended(str(error))} {advice}", ExitCode.FAILURES)
     except ConfigError as error:
         _fail(str(error), ExitCode.USAGE)
     except (EvalstoneError, OSError) as error:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -350,15 +352,13 @@ def unpacked(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    if (text[:1], text[-1:]) not in (("[", "]"), ("{", "}")):
-        return value
-    check_containers(text)
-    try:
-        return native(json.loads(text))
-    except ValueError:
+    if (text[:1], text[-1:]) in (("[", "]"), ("{", "}")):
+        check_containers(text)
+        with suppress(ValueError):
+            return native(json.loads(text))
         if text.startswith("['"):
-            raise DataError(f"must be a JSON list, not a list as Python prints it: {excerpt(text)}") from None
-        return value
+            raise DataError(f"must be a JSON list, not a list as Python prints it: {excerpt(text)}")
+    return value
 
 
 def scalar_text(value: Any) -> str | None:
@@ -405,7 +405,12 @@ def read_passages(value: Any, *, cell: bool) -> tuple[str, ...]:
     """
     if cell and isinstance(value, str) and value.lstrip().startswith("["):
         value = unpacked(value)
+        if isinstance(value, str) and _LIST_OF_TEXTS.match(value):
+            raise DataError(f"must be a complete JSON list; this one is cut off or broken: {excerpt(value.strip())}")
     return tuple(passage for passage in _passages(value) if passage.strip())
+
+
+_LIST_OF_TEXTS = re.compile(r'\s*\[\s*"')
 
 
 def _passages(value: Any) -> list[str]:

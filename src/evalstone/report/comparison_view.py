@@ -206,8 +206,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     tests: dict[str, dict[str, None]] = {}
     for line in [line for line, _ in changed] or comparison.scorers:
         tests.setdefault(line.result.test.name, {})[line.title] = None
-    corrected = f"corrected for {count(len(comparison.scorers), 'comparison')} ({comparison.correction_name})"
-    p = f"{tests_used(tests)}; {corrected}"
+    p = f"{tests_used(tests)}; {comparison.correction_text}"
     if paired or not comparison.scorers:
         yield f"Differences are paired by sample: each run minus A. p: {p}."
     else:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import count, limits, listed, money, number, p_value, percent, percents, signed
+from evalstone._core.display import count, ended, limits, listed, money, number, p_value, percent, percents, signed
 from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.results.summary import scorer_titles
 from evalstone.stats.intervals import Interval, proportion_interval
@@ -306,7 +306,7 @@ def audit_view(audit: Audit) -> View:
     samples = count(audit.samples, "sample")
     if audit.samples != audit.dataset_size:
         samples = f"{audit.samples:,} of {count(audit.dataset_size, 'sample')}"
-    warnings = [f"The audit ended early: {audit.stop_reason}."] if audit.stop_reason else []
+    warnings = [f"The audit ended early: {ended(audit.stop_reason)}"] if audit.stop_reason else []
     if audit.failed:
         warnings.append(f"{count(audit.failed, 'result')} failed.")
     unused = [f"Not applicable to any sample: {listed(audit.not_applicable)}."] if audit.not_applicable else []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.display import (
     count,
     digits_for,
+    ended,
     limits,
     listed,
     number,
@@ -170,7 +171,7 @@ def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
 
 def _warnings(run: Run) -> Iterator[str]:
     if run.stop_reason:
-        yield f"The run ended early: {run.stop_reason}. The numbers cover only the samples that were scored."
+        yield f"The run ended early: {ended(run.stop_reason)} The numbers cover only the samples that were scored."
     if run.failed:
         yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
     if run.target is not None and run.target.note:

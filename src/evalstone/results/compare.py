@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from evalstone.stats import comparison as stats
     from evalstone.stats.unpaired import UnpairedComparison
 
-CORRECTION_NAMES: Mapping[Correction, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg", "none": "no correction"}
+CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg"}
 COMPARISON_FORMAT = 1
 MAX_CHANGES = 10
 CASE_FIELDS = ("input", "reference", "instructions")
@@ -137,9 +137,11 @@ class Comparison:
         return result_for(self.scorers, self.runs["A"], scorer)
 
     @property
-    def correction_name(self) -> str:
-        """The name of the correction."""
-        return CORRECTION_NAMES[self.correction]
+    def correction_text(self) -> str:
+        """How the p-values are corrected, such as "corrected for 5 comparisons (Holm)"."""
+        if self.correction == "none":
+            return "not corrected for multiple comparisons"
+        return f"corrected for {count(len(self.scorers), 'comparison')} ({CORRECTION_NAMES[self.correction]})"
 
     def __str__(self) -> str:
         """The table that `evalstone compare` shows."""
@@ -441,7 +443,7 @@ def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, notes = _differences(a, b, scorers)
     if common := len({name for of in pairs for name in of.scores[0].values.keys() & of.scores[1].values.keys()}):
-        paired = f"a paired comparison, without {term('unpaired', True)}, has more power"
+        paired = f"a paired comparison, without {term('unpaired', True)}, usually has more power"
         notes.append(f"{count(common, 'sample')} in both runs: {paired}")
     return pairs, _allowed(mismatches, notes, allow_mismatch)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from evalstone._core.display import aligned, count, digits_for, limits, number, p_value, sentence, signed, visible
+from evalstone._core.display import aligned, digits_for, limits, number, p_value, sentence, signed, visible
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Comparison, ScorerComparison
@@ -27,7 +27,7 @@ def comparison_text(comparison: Comparison) -> str:
     ]
     for name in [*comparison.runs][1:]:
         lines += ["", *aligned(list(_rows(comparison, name)), words=("scorer", "slice", "verdict"), drop_empty=True)]
-    corrected = f"p is corrected for {count(len(comparison.scorers), 'comparison')} ({comparison.correction_name})"
+    corrected = f"p is {comparison.correction_text}"
     paired = any(_paired(line.result) is not None for line in comparison.scorers)
     how = "Differences are paired by sample" if paired or not comparison.scorers else "Runs are compared as independent"
     return visible("\n".join([*lines, "", f"{how}: each run minus A; {corrected}.", *map(sentence, comparison.notes)]))

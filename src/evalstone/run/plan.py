@@ -63,7 +63,9 @@ class Plan:
         if isinstance(self.trials, bool) or not isinstance(cast(object, self.trials), int) or self.trials < 1:
             raise ConfigError(f"trials must be a whole number, 1 or more, not {self.trials!r}")
         if self.trials > 1 and self.target is None:
-            raise ConfigError(f"{term('trials')} repeat a target; name one: {term('target', ...)}")
+            raise ConfigError(
+                f"{term('trials')} needs a target, which answers several times; name one: {term('target', ...)}"
+            )
         if self.user is not None and self.target is None:
             raise ConfigError(f"a user talks to a target; name one: {term('target', ...)}")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from evalstone._core.display import count
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import texts
 from evalstone.errors import OutcomeError
@@ -56,6 +57,6 @@ class MultiTurnJudge(Defined):
             return Skipped("the assistant says nothing")
         verdict = await ask(CheckConversation(criterion=criterion, turns=turns))
         result = "met" if verdict.met else "not met"
-        reason = f"Over {len(turns)} turns it is {result}: {criterion}"
+        reason = f"Over {count(len(turns), 'turn')}, it is {result}: {criterion}"
         reason += f" ({verdict.reason})" if verdict.reason else ""
         return Score(self.scale if verdict.met else 0.0, self.scale, reason, verdict)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from evalstone._core.display import part_of
 from evalstone.agents.messages import answer_text, called_tools, last_user_text, tool_calls
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
@@ -158,6 +159,6 @@ class ToolCallAppropriateness(Scorer):
 
 def _reason(verdicts: ToolCallVerdicts) -> str:
     needless = [v.call for v in verdicts.calls if not v.appropriate]
-    reason = f"{len(verdicts.calls) - len(needless)} of {len(verdicts.calls)} calls are appropriate"
+    reason = f"{part_of(len(verdicts.calls) - len(needless), len(verdicts.calls), 'call')} appropriate"
     reason = reason if verdicts.calls else "No tool was called"
     return reason_with(reason, ("not appropriate", needless), ("missing", verdicts.missing))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from evalstone._core.display import count, part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_number, share
@@ -71,7 +72,7 @@ class Faithfulness(Defined, ContextScorer):
             return self.undefined("the answer makes no claim")
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         supported = [v for v in verdicts if v.verdict == "supported"]
-        reason = f"{len(supported)} of {len(verdicts)} claims are supported{unsupported_claims(verdicts)}."
+        reason = f"{part_of(len(supported), len(verdicts), 'claim')} supported{unsupported_claims(verdicts)}."
         return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)
 
 
@@ -120,7 +121,7 @@ class Hallucination(Defined, ContextScorer):
             if any(v.verdict == "contradicted" and not v.passages for v in verdicts):
                 return Skipped("the judge does not say which passage contradicts a claim")
         unsupported = [v for v in verdicts if v.verdict != "supported"]
-        reason = f"{len(unsupported)} of {len(verdicts)} claims are not supported{unsupported_claims(verdicts)}."
+        reason = f"{part_of(len(unsupported), len(verdicts), 'claim')} not supported{unsupported_claims(verdicts)}."
         return Score(self.compute(verdicts, len(context)) * self.scale, self.scale, reason, verdicts)
 
 
@@ -166,7 +167,9 @@ class ContextRecall(Defined, ContextScorer):
             return self.undefined("the reference makes no claim")
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         absent = [v.claim for v in verdicts if v.verdict != "supported"]
-        reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"
+        reason = (
+            f"the passages support {len(verdicts) - len(absent)} of {count(len(verdicts), 'claim')} of the reference"
+        )
         reason = reason_with(reason, ("not retrieved", absent))
         return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)
 

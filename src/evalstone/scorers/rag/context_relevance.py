@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
+from evalstone._core.display import part_of
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import LEVELS, JudgePassageStatements, Level, PassageRatings, RatePassages
@@ -181,6 +182,6 @@ class ContextStatementRelevancy(ContextScorer):
         if not statements:
             return Skipped("the judge found no statement in the passages")
         off_topic = [s.statement for s in statements if not s.relevant]
-        reason = f"{len(statements) - len(off_topic)} of {len(statements)} statements are relevant to the question"
+        reason = f"{part_of(len(statements) - len(off_topic), len(statements), 'statement')} relevant to the question"
         reason = reason_with(reason, ("off topic", off_topic))
         return Score(share([s.relevant for s in statements]) * self.scale, self.scale, reason, statements)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
+from evalstone._core.display import part_of
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
 from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
@@ -368,7 +369,7 @@ def _reason(checks: Sequence[ClaimCheck]) -> str:
     if len(checks) == 1 and checks[0].reason:
         return checks[0].reason
     return reason_with(
-        f"{sum(check.verdict == 'yes' for check in checks)} of {len(checks)} claims are supported",
+        f"{part_of(sum(check.verdict == 'yes' for check in checks), len(checks), 'claim')} supported",
         ("not supported", [check.claim for check in checks if check.verdict == "no"]),
         ("undecided", [check.claim for check in checks if check.verdict == "undecided"]),
     )

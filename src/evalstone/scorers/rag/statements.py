@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from evalstone._core.display import count
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
@@ -89,7 +90,8 @@ def _relevancy_reason(verdicts: Sequence[StatementVerdict]) -> str:
     off_topic = [v.statement for v in verdicts if v.addresses == "no"]
     partly = sum(v.addresses == "partly" for v in verdicts)
     full = len(verdicts) - len(off_topic) - partly
-    reason = f"{full} of {len(verdicts)} statements address the question, {partly} partly"
+    verb = "addresses" if len(verdicts) == 1 else "address"
+    reason = f"{full} of {count(len(verdicts), 'statement')} {verb} the question, {partly} partly"
     return reason_with(reason, ("off topic", off_topic))
 
 

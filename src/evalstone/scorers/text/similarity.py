@@ -166,7 +166,7 @@ class TextualDifference(Defined, PairScorer):
 
     def compare(self, text: str, output: str) -> Score:
         left, right = units(text), units(output)
-        reason = f"{len(right)} characters against {len(left)} of the {self.compare_to}."
+        reason = f"{count(len(right), 'character')} against {len(left)} of the {self.compare_to}."
         return Score(self.compute(left, right) * self.scale, self.scale, reason)
 
 
@@ -216,7 +216,9 @@ class RougeL(PairScorer):
             return Skipped(f"the {'answer' if other else self.compare_to} has no words")
         check_lengths(other, own, MOST_WORDS, "words")
         result = Overlap(_distances().LCSseq.similarity(other, own), len(own), len(other))
-        reason = f"{result.common} words in common, in order, of {result.output_words} and {result.other_words}."
+        reason = (
+            f"{count(result.common, 'word')} in common, in order, of {result.output_words} and {result.other_words}."
+        )
         return Score(result.f1 * self.scale, self.scale, reason, result)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import ClassVar
 
+from evalstone._core.display import count
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import require_choice, require_text
 from evalstone.scorers.definitions import Defined, Definition
@@ -123,7 +124,7 @@ class ToneConsistency(Defined, CodeScorer):
                 output, other = other, None
         if other is None:
             tones = sentence_tones(output)
-            reason = f"{len(tones)} sentences with tones from {min(tones):.3g} to {max(tones):.3g}."
+            reason = f"{count(len(tones), 'sentence')} with tones from {min(tones):.3g} to {max(tones):.3g}."
             return Score(evenness(tones) * self.scale, self.scale, reason, tuple(tones))
         own, expected = tone(output), tone(other)
         reason = f"The answer's tone is {own:.3g}, the reference's {expected:.3g}."

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import ClassVar
 
+from evalstone._core.display import part_of
 from evalstone._core.sync import is_async
 from evalstone._core.text import STOPWORDS, words
 from evalstone.errors import ConfigError, OutcomeError
@@ -145,7 +146,7 @@ class Completeness(Defined, PairScorer):
             return Score(value, self.scale, f"The {self.compare_to} has no elements; the answer has {len(present)}.")
         missing = uncovered(expected, present)
         covered = len(expected) - len(missing)
-        reason = reason_with(f"{covered} of {len(expected)} elements are covered", ("missing", missing))
+        reason = reason_with(f"{part_of(covered, len(expected), 'element')} covered", ("missing", missing))
         return Score(covered / len(expected) * self.scale, self.scale, reason, Coverage(expected, missing))
 
 
@@ -238,5 +239,5 @@ class KeywordCoverage(Defined, PairScorer):
         present = set(_words(output))  # other words than keywords make no difference here
         missing = tuple([word for word in expected if word not in present])
         covered = len(expected) - len(missing)
-        reason = reason_with(f"{covered} of {len(expected)} keywords are in the answer", ("missing", missing))
+        reason = reason_with(f"{part_of(covered, len(expected), 'keyword')} in the answer", ("missing", missing))
         return Score(covered / len(expected) * self.scale, self.scale, reason, Keywords(expected, missing))
