@@ -49,7 +49,8 @@ class Worker:
     def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
         """Run a function after those submitted before. A future that is cancelled before its turn is skipped.
 
-        Raises RuntimeError if the process can't start a thread, and no other thread will run the function.
+        Raises RuntimeError if the process can't start a thread that the function needs: if no thread is idle, or, with
+        a fixed number of threads, if none has been started yet.
         """
         if self._threads is None:
             if not self._idle.acquire(blocking=False):
@@ -194,8 +195,8 @@ def start(work: Coroutine[Any, Any, T]) -> tuple[concurrent.futures.Future[T], C
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody has cancelled the current task. Otherwise a CancelledError that it catches comes from something
-    that it awaited, and is an error like any other. True outside a task, where nobody can tell."""
+    """Whether the current task is being cancelled. If it isn't, a CancelledError that it catches was raised by
+    something that it awaited, and is an error like any other. True outside of a task, where this can't be known."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
