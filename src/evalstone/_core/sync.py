@@ -92,7 +92,7 @@ def _work_off(
 
 
 class _Loop:
-    """An event loop on a daemon thread of its own."""
+    """An event loop on its own daemon thread."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -116,7 +116,7 @@ THREADS = 32
 _lock = threading.Lock()
 _current: list[_Loop] = []
 _threads: dict[int | None, Worker] = {}
-"""By how many threads they have."""
+"""The shared workers, by their number of threads."""
 
 
 def _reset_after_fork() -> None:
@@ -294,7 +294,7 @@ async def _awaited(function: object, result: Awaitable[T]) -> T:
 
 
 def ordinary(function: object, error: BaseException) -> RuntimeError:
-    """What is raised in place of an error that would end more than the call."""
+    """The error to raise instead of one that would end more than the call, such as SystemExit."""
     text = f"{name_of(function)} raised {type(error).__name__}"
     return RuntimeError(f"{text}: {error}" if str(error) else text).with_traceback(error.__traceback__)
 

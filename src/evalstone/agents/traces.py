@@ -290,8 +290,8 @@ def _units(roots: Sequence[_Node], trace: str, notes: Notes) -> list[_Unit]:
 
 
 def _conversations(nodes: Sequence[_Node]) -> list[_Unit]:
-    """Model calls by conversation: one belongs to the call whose messages it repeats, and goes on from there. Likewise
-    agents, where the first has handed over to the next without an answer of its own."""
+    """Group model calls by conversation: a call that repeats the messages of another one and continues them belongs to
+    it. Likewise an agent that continues after another one, which handed over without an answer."""
     units: list[_Unit] = []
     ending: dict[tuple[int, int], _Unit] = {}
     for node in nodes:
@@ -317,7 +317,7 @@ def _messages_of(node: _Node) -> list[Message]:
             _read_node(reader, each, main=alone, counted=False)
         messages = reader.reading().conversation.messages
     except DataError:
-        return []  # it is a unit of its own, whose reading says what is wrong
+        return []  # it becomes a separate unit, and reading that reports the error
     return [message for message in messages if alone or message.role != "system"]
 
 
@@ -491,9 +491,9 @@ def _described(main: _Node, whole: Sequence[_Node], trace: str) -> dict[str, Any
 
 
 def _trajectory(unit: _Unit, messages: Sequence[Message], own: Collection[int]) -> Trajectory | None:
-    """The tools, agents and retrievals as steps, and in their places the calls in the messages that have no span.
+    """The tools, agents and retrievals as steps, with the calls in the messages that have no span in their positions.
 
-    own: the spans whose messages these are; not those of an agent inside, which has messages of its own.
+    own: the spans of these messages, without those of nested agents, which have their own messages.
     """
     handed_over = len(unit.nodes) > 1 and unit.main.kind != "model"
     below = unit.nodes if handed_over else [child for node in unit.nodes for child in node.children]
