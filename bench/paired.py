@@ -1,11 +1,11 @@
-"""A run with another commit's code against the same run with this one: the same server, interleaved rounds.
+"""The same run with another commit's code and with the current code, on one server, in alternating rounds.
 
     python bench/paired.py COMMIT [--rounds 5] [--latencies 0,20]
 
-COMMIT is checked out beside this folder for the time of the measurement, and its code runs with the libraries that are
-installed here. Each round takes a new process for each of them and for the bare loop of speed.py; it makes its own
-samples, scores them without and then with a new ledger, and counts neither imports nor a first evaluation. Printed are
-the least CPU time a call, the most records a second, and that CPU time as a multiple of the bare loop's.
+COMMIT is checked out into a temporary folder during the measurement, and its code runs with the installed libraries.
+Each round starts a new process for each of the two and for the bare loop of speed.py. A process makes its own samples
+and scores them, first without a ledger and then with a new one; imports and a first evaluation are not measured. The
+output has the least CPU time per call, the most records per second, and the CPU time as a multiple of the bare loop's.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ RUNS = ("no ledger", "ledger")
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of wall and of CPU time that a piece of work takes."""
-    wall, used = time.perf_counter(), engine.cpu()
+    """The wall time and the CPU time of a piece of work, in seconds."""
+    wall, cpu = time.perf_counter(), engine.cpu()
     work()
-    return time.perf_counter() - wall, engine.cpu() - used
+    return time.perf_counter() - wall, engine.cpu() - cpu
 
 
 def bare(url: str, records: int) -> dict[str, tuple[float, float]]:
-    """What the bare loop takes."""
+    """The times of the bare loop."""
     import speed  # noqa: PLC0415 - not with the code of another commit
 
     requests = speed.bodies(engine.samples(records))
@@ -44,27 +44,27 @@ def bare(url: str, records: int) -> dict[str, tuple[float, float]]:
 
 
 def runs(url: str, records: int) -> dict[str, tuple[float, float]]:
-    """What runs without and with a ledger take."""
+    """The times of runs without and with a ledger."""
     from evalstone import ModelJudge, evaluate, score  # noqa: PLC0415 - of the commit that PYTHONPATH names
 
     judge = ModelJudge("vllm/bench", base_url=url, api_key="none")
-    taken: dict[str, tuple[float, float]] = {}
+    times: dict[str, tuple[float, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         score("faithfulness", output="warm up", context=["x"], judge=judge, ledger=Path(folder, "warm.db"))
         for name, ledger in zip(RUNS, (None, Path(folder, "new.db")), strict=True):
             samples = engine.samples(records)
 
-            def run(samples: list[engine.Sample] = samples, ledger: Path | None = ledger) -> None:
+            def score_all(samples: list[engine.Sample] = samples, ledger: Path | None = ledger) -> None:
                 run = evaluate(samples, "faithfulness", judge=judge, concurrency=32, ledger=ledger)
                 if run["faithfulness"].mean is None:
                     raise RuntimeError(f"nothing was scored: {run}")
 
-            taken[name] = timed(run)
-    return taken
+            times[name] = timed(score_all)
+    return times
 
 
 def measured(what: str, source: Path, url: str, records: int) -> dict[str, tuple[float, float]]:
-    """What a new process with the code in `source` takes."""
+    """The times of `what`, "bare" or "runs", in a new process with the code in `source`."""
     command = [sys.executable, __file__, "--child", what, url, "--records", str(records)]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(source)}, stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
@@ -85,26 +85,26 @@ def compare(commit: str, options: argparse.Namespace) -> None:
 
 def show(latency: float, commit: str, tree: Path, options: argparse.Namespace) -> None:
     """Measure at one latency of the server, and print the best of all rounds."""
-    contest = {"": ("bare", ROOT), f"{commit}, ": ("runs", tree), "here, ": ("runs", ROOT)}
+    processes = {"": ("bare", ROOT), f"{commit}, ": ("runs", tree), "here, ": ("runs", ROOT)}
     wall: dict[str, float] = {}
     cpu: dict[str, float] = {}
     server = engine.start(latency, (0.0, 0.0, 0.0))
     try:
         url = engine.server_url(server)
         for _ in range(options.rounds):
-            for who, (what, source) in contest.items():
+            for label, (what, source) in processes.items():
                 for name, (seconds, used) in measured(what, source / "src", url, options.records).items():
-                    wall[who + name] = min(seconds, wall.get(who + name, seconds))
-                    cpu[who + name] = min(used, cpu.get(who + name, used))
+                    wall[label + name] = min(seconds, wall.get(label + name, seconds))
+                    cpu[label + name] = min(used, cpu.get(label + name, used))
     finally:
         server.kill()
         server.wait()
     print(f"latency {latency:g} ms: {options.records} records, best of {options.rounds}")
     print(f"{'':24} {'records/s':>9}  {'CPU ms a call':>13}  {'of the bare loop':>16}")
-    for who, used in cpu.items():
+    for label, used in cpu.items():
         a_call = 1000 * used / (options.records * CALLS_A_RECORD)
         print(
-            f"{who:24} {options.records / wall[who]:9.0f}  {a_call:13.3f}  {used / cpu['bare loop']:14.2f} x",
+            f"{label:24} {options.records / wall[label]:9.0f}  {a_call:13.3f}  {used / cpu['bare loop']:14.2f} x",
             flush=True,
         )
 
@@ -119,8 +119,8 @@ def main() -> None:
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        taken = {"bare": bare, "runs": runs}[options.commit](options.url, options.records)
-        print(json.dumps(taken))
+        times = {"bare": bare, "runs": runs}[options.commit](options.url, options.records)
+        print(json.dumps(times))
     else:
         compare(options.commit, options)
 

@@ -214,7 +214,7 @@ class _Words:
 
     @functools.cached_property
     def content(self) -> dict[str, None]:
-        """The content words, in order: no function words, numbers or single letters."""
+        """The content words, in order: no function words, no numbers, and no words of one or two ASCII characters."""
         function = _FUNCTION_WORDS[self.language]
         return {
             word: None

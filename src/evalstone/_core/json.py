@@ -11,7 +11,7 @@ from typing import Any, cast
 
 
 def to_jsonable(value: Any) -> Any:
-    """A value as JSON data: dataclasses and mappings become objects, tuples and sets become lists."""
+    """A value as JSON data: dataclasses and mappings become objects with text keys, tuples and sets become lists."""
     return _plain(value, _ATOMS)
 
 

@@ -118,8 +118,8 @@ def validated(kind: type[T], data: Any, where: str = "") -> T:
 def numbered(data: Any, items: int, *, of: str, what: str = "verdict") -> list[Any]:
     """The members of `{"1": …, "2": …}` in order, exactly one for each item.
 
-    A list of exactly so many is read as if it were numbered. Any other number, zero included, or a number that names no
-    item raises ReplyError, as in `3 claims, 2 verdicts`.
+    A list with one value per item is read as if it were numbered. Any other number of members, including zero, or a
+    number that names no item raises ReplyError, as in `3 claims, 2 verdicts`.
     """
     if isinstance(data, list):
         data = {str(number): member for number, member in enumerate(cast("list[Any]", data), start=1)}

@@ -49,7 +49,8 @@ class Worker:
     def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
         """Run a function after those submitted before. A future that is cancelled before its turn is skipped.
 
-        Raises RuntimeError if the process can't start a thread, and no other thread will run the function.
+        Raises RuntimeError if the process can't start a thread that the function needs: if no thread is idle, or, with
+        a fixed number of threads, if none has been started yet.
         """
         if self._threads is None:
             if not self._idle.acquire(blocking=False):
@@ -91,7 +92,7 @@ def _work_off(
 
 
 class _Loop:
-    """An event loop on a daemon thread of its own."""
+    """An event loop on its own daemon thread."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -115,7 +116,7 @@ THREADS = 32
 _lock = threading.Lock()
 _current: list[_Loop] = []
 _threads: dict[int | None, Worker] = {}
-"""By how many threads they have."""
+"""The shared workers, by their number of threads."""
 
 
 def _reset_after_fork() -> None:
@@ -194,8 +195,8 @@ def start(work: Coroutine[Any, Any, T]) -> tuple[concurrent.futures.Future[T], C
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody has cancelled the current task. Otherwise a CancelledError that it catches comes from something
-    that it awaited, and is an error like any other. True outside a task, where nobody can tell."""
+    """Whether the current task is being cancelled. If it isn't, a CancelledError that it catches was raised by
+    something that it awaited, and is an error like any other. True outside of a task, where this can't be known."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
@@ -293,7 +294,7 @@ async def _awaited(function: object, result: Awaitable[T]) -> T:
 
 
 def ordinary(function: object, error: BaseException) -> RuntimeError:
-    """What is raised in place of an error that would end more than the call."""
+    """The error to raise instead of one that would end more than the call, such as SystemExit."""
     text = f"{name_of(function)} raised {type(error).__name__}"
     return RuntimeError(f"{text}: {error}" if str(error) else text).with_traceback(error.__traceback__)
 

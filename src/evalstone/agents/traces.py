@@ -73,23 +73,23 @@ class _Node:
 
     @cached_property
     def tool_run(self) -> ToolRun:
-        """What the span of a tool says. Raises DataError if it doesn't name the tool."""
+        """The tool run that the span describes. Raises DataError if it doesn't name the tool."""
         return ToolRun.of(self.attributes, self.record.error)
 
     @property
     def reports(self) -> list[Entries]:
-        """The attributes that may have its tokens and its cost: the span's own, or those of the logs of a span that is
-        missing."""
+        """The attributes that may have its tokens and its cost: the span's own or, if the span is missing, those of its
+        events and log records."""
         return [self.attributes] if self.attributes else [*map(translated, self.beside)]
 
     @property
     def has_tokens(self) -> bool:
-        """Whether it reports the tokens of a model call."""
+        """Whether it may report the tokens of a model call. If the span is missing, its log records may."""
         return not self.attributes or any(key.startswith(_TOKENS) for key in self.attributes)
 
     @property
     def has_cost(self) -> bool:
-        """Whether it reports what a model call cost."""
+        """Whether it reports the cost of a model call."""
         return any(cost_of(each) is not None for each in self.reports)
 
     @property
@@ -253,7 +253,7 @@ def _walk(nodes: Iterable[_Node], *, into_agents: bool = True) -> Iterator[_Node
 
 
 def _units(roots: Sequence[_Node], trace: str, notes: Notes) -> list[_Unit]:
-    """What becomes a sample each, in the order in which it began."""
+    """The units that become a sample each, in the order in which they began."""
     saying: set[int] = set()
     for node in reversed([*_walk(roots)]):
         inside = (id(child) in saying for child in node.children if child.kind != "agent")
@@ -290,8 +290,8 @@ def _units(roots: Sequence[_Node], trace: str, notes: Notes) -> list[_Unit]:
 
 
 def _conversations(nodes: Sequence[_Node]) -> list[_Unit]:
-    """Model calls by conversation: one belongs to the call whose messages it repeats, and goes on from there. Likewise
-    agents, where the first has handed over to the next without an answer of its own."""
+    """Group model calls by conversation: a call that repeats the messages of another one and continues them belongs to
+    it. Likewise an agent that continues after another one, which handed over without an answer."""
     units: list[_Unit] = []
     ending: dict[tuple[int, int], _Unit] = {}
     for node in nodes:
@@ -317,7 +317,7 @@ def _messages_of(node: _Node) -> list[Message]:
             _read_node(reader, each, main=alone, counted=False)
         messages = reader.reading().conversation.messages
     except DataError:
-        return []  # it is a unit of its own, whose reading says what is wrong
+        return []  # it becomes a separate unit, and reading that reports the error
     return [message for message in messages if alone or message.role != "system"]
 
 
@@ -431,7 +431,7 @@ def _documented(node: _Node) -> bool:
 
 
 def _measured(unit: _Unit, whole: Sequence[_Node]) -> dict[str, Any]:
-    """When the request was, what it took, and what it failed with."""
+    """The start, duration, usage, cost and error of the request, as metadata."""
     start, seconds = unit.nodes[0].record.start, unit.seconds
     counting = SpanReader()
     for node in _outermost_calls(unit.nodes, lambda call: call.has_tokens) or unit.nodes:
@@ -467,7 +467,7 @@ def _outermost_calls(nodes: Sequence[_Node], reports: Callable[[_Node], bool]) -
 
 
 def _described(main: _Node, whole: Sequence[_Node], trace: str) -> dict[str, Any]:
-    """Where the sample comes from, the model that answered, and the conversation that it is part of."""
+    """The origin of the sample, the model that answered, and the conversation that it is part of, as metadata."""
     last = next((node for node in reversed(whole) if node.kind == "model"), main)
     beside = last.beside[-1].attributes if last.beside else {}
     response = next(
@@ -491,9 +491,9 @@ def _described(main: _Node, whole: Sequence[_Node], trace: str) -> dict[str, Any
 
 
 def _trajectory(unit: _Unit, messages: Sequence[Message], own: Collection[int]) -> Trajectory | None:
-    """The tools, agents and retrievals as steps, and in their places the calls in the messages that have no span.
+    """The tools, agents and retrievals as steps, with the calls in the messages that have no span in their positions.
 
-    own: the spans whose messages these are; not those of an agent inside, which has messages of its own.
+    own: the spans of these messages, without those of nested agents, which have their own messages.
     """
     handed_over = len(unit.nodes) > 1 and unit.main.kind != "model"
     below = unit.nodes if handed_over else [child for node in unit.nodes for child in node.children]

@@ -213,10 +213,10 @@ def _read(value: object) -> Transcript:
     data = plain(_parsed(value) if isinstance(value, str | bytes | bytearray) else value)
     if isinstance(data, list) and data and all(isinstance(item, Message) for item in cast("list[Any]", data)):
         return _transcript("evalstone", partial(_read_list, data))
-    match = next((format for format in FORMATS if format.matches(data)), None)
+    match = next((known for known in FORMATS if known.matches(data)), None)
     if match is not None:
         return _transcript(match.name, partial(match.read, data))
-    names = ", ".join(dict.fromkeys(format.name for format in (*FORMATS, *_RUNS.values())))
+    names = ", ".join(dict.fromkeys(known.name for known in (*FORMATS, *_RUNS.values())))
     raise DataError(f"unknown transcript format: {_described(value, data)}; the known formats are {names}")
 
 

@@ -1,6 +1,7 @@
 """A receiver of OTLP over HTTP: traces and logs, in protobuf and JSON, plain and compressed with gzip.
 
-Everything is in the file before it is acknowledged. There is no authentication: whoever reaches the port can write.
+Requests are in the file before they are acknowledged. There is no authentication: anyone who reaches the port can
+write.
 """
 
 from __future__ import annotations

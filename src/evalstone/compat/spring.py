@@ -385,9 +385,9 @@ class AnswerFaithfulnessEvaluator(JudgeEvaluator):
 
 @dataclass(frozen=True)
 class AnswerRelevancyEvaluator(JudgeEvaluator):
-    """Passes a response that addresses the user's text or, with a reference answer, meets it.
+    """Passes a response that addresses the user's text or, with a reference answer, agrees with it.
 
-    Without a reference the documents take its place: in Spring AI Alibaba they hold the ground truth here.
+    Without a reference, the documents take its place: in Spring AI Alibaba, they contain the ground truth here.
     """
 
     scorer = AnswerRelevanceGrade
@@ -412,9 +412,9 @@ _BRACES = {
 
 
 def our_template(prompt: Prompt | str, kinds: Sequence[type[Question[Any]]]) -> Prompt | str:
-    """Return a template with our names in its placeholders, for the kind of question that it fits best.
+    """Return a template with evalstone's names in its placeholders, for the kind of question that it fits best.
 
-    A text is read in single or double braces, whichever fits better. Raises PromptError naming the missing and the
+    A text is read with single or double braces, whichever fits better. Raises PromptError, with the missing and the
     unknown placeholders as they are written.
     """
     text = prompt if isinstance(prompt, str) else prompt.template

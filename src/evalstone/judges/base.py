@@ -104,7 +104,8 @@ class AskJudge:
     """Calls the members of a composite judge. `calls` lists every call in order of completion, including failed ones.
 
     repeat: the repetition of the composite judge itself. It is added to the repetition of every member call, so a
-    repeated composite judge gets new answers from its members.
+    repeated composite judge gets new answers from its members. A judge that calls the same member several times must
+    itself choose repetitions that differ between its own repetitions.
     """
 
     def __init__(

@@ -162,7 +162,7 @@ class Live:
         self._filter, self._unsampled = filter, unsampled
         file = file_of(ledger)
         self.ledger = str(ledger) if file is None else str(file.absolute())
-        """Where scores are kept."""
+        """The ledger of the scores: a file's absolute path, or a URL."""
         settings = Settings(
             stream=name,
             owner="",
@@ -406,20 +406,20 @@ class Live:
         return Middleware(self, app, read, paths, entity, body_limit)
 
     def start(self) -> None:
-        """Start the worker now, and not with the first submission: it takes over what an earlier one left."""
+        """Start the worker now instead of with the first submission: it takes over the samples of earlier workers."""
         self._sender.start()
 
     def flush(self, timeout: float = 30.0) -> bool:
         """Wait until everything that was submitted before the call is scored.
 
         Returns:
-            False if it took longer than so many seconds, or the worker ended before.
+            False if it took longer than `timeout` seconds, or the worker ended first.
         """
         return self._sender.flush(timeout)
 
     def close(self, timeout: float = SHUTDOWN) -> bool:
-        """Wait like `flush`, and end the worker. What is not scored by then stays pending in the ledger, for the next
-        worker of the stream. A later submission starts a worker again.
+        """Wait like `flush`, and end the worker. Samples that aren't scored by then stay pending in the ledger, for the
+        next worker of the stream. A later submission starts a worker again.
 
         Returns:
             Whether everything is scored.
@@ -434,7 +434,7 @@ class Live:
         """`close`, for an event loop."""
         return await self._in_thread(self.close, timeout)
 
-    async def _in_thread(self, wait: Callable[[float], bool], timeout: float) -> bool:  # noqa: ASYNC109 - of the thread
+    async def _in_thread(self, wait: Callable[[float], bool], timeout: float) -> bool:  # noqa: ASYNC109 - the thread's timeout
         try:
             return await sync.call_at_once(wait, timeout)
         except RuntimeError as error:  # the process can't start a thread; nothing is raised into the application
@@ -442,9 +442,10 @@ class Live:
             return False
 
     def coverage(self, since: datetime | None = None) -> Coverage:
-        """What has been seen, and what became of it; see `Coverage`. For numbers of this moment, `flush` before.
+        """How many submissions the stream has seen, and what became of them; see `Coverage`. Call `flush` first for
+        current numbers.
 
-        since: The whole hour that this time is in counts, and all after it.
+        since: Include the whole hour of this time, and all later ones.
         """
         from evalstone.live.accounting import coverage  # noqa: PLC0415 - SQLAlchemy, which the application doesn't need
 

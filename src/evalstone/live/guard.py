@@ -410,7 +410,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class _Threshold:
-    """What `require_number` checks."""
+    """A threshold, for `require_number` to check."""
 
     name: str
     threshold: float = 0.0

@@ -358,7 +358,10 @@ def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_list(items: Sequence[Any], where: str, *, repeats: bool = False) -> None:
-    """Raise ReplyError for a list that is too long or repeats itself. repeats: whether repeated items are allowed."""
+    """Raise ReplyError for a list that is too long, or that repeats itself: at least half of 8 or more items.
+
+    repeats: whether repeated items are allowed.
+    """
     if len(items) >= MOST_ITEMS:
         raise ReplyError(f"{where}: the list has {len(items)} items; a list ends before {MOST_ITEMS}, each item once")
     if not repeats and len(items) >= _FEW and 2 * len(set(map(repr, items))) <= len(items):
@@ -369,7 +372,7 @@ _FEW = 8
 
 
 def check_quoted(quotes: Sequence[str], source: str, where: str) -> None:
-    """Raise ReplyError if at least half of the quotations are repeated more often than in their source."""
+    """Raise ReplyError if at least half of 8 or more quotations occur more often than in their source."""
     if len(quotes) < _FEW:
         return
     text, times = bare(source), Counter(map(bare, quotes))

@@ -172,5 +172,5 @@ class CompareStatements(Question[Comparison]):
         for match in reply["matches"].values():
             match.update(answer=answer, match="exact" if answer else "missing")
         reference = next(filter(str.strip, self.reference), "")
-        conflicts = [{**it, "answer": answer, "reference": reference} for it in reply["contradictions"]]
+        conflicts = [{**conflict, "answer": answer, "reference": reference} for conflict in reply["contradictions"]]
         return {**reply, "extra": [answer] * bool(answer), "contradictions": conflicts * bool(answer and reference)}

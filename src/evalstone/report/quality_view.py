@@ -267,20 +267,20 @@ def reliability_lines(bins: Sequence[Bin]) -> list[str]:
     """
     quarter = DIAGRAM_WIDTH // 4
     scale = "".join(tick.ljust(quarter) for tick in ("0", "0.25", "0.5", "0.75")) + "1"
-    width = max([4, *(len(str(bin.n)) for bin in bins)])
+    width = max([4, *(len(str(row.n)) for row in bins)])
     lines = [f"{'score':<12} {'n':>{width}}   {scale}"]
-    for bin in bins:
+    for row in bins:
         marks = [" "] * DIAGRAM_WIDTH
-        if bin.interval is not None and bin.interval.low is not None and bin.interval.high is not None:
-            for x in range(_x(bin.interval.low), _x(bin.interval.high) + 1):
-                marks[x] = "-"
-        marks[_x(bin.probability)] = "|"
-        marks[_x(bin.share)] = "*" if _x(bin.share) == _x(bin.probability) else "o"
-        lines.append(f"{bin.low:.2f} to {bin.high:.2f} {bin.n:>{width}}   {''.join(marks).rstrip()}")
+        if row.interval is not None and row.interval.low is not None and row.interval.high is not None:
+            for place in range(_position(row.interval.low), _position(row.interval.high) + 1):
+                marks[place] = "-"
+        marks[_position(row.probability)] = "|"
+        marks[_position(row.share)] = "*" if _position(row.share) == _position(row.probability) else "o"
+        lines.append(f"{row.low:.2f} to {row.high:.2f} {row.n:>{width}}   {''.join(marks).rstrip()}")
     return lines
 
 
-def _x(share: float) -> int:
+def _position(share: float) -> int:
     """The column of a share in the diagram."""
     return round(share * (DIAGRAM_WIDTH - 1))
 

@@ -1,4 +1,4 @@
-"""The criteria of a gate, in a separate module because a run checks some of them without the tests."""
+"""The criteria of a gate. They are in a separate module, because importing the gate imports the comparison of runs."""
 
 from __future__ import annotations
 

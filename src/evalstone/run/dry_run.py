@@ -140,11 +140,11 @@ class Estimate:
 async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     """Estimate a plan. The ledger is only read, and only if it exists.
 
-    What a target would answer is not known: the output that a sample has, or else its reference, stands in for it, in
-    each trial. Stored answers of judges then count for nothing, for they are about other texts.
+    With a target, a sample's output, or else its reference, stands in for the unknown answer, in each trial. The
+    ledger's answers of judges don't count then, because they are about other texts.
 
     Raises:
-        ConfigError: For a plan that cannot run.
+        ConfigError: The plan can't run.
     """
     plan.check(asking=False)
     from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
@@ -235,8 +235,8 @@ def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:
 class _DryRunSession(Session):
     """A session that counts calls and answers them with stand-ins.
 
-    A panel asks each of its members, and a cascade asks its fallback wherever the confidence of the primary is not
-    known beforehand, so that its figure is an upper bound.
+    A panel asks each of its members. A cascade asks its fallback unless the confidence of the primary is known in
+    advance, so its estimate is an upper bound.
     """
 
     remembered = math.inf

@@ -58,7 +58,6 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
     Raises:
         DataError: `passed` is not in [0, n].
         ConfigError: confidence is outside (0, 1).
-        ConfigError: confidence is outside (0, 1).
     """
     if not 0 <= passed <= n:
         raise DataError(f"passed must be from 0 to n: {passed} of {n}")

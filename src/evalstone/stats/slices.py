@@ -195,7 +195,10 @@ class _Unweighted:
 
     @functools.cached_property
     def components(self) -> tuple[float, float]:
-        """The variances between and within clusters, by analysis of variance. Independent samples are clusters of 1."""
+        """The variances between and within clusters, by analysis of variance. Independent samples are clusters of 1.
+
+        The analysis of variance ignores sampling weights; the variance of independent samples doesn't.
+        """
         n, clusters = self.x.size, self.sizes.size
         if not self.clustered or clusters == n:
             return self.variance(), 0.0

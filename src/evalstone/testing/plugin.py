@@ -1,4 +1,4 @@
-"""What pytest loads in every session: options, a mark, and fixtures. The rest is imported when a test uses it."""
+"""The pytest plugin: options, a mark, and fixtures. Everything else is imported when a test uses it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from evalstone.testing.fixture import Evalstone
 
 OPTIONS: Mapping[str, tuple[str, type[int | float | str], str]] = {
-    "judge": ("JUDGE", str, "Who answers the scorers' questions: lexical (the default), openai/…, scripted:FILE."),
-    "ledger": ("LEDGER", str, "Where answers and runs are kept: a path or URL. Default: .evalstone/ledger.db"),
-    "trials": ("N", int, "How often each sample is answered, where the mark doesn't say."),
-    "budget": ("USD", float, "The most that all judge calls of this session may cost, in US dollars."),
+    "judge": ("JUDGE", str, "The judge of the scorers: lexical (the default), openai/…, scripted:FILE."),
+    "ledger": ("LEDGER", str, "The ledger of answers and runs: a path or URL. Default: .evalstone/ledger.db"),
+    "trials": ("N", int, "The number of answers per sample, unless the mark sets it."),
+    "budget": ("USD", float, "The most that the judge calls of this session may cost, in US dollars."),
     "report": ("DIR", str, "Write the runs and scores of this session into a folder."),
 }
 MARK = "evalstone"
@@ -68,7 +68,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def evalstone_judge(pytestconfig: pytest.Config) -> Judge:
-    """The judge of all tests: that of --evalstone-judge. Override it in conftest.py to use one of your own."""
+    """The judge of all tests, from --evalstone-judge. Override the fixture in conftest.py to use your own."""
     from evalstone.testing.settings import session_judge  # noqa: PLC0415 - only tests that score need it
 
     return session_judge(pytestconfig)
@@ -99,7 +99,7 @@ def _is_marked(item: pytest.Item) -> bool:
     return item.get_closest_marker(MARK) is not None or (callspec is not None and PARAMETER in callspec.params)
 
 
-def _scores(item: pytest.Item) -> bool:
+def _is_scored(item: pytest.Item) -> bool:
     """Whether a test has the mark or takes a fixture of this plugin."""
     return _is_marked(item) or not {MARK, JUDGE}.isdisjoint(getattr(item, "fixturenames", ()))
 
@@ -137,11 +137,11 @@ class Session:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Raise UsageError for a wrong setting of the ini file if a test of this session uses it."""
-        if not any(config.getini(f"evalstone_{name}") for name in OPTIONS) or not any(map(_scores, items)):
+        if not any(config.getini(f"evalstone_{name}") for name in OPTIONS) or not any(map(_is_scored, items)):
             return
         from evalstone.testing.settings import wrong_setting  # noqa: PLC0415 - only sessions that score need it
 
-        problem = wrong_setting(config, judge=any(_scores(item) and _has_session_judge(item) for item in items))
+        problem = wrong_setting(config, judge=any(_is_scored(item) and _has_session_judge(item) for item in items))
         if problem and hasattr(config, "workerinput"):  # a worker's error doesn't end the session
             self.wrong_setting = problem
             items.clear()

@@ -29,9 +29,9 @@ class Settings:
     judge_name: str
     """A name, or scripted:FILE with the file's path."""
     judge_option: str
-    """The option or the setting of the judge."""
+    """The name of the option, or of the ini setting, that names the judge."""
     ledger: str | Path
-    """Where answers and runs are kept."""
+    """The ledger of answers and runs."""
     trials: int | None
     """How often a target answers each sample, unless a test says so."""
     budget: Budget | None
@@ -88,8 +88,8 @@ def wrong_setting(config: pytest.Config, *, judge: bool) -> str:
 
 
 def session_judge(config: pytest.Config) -> Judge:
-    """The judge of the session. A wrong one fails a test that gets the fixture while it runs, without the source of
-    the plugin."""
+    """The judge of the session. If it is wrong, a test that requests the fixture only while it runs fails here, without
+    a traceback of the plugin."""
     try:
         return settings_of(config).judge()
     except ConfigError as error:

@@ -64,7 +64,7 @@ def is_part(attributes: Entries) -> bool:
 
 
 def cost_of(attributes: Entries) -> float | None:
-    """What a call cost in US dollars, as its span says; None if it doesn't."""
+    """The cost of a call in US dollars, from the attributes of its span; None if they don't have it."""
     return read_cost(next((attributes[key] for key in _COSTS if attributes.get(key) is not None), None))
 
 

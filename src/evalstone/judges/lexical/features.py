@@ -144,7 +144,9 @@ def evidence(text: str, passages: Passages) -> Evidence:
         best=best.piece if best else None,
         aside=aside,
         cover=cover,
-        passages=tuple(sorted({it.piece.passage for it in candidates if it.one >= 0.95 * candidates[0].one})),
+        passages=tuple(
+            sorted({window.piece.passage for window in candidates if window.one >= 0.95 * candidates[0].one})
+        ),
         size=max(1, min(len(claim.content), WHOLE_CLAIM)),
     )
 

@@ -67,13 +67,14 @@ class Reading:
 def rate(question: str, answer: str, passages: Passages, count: int, model: Model) -> PassageRatings:
     """A rating for each of `count` passages. `missing` is always empty: shared words can't show what is missing."""
     readings = enumerate(read(question, answer, passages, count, model), start=1)
-    return PassageRatings(tuple(PassageRating(number, it.level, it.used, it.reason) for number, it in readings))
+    ratings = (PassageRating(number, reading.level, reading.used, reading.reason) for number, reading in readings)
+    return PassageRatings(tuple(ratings))
 
 
 def find_useful(question: str, answer: str, passages: Passages, count: int, model: Model) -> tuple[PassageVerdict, ...]:
     """For each passage in order, whether it was useful for the answer."""
     readings = enumerate(read(question, answer, passages, count, model), start=1)
-    return tuple(PassageVerdict(number, it.useful, it.reason) for number, it in readings)
+    return tuple(PassageVerdict(number, reading.useful, reading.reason) for number, reading in readings)
 
 
 def read(question: str, answer: str, passages: Passages, count: int, model: Model) -> tuple[Reading, ...]:
