@@ -200,6 +200,33 @@ def test_a_run_that_an_error_ends_keeps_what_it_paid_for_a_sample_without_a_reco
     assert told(done) == about(5 * PRICE, 3 * PRICE, 2 * PRICE)
 
 
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyError(), "KeyError: "),
+        (Unreadable(), "Unreadable: its text can't be read"),
+        (ConfigError("the key is refused"), "the key is refused"),
+    ],
+)
+def test_an_error_of_a_callback_is_raised_and_is_why_the_run_ended(
+    tmp_path: Path, error: Exception, reason: str
+) -> None:
+    def on_record(record: Record) -> None:
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        scored(Priced(), tmp_path / "l.db", on_record=on_record)
+    with Ledger(tmp_path / "l.db") as store:
+        (row,) = store.runs()
+    assert raised.value is error
+    assert read_run(row.id, ledger=tmp_path / "l.db").stop_reason.startswith(reason)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Once(Scorer):
     """Asks one question, and fails if it fails."""

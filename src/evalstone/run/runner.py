@@ -29,6 +29,7 @@ from evalstone.errors import (
     OutcomeError,
     RunStopped,
     StorageError,
+    described,
 )
 from evalstone.judges.providers.limits import counting_warnings, shared_limiter, stopping
 from evalstone.ledger import AsyncLedger, RunRow
@@ -176,7 +177,7 @@ class _Runner:
             error.run = self._result(time.perf_counter() - began, resumed)
             raise
         except (Exception, asyncio.CancelledError) as error:
-            self.stop.request(str(error) or "canceled")
+            self.stop.request(_reason(error))
             # Calls that end while the result is stored would be missing in what the run paid.
             await self.close_answers()
             await self.session.close()
@@ -439,6 +440,13 @@ class _Runner:
             there = (self.records.has(sample * len(self.scorers) + place) for sample in order)
             tested[info.signature] = sum(1 for _ in itertools.takewhile(bool, there))
         return Drawn(self.plan.fingerprint, tested)
+
+
+def _reason(error: Exception | asyncio.CancelledError) -> str:
+    """Why a run ended that this error ended."""
+    if isinstance(error, asyncio.CancelledError):
+        return "canceled"
+    return str(error) if isinstance(error, EvalstoneError) else described(error)
 
 
 async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Record:
