@@ -3,6 +3,7 @@ sample has a record in the end."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import signal
@@ -16,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from evalstone import Message, Run, Score, Scorer, StopSignal, evaluate, read_run, write_run
+from evalstone import Message, Run, Score, Scorer, StopSignal, aevaluate, evaluate, read_run, write_run
 from evalstone.errors import ConfigError, JudgeUnavailable, ReplyError
 from evalstone.judges import Judge
 from evalstone.judges.model import ModelJudge
-from evalstone.ledger import Key, StoredAnswer
+from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.store import Ledger
 from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.questions.claims import ListClaims
@@ -197,6 +198,102 @@ def test_a_run_that_an_error_ends_keeps_what_it_paid_for_a_sample_without_a_reco
     done = scored(last, ledger, samples)
     assert (done.id, done.complete, len(first.calls), len(last.calls)) == (row.id, True, 2, 3)
     assert told(done) == about(5 * PRICE, 3 * PRICE, 2 * PRICE)
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyError(), "KeyError: "),
+        (Unreadable(), "Unreadable: its text can't be read"),
+        (ConfigError("the key is refused"), "the key is refused"),
+    ],
+)
+def test_an_error_of_a_callback_is_raised_and_is_why_the_run_ended(
+    tmp_path: Path, error: Exception, reason: str
+) -> None:
+    def on_record(record: Record) -> None:
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        scored(Priced(), tmp_path / "l.db", on_record=on_record)
+    with Ledger(tmp_path / "l.db") as store:
+        (row,) = store.runs()
+    assert raised.value is error
+    assert read_run(row.id, ledger=tmp_path / "l.db").stop_reason.startswith(reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Once(Scorer):
+    """Asks one question, and fails if it fails."""
+
+    name = "once"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        await ask(ListClaims(text=output))
+        return Score(1.0)
+
+
+def test_a_failure_that_was_not_retried_before_an_error_ended_the_run_counts_once(tmp_path: Path) -> None:
+    def refused(number: int) -> None:
+        if number > last:
+            raise ConfigError("the key is refused")
+
+    ledger, samples, judges = tmp_path / "l.db", [{"output": "bad"}, {"output": "good"}], list[Priced]()
+    for last in (1, 0, 9):
+        judges.append(Priced(refused))
+        with contextlib.nullcontext() if last == 9 else pytest.raises(ConfigError):
+            run = evaluate(samples, Once(), judge=judges[-1], ledger=ledger, concurrency=1)
+            assert told(run) == about(3 * PRICE, 2 * PRICE, 0.0)
+        with Ledger(ledger) as store:
+            (row,) = store.runs()
+        assert read_run(row.id, ledger=ledger).cost == pytest.approx(sum(judge.paid for judge in judges))
+
+
+def test_a_record_that_is_stored_while_its_run_is_canceled_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def canceled() -> Run:
+        async def keep_record(ledger: AsyncLedger, run: str, record: Record) -> None:
+            await kept(ledger, run, record)
+            running.cancel()
+            await asyncio.sleep(60)
+
+        kept = AsyncLedger.keep_record
+        with monkeypatch.context() as patch:
+            patch.setattr(AsyncLedger, "keep_record", keep_record)
+            running = asyncio.ensure_future(aevaluate(samples, Once(), judge=judge, ledger=ledger, concurrency=1))
+            return await running
+
+    ledger, samples, judge = tmp_path / "l.db", [{"output": "one"}, {"output": "two"}], Priced()
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(canceled())
+    run = evaluate(samples, Once(), judge=judge, ledger=ledger, concurrency=1)
+    assert (run.complete, run.cost) == (True, pytest.approx(judge.paid))
+
+
+def test_a_call_that_fails_after_its_run_has_ended_by_an_error_is_counted(tmp_path: Path) -> None:
+    @dataclass(frozen=True, eq=False)
+    class Late(Priced):
+        async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+            if "bad" not in str(question.inputs()["text"]):
+                await asyncio.sleep(0)
+                raise ConfigError("the key is refused")
+            try:
+                await asyncio.sleep(60)
+            finally:
+                return await super().answer(question, repeat)  # noqa: B012 - it is answered although it is canceled
+
+    ledger, judge = tmp_path / "l.db", Late()
+    with pytest.raises(ConfigError):
+        evaluate([{"output": "bad"}, {"output": "good"}], Once(), judge=judge, ledger=ledger, concurrency=2)
+    with Ledger(ledger) as store:
+        (row,) = store.runs()
+    assert read_run(row.id, ledger=ledger).cost == pytest.approx(judge.paid) == PRICE
 
 
 @pytest.mark.parametrize("stopped_before", [False, True])

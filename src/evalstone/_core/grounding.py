@@ -27,6 +27,8 @@ _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 
 _NUMBER = re.compile(r"\d+(?:[.,\u2009\u202f'’](?=\d)\d+)*")
+_JOINED = re.compile(r"(?<=\d)[.,\u2009\u202f'’]\d|(?<=[^\W\d_])['’][^\W\d_]|(?<=\w)_\w")
+"""A separator inside a number or a word."""
 _GROUPED = re.compile(r"\d{1,3}([.,\u2009\u202f'’])\d{3}(?:\1\d{3})*")
 _BARE_DECIMAL = re.compile(r"(?<![\d.,])[.,](\d+)")
 _YEARS = re.compile(r"\b(\d\d)\d\d\s*[-–—/]\s*(\d\d)\b")
@@ -182,7 +184,15 @@ def _stands_in(statement: str, text: str) -> bool:
     """Whether a statement occurs in a text verbatim, at word boundaries."""
     start = text.find(statement)
     end = start + len(statement)
-    return start >= 0 and not text[max(0, start - 1) : start].isalnum() and not text[end : end + 1].isalnum()
+    if start < 0 or any(map(_is_of_word, (*text[max(0, start - 1) : start], *text[end : end + 1]))):
+        return False
+    # A separator may be the last character before the statement, or its own first or last one.
+    return not any(_JOINED.match(text, at) for edge in (start, end) for at in (edge - 1, edge) if at > 0)
+
+
+def _is_of_word(character: str) -> bool:
+    """Whether a character is a letter, a digit or a mark, such as an accent or a vowel sign."""
+    return character.isalnum() or unicodedata.category(character)[0] == "M"
 
 
 class _Words:

@@ -29,6 +29,7 @@ from evalstone.errors import (
     OutcomeError,
     RunStopped,
     StorageError,
+    described,
 )
 from evalstone.judges.providers.limits import counting_warnings, shared_limiter, stopping
 from evalstone.ledger import AsyncLedger, RunRow
@@ -172,10 +173,15 @@ class _Runner:
             return run
         except StorageError as error:
             self.stop.request(str(error))
+            self._add_failures()
             error.run = self._result(time.perf_counter() - began, resumed)
             raise
         except (Exception, asyncio.CancelledError) as error:
-            self.stop.request(str(error) or "canceled")
+            self.stop.request(_reason(error))
+            # Calls that end while the result is stored would be missing in what the run paid.
+            await self.close_answers()
+            await self.session.close()
+            self._add_failures()
             try:
                 await self._keep_result(self._result(time.perf_counter() - began, resumed), finished=False)
             except StorageError as problem:
@@ -253,14 +259,18 @@ class _Runner:
 
     async def _keep_failures(self) -> None:
         """Keep the failures of an interrupted run that were not retried."""
-        for index, record in self.failed.items():
-            self._add(index, record)
+        self._add_failures()
         places = {index // len(self.scorers) for index in self.failed}
         cases = [(place, sample) for place, sample in enumerate(self.plan.cases()) if place in places] if places else []
         if (answers := self.answers) is not None:
             await answers.restore((place, sample, True) for place, sample in cases if not answers.samples.has(place))
         for place, sample in cases:
             self._finish(place, sample)
+
+    def _add_failures(self) -> None:
+        for index, record in self.failed.items():
+            if not self.records.has(index):
+                self._add(index, record)
 
     def _answers(self, since: float = math.inf) -> Answers | None:
         """The target's answers; None without a target. since: when a resumed run began, in seconds since 1970."""
@@ -345,8 +355,8 @@ class _Runner:
             if self.ledger is not None:
                 try:
                     await self.ledger.keep_record(self.id, record)
-                except LedgerError:
-                    self._add(index, record)  # it has been paid for
+                except (LedgerError, asyncio.CancelledError):
+                    self._add(index, record)  # it has been paid for; if this was canceled, it is stored nevertheless
                     raise
             self._add(index, record)
             self._finish(index // len(self.scorers), sample)
@@ -430,6 +440,13 @@ class _Runner:
             there = (self.records.has(sample * len(self.scorers) + place) for sample in order)
             tested[info.signature] = sum(1 for _ in itertools.takewhile(bool, there))
         return Drawn(self.plan.fingerprint, tested)
+
+
+def _reason(error: Exception | asyncio.CancelledError) -> str:
+    """Why a run ended that this error ended."""
+    if isinstance(error, asyncio.CancelledError):
+        return "canceled"
+    return str(error) if isinstance(error, EvalstoneError) else described(error)
 
 
 async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Record:

@@ -49,7 +49,7 @@ def _pattern(decimal: str) -> re.Pattern[str]:
         (?P<sign>[-+−–])? (?:[$€£¥]\ ?)? (?P<inner>[-+−–])?
         (?:
             # Where the decimal sign groups and the other one follows, they have changed places: 1.234,5 is 1234.5.
-            (?P<swapped>(?!0{point})\d{{1,3}}(?:{point}\d{{3}})+){group}(?P<rest>\d++)(?![.,]\d)
+            (?(listed)(?!)) (?P<swapped>(?!0{point})\d{{1,3}}(?:{point}\d{{3}})+){group}(?P<rest>\d++)(?![.,]\d)
             | (?P<whole>(?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++)?
               (?:{point}(?P<part>\d++) | {other})? (?(whole)|(?(part)|(?!)))
         )
