@@ -91,6 +91,16 @@ def test_several_threads_work_side_by_side_and_all_end() -> None:
     assert gone("several")
 
 
+def test_threads_without_a_limit_are_used_again() -> None:
+    worker = Worker("reused", None)
+    for _ in range(60):
+        worker.submit(lambda: None).result(10)
+    # A thread may not be idle yet when its result is there, which leaves one more for the next function.
+    assert [thread.name for thread in threading.enumerate()].count("reused") < 30
+    worker.close()
+    assert gone("reused")
+
+
 @pytest.mark.parametrize("threads", [1, 3, None])
 def test_a_thread_that_can_not_be_started_is_started_by_the_next_submission(
     monkeypatch: pytest.MonkeyPatch, threads: int | None
