@@ -120,6 +120,8 @@ def test_every_sentence_of_any_text_is_grounded_in_it(text: str) -> None:
         "In 1815 Ada Lovelace was born.",
         "LONDON is where Ada was born.",
         "The engine was never built.",
+        "The engine is no ox to go.",
+        "The notes, I’m told, were published in 1843.",
     ],
 )
 def test_a_restatement_in_other_forms_of_the_words_is_grounded(claim: str) -> None:
@@ -145,6 +147,7 @@ def test_signs_alone_are_quoted_as_they_stand_and_say_nothing() -> None:
     assert is_quoted("idiot", "an idi\u00adot")
     for nothing in ("🎉", "-", ""):
         assert not_grounded(nothing, "Great! 🎉 -") == [nothing]
+        assert not_grounded("7", nothing) == ["7"]
 
 
 @pytest.mark.parametrize(
@@ -159,6 +162,24 @@ def test_signs_alone_are_quoted_as_they_stand_and_say_nothing() -> None:
 )
 def test_what_a_text_lacks_is_named(claim: str, foreign: list[str]) -> None:
     assert not_grounded(claim, ENGLISH) == foreign
+
+
+def test_a_name_begins_with_any_capital() -> None:
+    assert not_grounded("Le musée a été fondé en 1921 par Élise.", FRENCH) == ["Élise"]
+
+
+def test_a_number_is_grounded_as_a_whole_and_a_part_of_it_is_not() -> None:
+    text = "The harbor of the town has 194 ships, and it was built on the hill."
+    assert not_grounded("194", text) == []
+    for part in ("19", "94"):
+        assert not_grounded(part, text) == [part]
+
+
+def test_two_function_words_tell_a_language_unless_another_one_has_nearly_as_many() -> None:
+    assert not_grounded("The museum of Wien", FRENCH) == []
+    assert not_grounded("Ada wrote fue Wien", ENGLISH) == ["Wien"]
+    assert not_grounded("el la un que Wien", FRENCH) == ["Wien"]
+    assert not_grounded("77", CHINESE) == ["77"]
 
 
 def test_another_person_is_foreign_in_a_text_full_of_names() -> None:
@@ -264,6 +285,7 @@ def test_a_name_in_another_form_is_the_same_name(text: str, claim: str) -> None:
         (GERMAN, "Die Stadt bezahlte den Wiederaufbau der zerstörten Brücke."),
         (FRENCH, "Marie Dupont a fondé le musée en 1921."),
         (FRENCH, "L'entrée du musée coûte 8,50 euros."),
+        (FRENCH, "Le musée compte 40 salles magnifiques et l'entrée coûte 8,50 euros."),
         (SPANISH, "Juan Pérez fundó la fábrica en 1921."),
         (CHINESE, "王建国出生在上海。"),
         (CHINESE, "桥的全长是1250米。"),
@@ -286,6 +308,8 @@ def test_a_restatement_in_the_texts_own_language_is_grounded(text: str, claim: s
         (SPANISH, "El presidente pronunció ayer un largo discurso sobre los impuestos."),
         (CHINESE, "总统昨天发表了关于税收的演讲。"),
         (RUSSIAN, "Президент вчера произнёс длинную речь о налогах."),
+        (JAPANESE, "首相、昨日増税演説。"),
+        (f"{CHINESE}他用Python。", "Python总统昨天发表了关于税收的演讲。"),
         (ARABIC, "ألقى الرئيس أمس خطابا طويلا حول الضرائب."),
         (KOREAN, "부산에서 영화제가 열렸다"),
         (HEBREW, "תל אביב יושבת על חוף הים"),
@@ -329,6 +353,13 @@ def test_a_claim_has_a_word_of_the_answer_unless_that_has_hardly_any() -> None:
     assert not_grounded("France has a capital.", short, question) == []
     assert not_grounded("France has rivers.", long, question) == []
     assert not_grounded("France has a capital.", "…", question) == ["France", "has", "a", "capital"]
+
+
+def test_a_number_of_several_digits_counts_like_a_word_of_the_text_and_a_single_digit_does_not() -> None:
+    text = "The annual meeting of the sailing club starts at 15:30 in Berlin harbor, on day 3."
+    assert not_grounded("Begins 15:30.", text) == []
+    assert not_grounded("Begins 15:30.", text, [""]) == []
+    assert not_grounded("Begins 3.", text) == ["begins"]
 
 
 @pytest.mark.no_cover

@@ -18,6 +18,8 @@ from evalstone._core.parsing import (
     numbered_schema,
     object_schema,
     parse_json,
+    refuse_placeholders,
+    repeated_end,
     texts,
     validated,
 )
@@ -370,3 +372,36 @@ def test_schemas_are_closed_and_need_every_key_in_their_order():
 def test_numbers_keep_their_value():
     assert math.isclose(parse_json('{"a": 1e-3}')["a"], 0.001)
     assert parse_json('{"a": 12345678901234567890}')["a"] == 12345678901234567890
+
+
+def test_a_repetition_at_the_end_has_eight_units_of_at_most_200_characters_and_100_characters_in_all():
+    letters = "".join(map(chr, range(0x4E00, 0x4E00 + 201)))
+    assert repeated_end("a" * 100) == "a"
+    assert repeated_end("a" * 99) == repeated_end(letters[:100] + "a" * 99) == ""
+    assert repeated_end("good " * 20) == "good "
+    for size in (13, 200):
+        assert repeated_end(letters[:size] * 8) == letters[:size]
+        assert repeated_end((letters[:size] * 8)[1:]) == ""
+    assert repeated_end(letters * 8) == ""
+
+
+def test_a_text_that_repeats_itself_or_stands_for_one_is_refused_unless_the_material_has_it():
+    def refuse(text: str, *material: str) -> None:
+        refuse_placeholders({"a": [text]}, lambda _: False, lambda: material)
+
+    looping = "So good. " * 20
+    for text, problem in (
+        (looping, "it repeats itself"),
+        (f"{looping}\n", "it repeats itself"),
+        ("...", "placeholder"),
+    ):
+        with pytest.raises(ReplyError, match=rf"^a\.1: .*{problem}"):
+            refuse(text, "So good.")
+        refuse(text, f"{text} It is.", text)
+
+
+def test_the_place_of_a_refused_text_is_told_without_its_control_characters_and_in_short():
+    with pytest.raises(ReplyError, match="is a placeholder") as raised:
+        refuse_placeholders({"k" * 1000: {"\x1b[31m": "..."}}, lambda _: False, tuple)
+    assert len(str(raised.value)) < 300
+    assert "\x1b" not in str(raised.value)

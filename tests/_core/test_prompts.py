@@ -253,6 +253,12 @@ def test_clean_text_is_as_long_as_before_and_encodes(text: str):
     clean(text).encode()
 
 
+@pytest.mark.parametrize("space", [" ", "  ", "\t", "\n", " \r\n ", "\u2028", "\u2029"])
+def test_one_line_has_one_space_between_words_and_none_around_them(space: str):
+    assert one_line(f"a{space}b") == "a b"
+    assert one_line(f"{space}a b{space}") == "a b"
+
+
 @given(hostile)
 def test_one_line_has_no_line_break_once_it_is_clean(text: str):
     assert len(clean(one_line(text)).splitlines()) <= 1

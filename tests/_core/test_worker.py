@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+import weakref
 from concurrent.futures import CancelledError
 
 import pytest
@@ -89,6 +90,48 @@ def test_several_threads_work_side_by_side_and_all_end() -> None:
     assert sorted(future.result(10) for future in futures) == [0, 0, 1, 1, 2, 2]
     worker.close()
     assert gone("several")
+
+
+def test_what_a_function_was_given_is_let_go_once_it_is_done() -> None:
+    class Given:
+        pass
+
+    worker, given = Worker("let-go"), Given()
+    left = weakref.ref(given)
+    worker.submit(isinstance, given, Given).result(10)
+    del given
+    deadline = time.monotonic() + 10
+    while left() is not None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert left() is None
+    worker.close()
+
+
+def test_a_function_may_be_submitted_while_its_thread_starts_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, done, start = Worker("reentered", 2), list[str](), threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:  # as by a signal's handler
+        if thread.name == "reentered" and not done:
+            done.append("begun")
+            worker.submit(done.append, "inner")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    outer = threading.Thread(target=lambda: worker.submit(done.append, "outer").result(10), daemon=True)
+    outer.start()
+    outer.join(20)
+    assert sorted(done) == ["begun", "inner", "outer"]
+    worker.close()
+
+
+def test_threads_without_a_limit_are_used_again() -> None:
+    worker = Worker("reused", None)
+    for _ in range(60):
+        worker.submit(lambda: None).result(10)
+    # A thread may not be idle yet when its result is there, which leaves one more for the next function.
+    assert [thread.name for thread in threading.enumerate()].count("reused") < 30
+    worker.close()
+    assert gone("reused")
 
 
 @pytest.mark.parametrize("threads", [1, 3, None])

@@ -445,6 +445,27 @@ def test_judges_with_other_keys_or_headers_share_no_connection(settings: dict[st
     assert [sent["Authorization"] for sent in server.headers] == ["Bearer theirs", "Bearer mine", "Bearer theirs"]
 
 
+def test_a_key_that_the_environment_has_since_the_judge_was_made_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key = "late-0c1d2e3f4a5b6c7d"
+    monkeypatch.setenv("OPENAI_API_KEY", "early-0c1d2e3f4a5b6c7d")
+    with serving(lambda _, number: Response(400, {"error": {"message": f"what is {key}?"}})) as server:
+        judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        with pytest.raises(ProviderError, match=r"what is .*\?") as raised:
+            asyncio.run(judge.answer(QUESTION))
+    assert server.headers[0]["Authorization"] == f"Bearer {key}"
+    assert key not in str(raised.value)
+
+
+def test_an_answer_without_a_count_of_its_own_tokens_costs_what_its_question_does() -> None:
+    with serving(one_after_another({**GOOD, "usage": {"prompt_tokens": 100}})) as server:
+        answer = asked(server)
+    assert (answer.usage.input, answer.usage.output) == (100, 0)
+    assert answer.cost == pytest.approx(100 * 0.15 / 1e6)
+
+
 def test_an_endpoint_that_has_answered_once_is_waited_for_longer_than_one_that_never_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -98,6 +98,13 @@ def test_an_echo_is_no_answer(question: Question[Any]) -> None:
         assert answer.verdict == "undecided", (echo, answer)
 
 
+def test_a_form_of_ones_own_takes_the_names_of_fields_for_words() -> None:
+    question = AnswerAs((("output", "Ada lived."),), SHOWN, AnswerForm(list[str]))
+    assert question.parse('{"answer": ["reason", "text", "-"]}') == ["reason", "text", "-"]
+    with pytest.raises(ReplyError, match="is a placeholder"):
+        question.parse('{"answer": ["<text>"]}')
+
+
 def test_the_echoes_are_what_a_model_could_send() -> None:
     # A reply that differs from these only in its words is an answer: it's not their shape that keeps them out.
     for question in QUESTIONS:

@@ -158,6 +158,14 @@ def test_a_reason_that_went_on_until_it_was_cut_off_is_none(unit: str) -> None:
     assert read(shouted, {"verdicts": [verdict]})[0].part == looping
 
 
+@pytest.mark.parametrize(("text", "part"), [("...", "..."), (" …\n", "…"), ("Sentence.", "Sentence")])
+def test_a_text_that_looks_like_a_placeholder_can_be_quoted(text: str, part: str) -> None:
+    verdicts = {"verdicts": [{"reason": "It says nothing.", "part": part, "verdict": "no"}]}
+    assert read(FindToxicity(text), verdicts)[0].part == part
+    with pytest.raises(ReplyError, match="is a placeholder"):
+        read(FindToxicity(HARBOR), verdicts)
+
+
 def test_a_match_names_the_words_of_the_answer_and_a_missing_one_none() -> None:
     question = CompareStatements(("It was built in 1902.",), ("It has two docks.", "It is from 1902."))
 

@@ -81,6 +81,17 @@ def test_outcomes_without_a_score_are_told_with_what_they_could_change() -> None
     assert (held.decisions[0].n, held.decisions[0].missing) == (40, 2)
 
 
+@pytest.mark.parametrize("pair", [(0.5,), (0.5, 0.9, 1.0), 0.5])
+def test_a_pass_rate_is_a_score_and_a_share(pair: Any) -> None:
+    with pytest.raises(ConfigError, match="pass_rate of given must be a score and a share: "):
+        GateCriteria(pass_rate={"given": pair})
+
+
+def test_a_requirement_alone_names_a_scorer() -> None:
+    assert GateCriteria(require="given").require == ("given",)
+    assert GateCriteria(require=["given"], minimum={"harm": 0.1}).scorers == ("harm", "given")
+
+
 def test_a_run_that_ended_early_is_told() -> None:
     held = gate(replace(run_of(MIXED), stop_reason="budget"), GateCriteria(minimum={"given": 0.5}))
     assert held.notes == ("the run stopped early (budget); samples that it didn't reach are not tested",)

@@ -37,6 +37,7 @@ from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.files import write_run
+from evalstone.run.conversations import _repeated  # pyright: ignore[reportPrivateUsage]
 from evalstone.run.dry_run import estimate
 from evalstone.targets import Answer, FunctionTarget, SimulatedUser, User
 from evalstone.types import Message, Usage
@@ -184,6 +185,29 @@ def test_nothing_of_an_answer_is_lost(reply: Callable[..., Any]):
     for turn in sample.turns:
         assert [call.name for message in turn.messages for call in message.tool_calls] == ["book"]
         assert turn.messages[-1] == Message(role="assistant", content=f"{turn.input}!")
+
+
+@pytest.mark.parametrize(
+    ("answer", "own"),
+    [
+        ("uyes ano uyes adone", ["done"]),
+        ("shello uyes ano uyes adone", ["done"]),
+        ("shello uyes ano uyes acall uyes adone", ["call", "yes", "done"]),
+        ("shello uyes adone", ["done"]),
+        ("shello uOK ano uso acall uresult adone", ["call", "result", "done"]),
+        ("shello uOK adone", ["done"]),
+        ("acall uresult adone", ["call", "result", "done"]),
+        ("adone", ["done"]),
+    ],
+)
+def test_an_answer_may_begin_with_the_request_in_part_or_in_other_words(answer: str, own: list[str]) -> None:
+    roles: dict[str, Any] = {"u": "user", "a": "assistant", "s": "system"}
+
+    def messages(text: str) -> list[Message]:
+        return [Message(role=roles[word[0]], content=word[1:]) for word in text.split()]
+
+    reply = messages(answer)
+    assert [one.content for one in reply[_repeated(reply, messages("uyes ano uyes")) :]] == own
 
 
 @pytest.mark.parametrize("added", [[], [{"role": "assistant", "content": ""}]])

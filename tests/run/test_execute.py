@@ -14,6 +14,8 @@ import pytest
 import evalstone
 from evalstone import ConfigError, ModelJudge, Sample, Score, Scorer, ScriptedJudge, Skipped, aevaluate, evaluate, score
 from evalstone.compat.spring import FactCheckingEvaluator
+from evalstone.errors import LedgerError
+from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.questions import VerifyClaims
 from evalstone.scorers import Faithfulness
@@ -392,3 +394,39 @@ def test_many_claims_are_verified_in_batches() -> None:
     record = score("faithfulness", output=" ".join(f"Claim {n}." for n in range(60)), context=["p"], judge=scripted)
     assert record.value == 1.0
     assert [len(q.claims) for q in scripted.asked if isinstance(q, VerifyClaims)] == [25, 25, 10]
+
+
+def test_a_record_that_cannot_be_stored_is_in_the_results_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(self: AsyncLedger, run: str, record: Record) -> None:
+        raise LedgerError("no room")
+
+    monkeypatch.setattr(AsyncLedger, "keep_record", full)
+    with pytest.raises(LedgerError, match="no room") as raised:
+        evaluate([Sample(id=str(n), output="a") for n in range(40)], Length(), ledger=tmp_path / "l.db", concurrency=1)
+    assert "0" in [record.sample for record in raised.value.run.records]
+    assert raised.value.run.stop_reason == "no room"
+
+
+def test_a_run_that_is_cancelled_is_stored_with_this_reason(tmp_path: Path) -> None:
+    async def cancelled() -> None:
+        begun = asyncio.Event()
+
+        @evalstone.scorer
+        async def waiting(*, output: str) -> float:
+            if output == SAMPLES[0].output:
+                return 1.0
+            begun.set()
+            await asyncio.Event().wait()
+            return 0.0
+
+        run = asyncio.create_task(aevaluate(SAMPLES, waiting, ledger=tmp_path / "l.db", concurrency=1))
+        await begun.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+
+    asyncio.run(cancelled())
+    stored = evalstone.read_run("last", ledger=tmp_path / "l.db")
+    assert (stored.stop_reason, stored.complete) == ("canceled", False)

@@ -19,16 +19,18 @@ import pytest
 
 from evalstone import Message, Run, Score, Scorer, StopSignal, aevaluate, evaluate, read_run, write_run
 from evalstone.errors import ConfigError, JudgeUnavailable, ReplyError
-from evalstone.judges import Judge
+from evalstone.judges import Judge, ScriptedJudge
 from evalstone.judges.model import ModelJudge
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.store import Ledger
 from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.questions.claims import ListClaims
 from evalstone.report.run_view import run_view
+from evalstone.run.conversations import Conversation
+from evalstone.run.session import Session
 from evalstone.run.spending import Spending
 from evalstone.targets import Answer, FunctionTarget
-from evalstone.types import Failed, JudgeCall, Paid, Record
+from evalstone.types import Failed, JudgeCall, Paid, Record, Sample, Usage
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import A_QUESTION, Call
 
@@ -519,3 +521,31 @@ def test_a_price_that_is_unknown_makes_the_sum_unknown() -> None:
     run = scored(Unknown(), None)
     assert (run.cost, run.interrupted_cost, run.cost_text) == (None, None, "cost unknown")
     assert run.to_dict()["paid"]["total"] is None
+
+
+def test_a_conversation_knows_what_an_earlier_call_has_stored_in_its_total() -> None:
+    session = Session(ScriptedJudge([]))
+    until = datetime.fromtimestamp(100.0, UTC).isoformat()
+    session.spending.resume(0.0, Paid(total=5.0, this_call=5.0, records=0.0, until=until))
+    conversation = Conversation(Sample(id="c", turns=(Sample(id="1", input="a"),)), None, session)
+
+    def turn(written: float, cost: float, **reply: Any) -> StoredAnswer:
+        stored = StoredAnswer.of(
+            Key("t", "target", 1), "target", call("t", cost=cost, usage=Usage(input=1), seconds=1.0)
+        )
+        return replace(stored, reply=json.dumps(reply), written=written)
+
+    conversation.count(turn(50.0, 1.0), paid=True)
+    conversation.count(turn(50.0, 2.0), paid=False)
+    conversation.count(turn(150.0, 4.0, counted=0.5), paid=True)
+    assert (conversation.paid, conversation.counted, conversation.seconds) == (5.0, 1.5, 3.0)
+    assert conversation.usage == Usage(input=2)
+    again = conversation.restarted()
+    assert (again.paid, again.counted, again.seconds, again.usage) == (5.0, 1.5, 0.0, Usage(input=2))
+    for fingerprint, written, cost in (("f1", 50.0, 0.25), ("f2", 150.0, 0.5)):
+        again._recording.calls.extend([call(fingerprint, cost=0.0)] * 2)  # pyright: ignore[reportPrivateUsage]
+        key = Key(fingerprint, "priced", 0)
+        session.paid_before[key] = replace(StoredAnswer.of(key, "q", call(fingerprint, cost=cost)), written=written)
+    assert again.count_user() == 0.75
+    assert again.counted == 1.75
+    assert again.count_user() == 0.0

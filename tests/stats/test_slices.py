@@ -28,10 +28,13 @@ def worst_slices(
     *,
     scale: float = 1.0,
     groups: list[int] | None = None,
+    weights: list[float] | None = None,
     **options: Any,
 ) -> tuple[SliceFinding, ...]:
-    slices = {field: slice_by(values, keys, scale=scale, groups=groups) for field, keys in fields.items()}
-    return worst_of(values, slices, scale=scale, groups=groups, **options)
+    slices = {
+        field: slice_by(values, keys, scale=scale, groups=groups, weights=weights) for field, keys in fields.items()
+    }
+    return worst_of(values, slices, scale=scale, groups=groups, weights=weights, **options)
 
 
 def test_slices_come_in_order_with_their_means_and_places() -> None:
@@ -180,6 +183,50 @@ def test_clusters_that_share_nothing_shrink_like_independent_samples() -> None:
     clustered = worst_slices(values.tolist(), {"k": keys.tolist()}, groups=(np.arange(600) // 10).tolist())
     independent = {f.key: f.shrunken for f in worst_slices(values.tolist(), {"k": keys.tolist()})}
     assert {f.key: f.shrunken for f in clustered} == pytest.approx(independent, abs=0.01)
+
+
+@pytest.mark.parametrize("shared", [0.2, -0.2, 0.0], ids=["alike", "unlike", "independent"])
+@pytest.mark.parametrize("effect", [0.1, 0.0], ids=["unequal slices", "equal slices"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_means_shrink_by_the_variances_between_and_within_clusters(
+    shared: float, effect: float, weighted: bool
+) -> None:
+    source = np.random.default_rng(6)
+    groups = np.repeat(np.arange(30), [1, 2, 3, 4, 5] * 6)
+    within = np.concatenate([np.arange(size) - (size - 1) / 2 for size in [1, 2, 3, 4, 5] * 6])  # adds up to 0 in each
+    keys = np.arange(90) % 4
+    noise = shared * source.standard_normal(30)[groups] if shared > 0 else shared * within
+    values = np.clip(0.5 + effect * keys / 2 + noise + 0.1 * source.standard_normal(90), 0, 1)
+    weights = source.uniform(0.5, 1.5, 90) if weighted else np.ones(90)
+    found = worst_slices(
+        values.tolist(),
+        {"k": keys.tolist()},
+        groups=groups.tolist() if shared else None,
+        weights=weights.tolist() if weighted else None,
+    )
+    grand = float(np.average(values, weights=weights))
+    if shared:
+        parts = [values[groups == group] for group in range(30)]
+        inside = sum(float(np.sum((part - part.mean()) ** 2)) for part in parts) / 60
+        across = sum(part.size * (float(part.mean()) - float(values.mean())) ** 2 for part in parts) / 29
+        between = max(0.0, (across - inside) / ((90 - sum(part.size**2 for part in parts) / 90) / 29))
+    else:
+        between = 0.0
+        inside = float(np.average((values - grand) ** 2, weights=weights)) * (1 if weighted else 90 / 89)
+    means, variances = np.empty(4), np.empty(4)
+    for key in range(4):
+        chosen = keys == key
+        of_groups = [float(weights[chosen & (groups == group)].sum()) for group in range(30)]
+        squares = between * sum(weight**2 for weight in of_groups) + inside * float(np.sum(weights[chosen] ** 2))
+        means[key] = np.average(values[chosen], weights=weights[chosen])
+        variances[key] = squares / float(weights[chosen].sum()) ** 2
+    precisions = 1 / variances
+    total = float(precisions.sum())
+    center = float(np.sum(precisions * means)) / total
+    spread = float(np.sum(precisions * (means - center) ** 2)) - 3
+    of_slices = max(0.0, spread / (total - float(np.sum(precisions**2)) / total))
+    expected = grand + of_slices / (of_slices + variances) * (means - grand)
+    assert {f.key: f.shrunken for f in found} == pytest.approx(dict(enumerate(expected)))
 
 
 def test_slices_without_spread_are_no_worse() -> None:

@@ -78,6 +78,17 @@ def test_a_call_that_failed_for_nothing_says_nothing_of_what_the_others_cost() -
     assert agent.calls == 1
 
 
+def test_a_blank_answer_that_is_paid_for_says_what_the_others_cost() -> None:
+    class Blank(Agent):
+        async def __call__(self, *, input: str) -> Answer:
+            return Answer(output="", cost=(await super().__call__(input=input)).cost)
+
+    agent = Blank()
+    run = run_it(agent, budget=1.5 * COST)
+    assert agent.calls == 1
+    assert not run.complete
+
+
 def test_an_interrupted_run_goes_on_with_the_rest_of_its_budget(tmp_path: Path) -> None:
     seen = list[Any]()
 
