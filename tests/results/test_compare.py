@@ -29,6 +29,12 @@ def test_differences_are_taken_sample_by_sample() -> None:
     assert line.result.test.p_value == BoundedMean.of([0.25, 0, -0.25, 0.5], -1, 1).two_sided_p(0)
 
 
+def test_a_comparison_says_how_its_p_values_are_corrected() -> None:
+    corrected, raw = compare(run_of(A), run_of(B)), compare(run_of(A), run_of(B), correction="none")
+    assert "p is corrected for 1 comparison (Holm)." in str(corrected)
+    assert "p is not corrected for multiple comparisons." in str(raw)
+
+
 def test_where_lower_is_better_a_lower_mean_is_a_gain() -> None:
     line = compare(run_of(A, [Harm()]), run_of(B, [Harm()]))["harm"]
     assert line.improvement == -0.125

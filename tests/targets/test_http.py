@@ -343,7 +343,10 @@ def test_a_template_is_part_of_the_identity() -> None:
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"address": "https://host.example/ask"}, 'say what https://host.example/ask is sent: api = "chat" or api ='),
+        (
+            {"address": "https://host.example/ask"},
+            "https://host.example/ask needs the form of its requests; in a",
+        ),
         ({"api": "chatt"}, "api must be chat or responses, not 'chatt'"),
         ({"body": {"q": "{imput}"}}, "body has an unknown placeholder 'imput'; did you mean input?"),
         ({"body": {"q": "input"}}, "body has no placeholder such as"),

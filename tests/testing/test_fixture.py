@@ -299,9 +299,9 @@ def test_run(evalstone):
     assert evalstone.evaluate([dict({PARIS})], "faithfulness")["faithfulness"].mean == 0
 """
     first = run(pytester, code)
-    first.stdout.fnmatch_lines(["faithfulness*2        0       0      4       2", "4 judge calls, 2 cached*"])
+    first.stdout.fnmatch_lines(["faithfulness*2        0       0      2       2", "2 judge calls, 2 cached*"])
     second = run(pytester, code)
-    second.stdout.fnmatch_lines(["faithfulness*2        0       0      4       4"])
+    second.stdout.fnmatch_lines(["faithfulness*2        0       0      0       4"])
     assert (pytester.path / "asked.txt").read_text().split() == ["list_claims", "verify_claims"]
     assert (pytester.path / ".evalstone" / "ledger.db").is_file()
 

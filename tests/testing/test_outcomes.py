@@ -397,7 +397,7 @@ def test_one(evalstone):
 """
     result = run(project, code)
     result.stdout.fnmatch_lines(
-        ["faithfulness*1        0       0      2       1*", "4 judge calls, 1 cached · cost $1.20"]
+        ["faithfulness*1        0       0      1       1*", "3 judge calls, 1 cached · cost $1.20"]
     )
 
 

@@ -35,7 +35,7 @@ def test_the_calls_of_a_panel_are_those_of_its_members() -> None:
     )
     panel = JudgeCall(question="q", fingerprint="f", judge="panel", answer={}, cost=1.0, members=members)
     *_, total = summary_lines({"test": [as_data(INFO, record("a", None, panel))]}, 200)
-    assert total == "2 judge calls, 1 cached · cost $1.00"
+    assert total == "1 judge call, 1 cached · cost $1.00"
 
 
 def test_what_is_sent_of_a_score_has_no_evidence_and_no_answers() -> None:

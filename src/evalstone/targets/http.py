@@ -103,7 +103,10 @@ class HTTPTarget(Target):
         if not self.api and self.body is None:
             known = " or ".join(f'api = "{name}"' for name in APIS)
             example = '{"question": "{input}"}'
-            raise ConfigError(f"say what {self.shown} is sent: {known}, or a body such as {example}")
+            raise ConfigError(
+                f"{self.shown} needs the form of its requests; in a [target] table or HttpTarget, set {known}, or body "
+                f"to an object such as {example}"
+            )
         if self.body is not None:
             check_placeholders(self.body, PARAMETERS, "body")
             if not self.api and not placeholders(self.body):

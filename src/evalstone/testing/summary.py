@@ -69,7 +69,7 @@ def summary_lines(
             f"{line.scored:,}",
             f"{line.skipped:,}",
             f"{line.failed:,}",
-            f"{line.questions:,}",
+            f"{line.questions - line.cached:,}",
             f"{line.cached:,}",
             money(line.cost),
         )
@@ -77,8 +77,9 @@ def summary_lines(
     ]
     yield from _fitting(rows, width)
     every = [*summary, *_summed_up(earlier)[1]]
-    calls, cached = sum(line.questions for line in every), sum(line.cached for line in every)
-    yield f"{count(calls, 'judge call')}, {cached:,} cached · cost {money(total_cost(line.cost for line in every))}"
+    questions, cached = sum(line.questions for line in every), sum(line.cached for line in every)
+    cost = money(total_cost(line.cost for line in every))
+    yield f"{count(questions - cached, 'judge call')}, {cached:,} cached · cost {cost}"
 
 
 def _summed_up(scored: Iterable[dict[str, Any]]) -> tuple[list[ScorerInfo], tuple[ScorerSummary, ...]]:
