@@ -355,8 +355,8 @@ class _Runner:
             if self.ledger is not None:
                 try:
                     await self.ledger.keep_record(self.id, record)
-                except (LedgerError, asyncio.CancelledError):
-                    self._add(index, record)  # it has been paid for; if this was canceled, it is stored nevertheless
+                except (LedgerError, asyncio.CancelledError):  # if this was canceled, the record is stored nevertheless
+                    self._add(index, record)  # it has been paid for
                     raise
             self._add(index, record)
             self._finish(index // len(self.scorers), sample)
