@@ -22,7 +22,7 @@ RUN = ("run", "data.jsonl", "--scorer", "exact_match", "--ledger", "ledger.db", 
 COMMANDS = {
     "run of one sample": (*RUN, "after"),
     "compare of two runs": ("compare", "before", "after"),
-    "score with a code scorer": ("score", "exact_match", "--output", "Oslo", "--reference", "Oslo"),
+    "score with a code scorer": ("score", "--scorer", "exact_match", "--output", "Oslo", "--reference", "Oslo"),
 }
 LIMITS = {"run of one sample": 0.45, "compare of two runs": 0.35, "score with a code scorer": 0.25}
 
