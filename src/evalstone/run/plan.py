@@ -18,7 +18,6 @@ from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo
-from evalstone.run.conversations import said_first, unanswerable
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.scorers.code_identity import program_hash
 from evalstone.targets import FunctionTarget, Target
@@ -142,6 +141,8 @@ class Plan:
                         "give it another name"
                     )
             self._check_conversations(self.target)
+            from evalstone.run.conversations import unanswerable  # noqa: PLC0415 - only with a target
+
             problems = [unanswerable(self.target, self.user, sample) for sample in self.dataset]
             if all(problems):
                 raise ConfigError(f"no sample{self._of()} can be answered: {problems[0]}{self._columns()}")
@@ -169,6 +170,8 @@ class Plan:
                 "add one of them to its parameters"
             )
         else:
+            from evalstone.run.conversations import said_first  # noqa: PLC0415 - only with a target
+
             for sample in self.dataset:
                 first = said_first(sample, self.user)
                 if first is not None and sample.input not in (None, first):

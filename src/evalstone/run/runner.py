@@ -37,7 +37,6 @@ from evalstone.results.drawn import with_sequences
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
-from evalstone.run.answers import Answers
 from evalstone.run.budget import DECIDED, Budget, StopSignal
 from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
@@ -47,6 +46,7 @@ from evalstone.scorers import Scorer
 from evalstone.types import Drawn, Failed, JudgeCall, Outcome, Record, RunMetadata, Sample, Score, Skipped, total_cost
 
 if TYPE_CHECKING:
+    from evalstone.run.answers import Answers
     from evalstone.run.batch.runner import BatchRunner
 
 Cell = tuple[int, Sample, Scorer]
@@ -276,6 +276,8 @@ class _Runner:
         """The target's answers; None without a target. since: when a resumed run began, in seconds since 1970."""
         if self.plan.target is None:
             return None
+        from evalstone.run.answers import Answers  # noqa: PLC0415 - only with a target
+
         return Answers(
             self.plan.target,
             self.id,
