@@ -159,11 +159,11 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
     others: more texts that words may come from, such as the question of an answer. A statement without words is never
     grounded, and neither is one about a text without words.
     """
-    words = _Words(statement)
     if _NOT_WORDS.fullmatch(text) or not text or _NOT_WORDS.fullmatch(statement) or not statement:
-        return words.written or [statement]
+        return list(tokens(statement)) or [statement]
     if _stands_in(statement.strip(), text):
         return []
+    words = _Words(statement)
     others = tuple(filter(None, others))
     source = _source("\n".join((text, *others)))
     numbers = source.foreign_numbers(statement)

@@ -62,11 +62,10 @@ class DriftResult:
 
     def __str__(self) -> str:
         """The table of scorers, with the mean before and now, the change, its interval, and the verdict."""
-        rows = [
-            (line.title, f"{result.n:,}", *difference(line, result), p_value(line.drift.adjusted_p_value), verdict)
-            for line in self.scorers
-            for result, verdict in [(line.drift.comparison, line.drift.verdict)]
-        ]
+        rows: list[tuple[str, ...]] = []
+        for line in self.scorers:
+            result, p = line.drift.comparison, p_value(line.drift.adjusted_p_value)
+            rows.append((line.title, f"{result.n:,}", *difference(line, result), p, line.drift.verdict))
         confidence = next((line.drift.comparison.difference.confidence for line in self.scorers), 0.95)
         header = "scorer", "n", "before", "now", "change", f"{100 * confidence:g}% CI", "p", "drift"
         runs = f"before: {self.before.title}", f"now: {self.now.title}"
