@@ -46,6 +46,10 @@ from typing import Any
 
 from evalstone._core.redaction import masked, redacted
 
+RESUME = "rerun the same command to resume"
+FINISHED_CALLS = f"Finished calls are in the ledger; {RESUME}"
+"""What to do about an error that ended a run."""
+
 
 class EvalstoneError(Exception):
     """The root of all errors raised by evalstone. Secrets in their texts are written as `***`."""

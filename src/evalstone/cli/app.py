@@ -24,7 +24,7 @@ from evalstone._core.redaction import masked
 from evalstone._core.terms import COMMAND_LINE, front_end
 from evalstone.cli.options import ExitCode, Value, Values, option
 from evalstone.cli.output import guard, to_stderr
-from evalstone.errors import ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
+from evalstone.errors import FINISHED_CALLS, ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
 
 # The base class of all usage errors; Typer doesn't export it.
 _CallError: Any = typer.BadParameter.__mro__[2]
@@ -270,8 +270,7 @@ def main() -> None:
                 help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
         _fail(message.rstrip(".") + help, ExitCode.USAGE)
     except RunAborted as error:
-        advice = "Finished calls are in the ledger; rerun the same command to resume."
-        _fail(f"{ended(str(error))} {advice}", ExitCode.FAILURES)
+        _fail(f"{ended(str(error))} {FINISHED_CALLS}.", ExitCode.FAILURES)
     except ConfigError as error:
         _fail(str(error), ExitCode.USAGE)
     except (EvalstoneError, OSError) as error:

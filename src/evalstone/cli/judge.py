@@ -23,8 +23,8 @@ from evalstone.cli.output import (
     table,
     to_stderr,
 )
-from evalstone.cli.run import INTERRUPTION, RESUME, interruptible
-from evalstone.errors import ConfigError
+from evalstone.cli.run import INTERRUPTION, interruptible
+from evalstone.errors import RESUME, ConfigError
 
 if TYPE_CHECKING:
     from evalstone.judge_quality.calibrate import JudgeOptions

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import evalstone
-from evalstone._core.display import money, safe
+from evalstone._core.display import ended, money, safe
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, thresholds, watched_gate
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
@@ -31,7 +31,7 @@ from evalstone.cli.output import (
     prints_to_stderr,
     to_stderr,
 )
-from evalstone.errors import ConfigError, RunAborted, StorageError
+from evalstone.errors import FINISHED_CALLS, RESUME, ConfigError, RunAborted, StorageError
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 INTERRUPTION = "interrupted"
 SAME_SIGNAL = 1.0
 """Seconds within which a repeated signal counts as the same one."""
-RESUME = "rerun the same command to resume"
 DEMO_SCORERS = ["faithfulness", "hallucination", "context_relevance", "context_precision", "context_position"]
 
 SCORER = "A scorer, with parameters if needed: 'context_relevance(scale=10)'."
@@ -402,7 +401,7 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
         to_stderr(f"Interrupted; {RESUME}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except KeyboardInterrupt:
-        to_stderr(f"Stopped. Finished calls are in the ledger; {RESUME}.")
+        to_stderr(f"Stopped. {FINISHED_CALLS}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
 
 
@@ -469,5 +468,5 @@ def _exit_code(result: evalstone.Run, config: RunConfig) -> int:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")
     if not result.complete:
         higher = "" if config.budget is None else f" with a higher {config.named('budget')}"
-        to_stderr(f"The run is incomplete: {result.stop_reason}. Rerun the same command{higher} to resume.")
+        to_stderr(f"The run is incomplete: {ended(result.stop_reason)} Rerun the same command{higher} to resume.")
     return options.of_run(result)

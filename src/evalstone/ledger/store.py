@@ -32,7 +32,7 @@ import sqlalchemy.exc
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
-from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
+from evalstone.errors import FINISHED_CALLS, ConfigError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base, schema
 from evalstone.ledger.base import (
     INVALID_ROW,
@@ -57,7 +57,6 @@ RECONNECT = 60.0
 """Seconds to wait for a server that has closed the connection, or has no free one."""
 FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
 """Seconds between attempts to connect."""
-RESUME = "Finished calls are in the ledger; rerun the same command to resume"
 SAMPLES_PER_READ = 1000
 
 _STORED = schema.items.join(schema.samples, schema.items.c.sample == schema.samples.c.hash)
@@ -144,7 +143,9 @@ class Ledger:
             self.close()
             if given_up.wait(pause) or time.monotonic() > deadline:
                 message = "" if given_up.is_set() else f" and could not be restored in {RECONNECT:g} seconds"
-                raise LedgerError(f"{str(lost).replace(' was lost', f' was lost{message}', 1)}. {RESUME}") from None
+                raise LedgerError(
+                    f"{str(lost).replace(' was lost', f' was lost{message}', 1)}. {FINISHED_CALLS}"
+                ) from None
             pause = min(2 * pause, MAX_PAUSE)
             try:
                 self.connection = self.dialect.engine.connect()
@@ -165,7 +166,7 @@ class Ledger:
                 message = (
                     f"another process went on with run {self._run.question} while the connection to the ledger was lost"
                 )
-                raise LedgerError(f"{message}. {RESUME}")
+                raise LedgerError(f"{message}. {FINISHED_CALLS}")
             return
 
     def _prepare(self, deadline: float) -> None:
