@@ -6,7 +6,7 @@ import gc
 import threading
 import time
 import weakref
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 
 import pytest
 
@@ -109,17 +109,19 @@ def test_what_a_function_was_given_is_let_go_once_it_is_done() -> None:
 
 def test_a_function_may_be_submitted_while_its_thread_starts_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, done, start = Worker("reentered", 2), list[str](), threading.Thread.start
+    inner = list[Future[None]]()
 
     def interrupted(thread: threading.Thread) -> None:  # as by a signal's handler
         if thread.name == "reentered" and not done:
             done.append("begun")
-            worker.submit(done.append, "inner")
+            inner.append(worker.submit(done.append, "inner"))
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     outer = threading.Thread(target=lambda: worker.submit(done.append, "outer").result(10), daemon=True)
     outer.start()
     outer.join(20)
+    inner[0].result(10)
     assert sorted(done) == ["begun", "inner", "outer"]
     worker.close()
 

@@ -51,7 +51,7 @@ def test_what_is_submitted_while_the_worker_ends_is_not_lost(start: Start) -> No
     over.set()
     for thread in threads:
         thread.join()
-    assert live.close(5)
+    assert live.close(60)
     one = numbers(live)
     assert (one.seen, one.unaccounted) == (sum(submitted), 0)
 

@@ -188,7 +188,8 @@ def test_what_on_sample_raises_ends_the_run_and_the_records_so_far_stay(tmp_path
     samples = samples_of(["0.5"] * 200)
     with pytest.raises(ZeroDivisionError, match="no luck"):
         evaluate(samples, SCORERS, on_sample=either(on_sample, is_async=is_async), **settings)
-    assert 9 <= evaluate(samples, SCORERS, **settings).resumed < 600
+    # All records of s1 to s3, except one that the other of the two workers may still be computing.
+    assert 8 <= evaluate(samples, SCORERS, **settings).resumed < 600
 
 
 def test_failures_of_an_interrupted_run_that_were_not_tried_again_complete_their_samples(tmp_path: Path) -> None:
