@@ -105,6 +105,29 @@ def test_what_no_worker_could_be_started_for_is_said_to_be_lost(
     assert "4 samples were not taken by a worker" in caplog.text
 
 
+def test_a_close_starts_a_worker_for_what_none_has_taken_but_not_when_the_application_exits(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    live = start()
+    connect, started = live._sender._connect, list[object]()  # pyright: ignore[reportPrivateUsage]
+
+    def refuse(settings: object) -> None:
+        started.append(settings)
+        raise sender.ChannelLost("no")
+
+    monkeypatch.setattr(live._sender, "_connect", refuse)  # pyright: ignore[reportPrivateUsage]
+    for number in range(3):
+        live.submit(**answered(number))
+    assert not live.close(0.2)
+    before = len(started)
+    live._sender.exit(60)  # pyright: ignore[reportPrivateUsage]
+    assert len(started) == before
+    monkeypatch.setattr(live._sender, "_over", False)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(live._sender, "_connect", connect)  # pyright: ignore[reportPrivateUsage]
+    assert live.close(60)
+    assert numbers(live).scored == 3
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 def test_what_a_worker_that_hangs_has_not_taken_is_counted_and_goes_to_the_next_one(
     start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -12,7 +12,7 @@ import pytest
 
 from evalstone.ledger import live as rows
 from evalstone.ledger.store import Ledger
-from evalstone.live import frames
+from evalstone.live import frames, sender
 from evalstone.live.frames import Frame, HourCounts, Reply, Settings
 from evalstone.live.sender import ChannelLost, ProcessChannel
 from evalstone.live.worker import ThreadChannel
@@ -103,7 +103,10 @@ def test_without_a_last_frame_what_was_accepted_is_scored_though_nobody_reads_re
     assert worker.states() == ["scored"]
 
 
-def test_a_frame_that_can_not_be_read_ends_the_worker_with_the_reason(worker: Worker, opened: list[Process]) -> None:
+def test_a_frame_that_can_not_be_read_ends_the_worker_with_the_reason(
+    worker: Worker, opened: list[Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "LAST_SECONDS", 60.0)
     going = process(opened, worker.settings("1-a", own.worker))
     with pytest.raises(ChannelLost, match="the worker failed: ValueError: no frame"):
         going.send(pickle.dumps(own.Refused("no frame")))

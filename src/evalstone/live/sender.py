@@ -298,6 +298,8 @@ class Sender:
         """Wait like `flush`, leave unfinished samples pending, and end the worker."""
         end = time.monotonic() + timeout
         with self._lock:
+            if self._thread is None and self._has_work():
+                self._start()  # for what no worker has taken
             thread = self._thread
             if thread is None:
                 return not self._is_unfinished()
@@ -316,8 +318,9 @@ class Sender:
         return done
 
     def exit(self, timeout: float) -> None:
-        """Close for the last time, when the interpreter exits."""
-        self.close(timeout)
+        """Close for the last time, when the interpreter exits. Samples left by an earlier `close` start no worker."""
+        if self._thread is not None:
+            self.close(timeout)
         self._over = True
 
     def _ends(self, thread: threading.Thread, seconds: float) -> bool:
