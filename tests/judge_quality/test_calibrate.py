@@ -93,7 +93,7 @@ def test_the_bundled_answers_are_labelled():
 @pytest.mark.parametrize(
     ("labels", "options", "told"),
     [
-        (ROWS, {"scorer": ["faithfulness", "hallucination"]}, "of one scorer, not of 2"),
+        (ROWS, {"scorer": ["faithfulness", "hallucination"]}, "needs one scorer, not 2"),
         (ROWS, {"config": LabelConfig(objective="acuracy")}, "did you mean accuracy"),
         (ROWS, {"config": LabelConfig(label_threshold=2.0)}, "label_threshold must be at most 1, not 2"),
         ([{"output": "x", "context": ["x"]}], {}, r"no column of labels \(all columns are read as fields of"),

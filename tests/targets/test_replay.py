@@ -58,7 +58,7 @@ def test_a_replayed_run_gives_the_same_records_and_costs_nothing(folder: Path) -
 def test_fewer_trials_are_the_first_ones_and_more_are_refused(folder: Path) -> None:
     run = evaluate(CASES[:1], BORN, target=f"replay:{folder}", ledger=None)
     assert [sample.output for sample in run.dataset or ()] == ["1815, 1\u2028"]
-    with pytest.raises(ConfigError, match="has 3 of the 4 trials to replay; ask for 3 at most"):
+    with pytest.raises(ConfigError, match="has 3 of the 4 trials to replay; use at most 3"):
         evaluate(CASES, BORN, target=f"replay:{folder}", trials=4, ledger=None)
 
 
@@ -88,7 +88,7 @@ def test_a_sample_that_was_not_answered_does_not_answer_with_its_old_output(fold
 def test_a_sample_whose_input_was_changed_is_not_answered(folder: Path) -> None:
     changed = [{**CASES[0], "input": "Where?"}, {**CASES[2], "reference": "another"}]
     first, second = outcomes(evaluate(changed, BORN, target=f"replay:{folder}", ledger=None))
-    assert first[3] == f"the target failed: sample 'q0' has another input than in {folder}, where it was 'When? (0)'"
+    assert first[3] == f"the target failed: the input of sample 'q0' differs from that in {folder}: 'When? (0)'"
     assert second[2] == 1
 
 
@@ -137,15 +137,15 @@ def test_a_folder_that_changes_during_the_run_fails_and_does_not_mix_answers(fol
     (folder / "samples.jsonl").write_text("".join(reversed(lines)))
     errors = [error for *_, error in outcomes(evaluate(CASES[:1], BORN, target=target, ledger=None))]
     assert errors
-    assert all("has changed since" in error or "can't be read any more" in error for error in errors)
+    assert all("has changed since" in error or "can no longer be read" in error for error in errors)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("samples.jsonl", None, "holds no answers to replay: samples.jsonl is missing"),
+        ("samples.jsonl", None, "has no answers to replay: samples.jsonl is missing"),
         ("samples.jsonl", '{"id": "a", "outputs": "x"}', r"samples.jsonl, line 1: not a sample"),
-        ("samples.jsonl", '{"id": "a"}\n{"id": "a"}', r"line 2: sample 'a' is there twice"),
+        ("samples.jsonl", '{"id": "a"}\n{"id": "a"}', r"line 2: sample 'a' occurs twice"),
         ("samples.jsonl", "{", r"samples.jsonl, line 1: "),
         ("records.jsonl", "{}", r"records.jsonl, line 1: "),
         ("summary.json", "[", r"summary.json can't be read as a run"),

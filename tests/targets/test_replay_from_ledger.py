@@ -142,13 +142,13 @@ def test_a_run_that_can_t_be_found_is_refused(ledger: str, live: Run) -> None:
     for address, where, problem in missing(ledger, live):
         with pytest.raises(ConfigError, match=problem):
             evaluate(CASES, BORN, target=address, ledger=where)
-    with pytest.raises(ConfigError, match=f"run {live.id} has 3 of the 4 trials to replay; ask for 3 at most"):
+    with pytest.raises(ConfigError, match=f"run {live.id} has 3 of the 4 trials to replay; use at most 3"):
         evaluate(CASES, BORN, target=f"replay:{live.id}", trials=4, ledger=ledger)
-    with pytest.raises(ConfigError, match="a replay is of a folder or of a run, not of both"):
+    with pytest.raises(ConfigError, match="a replay needs a folder or a run, not both"):
         ReplayTarget(folder="x", run=live)
     with pytest.raises(ConfigError, match="run must be None or a RecordedRun, not this int"):
         ReplayTarget(run=cast(Any, 7))
-    with pytest.raises(ConfigError, match="the version of a replayed run is a hash of its content"):
+    with pytest.raises(ConfigError, match="the version of a replayed run is a hash of its answers"):
         ReplayTarget(run=live, version="2")
 
 
@@ -158,12 +158,12 @@ def test_a_run_whose_samples_or_answers_are_gone_is_refused(ledger: str, live: R
         rows = list(export_rows(opened))
     with Ledger(moved) as other:
         import_rows(other, placed(row for row in rows if row["type"] not in ("sample", "item")))
-    with pytest.raises(ConfigError, match=f"run {live.id} holds no answers to replay: its samples are not in the led"):
+    with pytest.raises(ConfigError, match=f"run {live.id} has no answers to replay: its samples are not in the led"):
         evaluate(CASES, BORN, target=f"replay:{live.id}", trials=3, ledger=moved)
     failures = [row for row in rows if row["type"] == "record" and row["sample"] == "q1"]
     with Ledger(bare) as other:
         import_rows(other, placed(row for row in rows if row["type"] != "answer" and row not in failures))
-    with pytest.raises(ConfigError, match=f"run {live.id} holds no answers to replay: they are no longer in the ledg"):
+    with pytest.raises(ConfigError, match=f"run {live.id} has no answers to replay: they are no longer in the ledg"):
         evaluate(CASES, BORN, target=f"replay:{live.id}", trials=3, ledger=bare)
     with Ledger(ledger) as opened:
         prune(opened, older_than=timedelta(seconds=-60), delete=True)

@@ -76,7 +76,7 @@ class JudgeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelConfig:
-    """How labels are read, and what is fitted to them.
+    """How labels are read and what is fitted to them.
 
     Raises:
         ConfigError: a value has another type or is out of range.
@@ -133,7 +133,7 @@ async def acalibrate(
     config, options = config or LabelConfig(), options or JudgeOptions()
     scorers = parse_scorers(scorer)
     if len(scorers) != 1:
-        raise ConfigError(f"a calibration is of one scorer, not of {len(scorers)}")
+        raise ConfigError(f"a calibration needs one scorer, not {len(scorers)}")
     chosen = scorers[0]
     check_names(config.objective, config.calibrator)
     label_threshold = chosen.scale / 2 if config.label_threshold is None else config.label_threshold

@@ -1,4 +1,4 @@
-"""Recorded runs as targets: their answers, by sample and trial."""
+"""Recorded runs as targets: they return their answers again, by sample and trial."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evalstone.types import TARGET_FAILED, Failed, Record, Sample, StoredTarget
 
 @runtime_checkable
 class RecordedRun(Protocol):
-    """What is needed of a `Run`."""
+    """The part of a `Run` that a replay reads."""
 
     @property
     def id(self) -> str:
@@ -34,7 +34,7 @@ class RecordedRun(Protocol):
 
     @property
     def dataset(self) -> Iterable[Sample] | None:
-        """The samples with their answers, if they are there."""
+        """The samples with their answers; None if they aren't available."""
         ...
 
     @property
@@ -44,40 +44,40 @@ class RecordedRun(Protocol):
 
     @property
     def target(self) -> StoredTarget | None:
-        """What answered the samples, if they were not scored as they were."""
+        """The target that answered the samples; None if the answers in the dataset were scored."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayTarget(Target):
-    """The answers that a run recorded, by the id of the sample and the trial.
+    """The answers of a recorded run, by sample ID and trial.
 
-    A run without trials answers the first trial. A sample whose input is another one than recorded fails. What failed
-    in the recorded run fails again with the same error. Replaying costs nothing: what the recorded call took is in the
-    answer's `trace`. The version of this target is a hash of what was recorded.
+    A run without trials has the first trial only. A sample fails if its input differs from the recorded one. A failure
+    of the recorded target is repeated with the same error. Replaying costs nothing; the cost and duration of the
+    recorded call are in the answer's `trace`. The target's version is a hash of the recorded answers.
 
     Raises:
-        ConfigError: There is no such folder, it or the run has no answers, or a version was set.
-        DataError: A file in the folder is damaged, or has a sample and trial twice.
+        ConfigError: The folder doesn't exist, the folder or run has no answers, or a version was set.
+        DataError: A file in the folder is damaged, or contains a sample and trial twice.
     """
 
     folder: str = ""
-    """The results folder, as `--out` or `write_run` wrote it."""
+    """The results folder, written by `--out` or `write_run`."""
     run: RecordedRun | None = field(default=None, repr=False, compare=False)
-    """A `Run`, in place of a folder: of `evaluate`, or of `read_run`."""
+    """A `Run` instead of a folder: the result of `evaluate` or `read_run`."""
     _stream: BinaryIO | None = field(default=None, init=False, repr=False, compare=False)
     """The samples of a run without a folder, in a temporary file."""
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
     _places: Mapping[tuple[str, int], int] = field(init=False, repr=False, compare=False)
-    """Where the line of a sample and trial begins."""
+    """The offset of the line of each sample and trial, in bytes."""
     _failures: Mapping[tuple[str, int], str] = field(init=False, repr=False, compare=False)
     _has_target: bool = field(init=False, repr=False, compare=False)
-    """Whether the recorded run had a target, so that only what that answered is an answer."""
+    """Whether the recorded run had a target. If so, samples that it didn't answer have no answer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.folder and self.run is not None:
-            raise ConfigError("a replay is of a folder or of a run, not of both")
+            raise ConfigError("a replay needs a folder or a run, not both")
         digest = hashlib.blake2b(digest_size=8)
         if self.run is not None:
             failures, has_target = _failures(self.run.records), self.run.target is not None
@@ -90,7 +90,7 @@ class ReplayTarget(Target):
             if not self.folder or not Path(self.folder).is_dir():
                 raise ConfigError(f"there is no results folder {self.folder!r} to replay")
             if not samples.is_file():
-                raise ConfigError(f"{self.folder} holds no answers to replay: {SAMPLES} is missing")
+                raise ConfigError(f"{self.folder} has no answers to replay: {SAMPLES} is missing")
             try:
                 failures, has_target = _failures(_records(Path(self.folder))), _has_target(Path(self.folder))
                 with samples.open("rb") as file:
@@ -99,7 +99,7 @@ class ReplayTarget(Target):
                 raise ConfigError(f"{self.folder} can't be read: {error.strerror}") from None
         digest.update(json.dumps(sorted(failures.items())).encode())
         if self.version not in ("", digest.hexdigest()):
-            raise ConfigError("the version of a replayed run is a hash of its content; leave version out")
+            raise ConfigError("the version of a replayed run is a hash of its answers; omit version")
         object.__setattr__(self, "_places", places)
         object.__setattr__(self, "_failures", failures)
         object.__setattr__(self, "_has_target", has_target)
@@ -116,24 +116,22 @@ class ReplayTarget(Target):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """None: answers go by the id."""
+        """None, because answers are found by sample ID."""
         return ()
 
     @property
     def holds_conversations(self) -> bool:
-        """True: a conversation is replayed with all of its turns."""
+        """True: a conversation is replayed as a whole."""
         return True
 
     def check(self, trials: int = 1) -> None:
-        """Raise ConfigError where fewer trials were recorded than are to be replayed."""
+        """Raise ConfigError if fewer trials were recorded."""
         recorded = max((trial for _, trial in (*self._places, *self._failures)), default=0)
         if trials > recorded:
-            raise ConfigError(
-                f"{self._where} has {recorded} of the {trials} trials to replay; ask for {recorded} at most"
-            )
+            raise ConfigError(f"{self._where} has {recorded} of the {trials} trials to replay; use at most {recorded}")
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
-        """What was recorded for the sample and trial."""
+        """The recorded answer to the sample and trial."""
         key = (sample.id, trial)
         if (failure := self._failures.get(key)) is not None:
             raise TargetError(failure)
@@ -144,7 +142,7 @@ class ReplayTarget(Target):
             raise TargetError(f"{self._where} has changed since the run began")
         if None not in (sample.input, recorded.input) and sample.input != recorded.input:
             raise TargetError(
-                f"sample {sample.id!r} has another input than in {self._where}, where it was {excerpt(recorded.input)}"
+                f"the input of sample {sample.id!r} differs from that in {self._where}: {excerpt(recorded.input)}"
             )
         took: Any = recorded.metadata.get("target")
         if took is None and self._has_target:
@@ -166,7 +164,7 @@ class ReplayTarget(Target):
                 stream.seek(place)
                 return sample_of(json.loads(stream.readline()))
         except (OSError, ValueError, RecursionError, ConfigError) as error:
-            raise TargetError(f"{self._where} can't be read any more: {error}") from None
+            raise TargetError(f"{self._where} can no longer be read: {error}") from None
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
         return Path(self.folder, SAMPLES).open("rb") if self._stream is None else nullcontext(self._stream)
@@ -176,8 +174,8 @@ def _spooled(run: RecordedRun, failures: Mapping[tuple[str, int], str]) -> Binar
     """The samples of a run in a temporary file. Raises ConfigError if none has an answer."""
     if run.dataset is None:
         raise ConfigError(
-            f"run {run.id} holds no answers to replay: its samples are not in the ledger, for it was imported without "
-            "them, or never got to store them"
+            f"run {run.id} has no answers to replay: its samples are not in the ledger, because it was imported "
+            "without them or stopped before it stored them"
         )
     answered = bool(failures)
     stream = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the target
@@ -186,7 +184,7 @@ def _spooled(run: RecordedRun, failures: Mapping[tuple[str, int], str]) -> Binar
             stream.write(json_line(sample_row(sample)).encode() + b"\n")
             answered = answered or run.target is None or "target" in sample.metadata
         if not answered:
-            raise ConfigError(f"run {run.id} holds no answers to replay: they are no longer in the ledger")
+            raise ConfigError(f"run {run.id} has no answers to replay: they are no longer in the ledger")
         stream.seek(0)
     except BaseException:
         stream.close()
@@ -195,7 +193,7 @@ def _spooled(run: RecordedRun, failures: Mapping[tuple[str, int], str]) -> Binar
 
 
 def _places(stream: BinaryIO, name: str, digest: Any) -> dict[tuple[str, int], int]:
-    """Where the line of each sample and trial begins. name: of the file, for errors."""
+    """The offset of the line of each sample and trial. name: the name of the file, for messages."""
     limit, place, number = row_limit(), 0, 0
     places: dict[tuple[str, int], int] = {}
     while line := stream.readline(limit + 1):
@@ -209,7 +207,7 @@ def _places(stream: BinaryIO, name: str, digest: Any) -> dict[tuple[str, int], i
         key = (sample.id, sample.trial or 1)
         if key in places:
             named = f"sample {sample.id!r}" + (f", trial {sample.trial}" if sample.trial else "")
-            raise DataError(f"{name}, line {number}: {named} is there twice")
+            raise DataError(f"{name}, line {number}: {named} occurs twice")
         places[key] = place
         digest.update(line)
         place += len(line)
@@ -237,7 +235,7 @@ def _records(folder: Path) -> Iterator[Record]:
 
 
 def _failures(records: Iterable[Record]) -> dict[tuple[str, int], str]:
-    """What the target of the recorded run failed on, with its errors."""
+    """The errors of the recorded run's target."""
     return {
         (record.sample, record.trial or 1): record.outcome.error.removeprefix(TARGET_FAILED)
         for record in records
