@@ -47,6 +47,8 @@ def main() -> int:
     results, title, inconclusive = given("results"), given("name"), given("inconclusive")
     if not results or "\n" in results:
         fail("results must be a folder")
+    if given("baseline") and Path(given("baseline")).resolve() == Path(results).resolve():
+        fail("baseline must be another folder than results, which the run overwrites")
     if inconclusive not in INCONCLUSIVE:
         fail(f"inconclusive must be {', '.join(INCONCLUSIVE)}, not {inconclusive!r}")
     if not re.fullmatch(r"[\w .-]+", title):
@@ -54,6 +56,8 @@ def main() -> int:
     comments = given("comment") == "true"
     if not comments and given("comment") != "false":
         fail(f"comment must be true or false, not {given('comment')!r}")
+    if not given("data"):
+        fail("data must be a file with samples, or a TOML file that describes the run")
 
     try:
         Path(results, "summary.json").unlink(missing_ok=True)  # of an earlier run on the same machine

@@ -1,5 +1,6 @@
 """An application with OpenTelemetry whose answers are scored: each score is an event under the span that it is about.
 
+    pip install ".[otel]"
     python examples/otel/score_events.py
 
 The application is instrumented as any other: here by hand, with the SDK and processors that print. Its answers are

@@ -20,7 +20,8 @@ def main(folder: Path) -> None:
         [*EVALSTONE, "collect", "--port", "0", "--out", "traces.jsonl"], stderr=subprocess.PIPE, text=True, cwd=folder
     )
     try:
-        address = re.search(r"http://[\d.:]+", receiver.stderr.readline() if receiver.stderr else "")
+        lines = receiver.stderr or []
+        address = next((found for line in lines if (found := re.search(r"http://[\d.:]+", line))), None)
         if address is None:
             raise SystemExit("evalstone collect did not start")
         subprocess.run(

@@ -167,10 +167,10 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
         (
             'targets = ["APP:agent"]\nparameter.x = [1]\ndata = "easy.jsonl"',
             "",
-            "unknown key in [experiment]",
+            "[experiment]: unknown key",
         ),
-        ('targets = []\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more values"),
-        ('targets = [3]\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more values, not"),
+        ('targets = []\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more texts or tables"),
+        ('targets = [3]\ndata = "easy.jsonl"', "", "must be a list of one or more texts or tables, not [3]"),
         ('targets = ["APP:agent"]\ndata = [1]', "", "[experiment] data must be a list"),
         ('data = "easy.jsonl"\nparameters.x = [1]', "", "parameters require a target; add target"),
         (

@@ -148,6 +148,16 @@ def test_compare_shows_differences_slices_and_what_changed(folder: Path, evalsto
     assert "two or more runs" in told("compare", "a")
 
 
+@pytest.mark.usefixtures("folder")
+def test_compare_names_its_options_where_they_are_wrong(evalstone: Evalstone) -> None:
+    for option, value, problem in (
+        ("--confidence", "95", "must be between 0 and 1, such as 0.95, not 95.0"),
+        ("--correction", "x", "must be one of holm, fdr_bh, none, not 'x'"),
+    ):
+        done = evalstone("compare", "a", "b", option, value)
+        assert (done.returncode, done.stderr) == (2, f"evalstone: {option} {problem}\n")
+
+
 def test_compare_says_whether_the_judge_of_anchors_drifted(folder: Path, evalstone: Evalstone, told: Told) -> None:
     assert evalstone("drift", "a", "a").returncode == 0
     assert "anchors must be the same samples" in told("drift", "a", "b")

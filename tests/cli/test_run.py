@@ -606,14 +606,18 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('concurrency = "eight"', "concurrency should be a valid integer, not 'eight'"),
-        ("concurrency = 0", "concurrency should be greater than or equal to 1, not 0"),
-        ("budget = true", "budget should be a valid number, not True"),
-        ("judge = 5", "judge should be a valid string or a valid dictionary, not 5"),
-        ("scorers = []", "scorers should be a list of one or more scorers, not []"),
-        ("scorers = 5", "scorers should be a valid list, not 5"),
-        ("require = [5]", "require.0 should be a valid string, not 5"),
-        ('fail_under = {faithfulness = "high"}', "fail_under.faithfulness should be a valid number, not 'high'"),
+        ('concurrency = "eight"', "concurrency must be a whole number, not 'eight'"),
+        ("concurrency = 0", "concurrency must be 1 or more, not 0"),
+        ("budget = true", "budget must be a number, not True"),
+        ("gate = 1", "gate must be true or false, not 1"),
+        ("judge = 5", "judge must be text or a table, not 5"),
+        ('judge = ["lexical"]', "judge must be text or a table, not ['lexical']"),
+        ("user = [5]", "user must be text or a table, not [5]"),
+        ("scorers = []", "scorers must be a list of one or more scorers, not []"),
+        ("scorers = 5", "scorers must be a list, not 5"),
+        ("require = ['a', 5]", "item 2 of require must be text, not 5"),
+        ('fail_under = {faithfulness = "high"}', "fail_under.faithfulness must be a number, not 'high'"),
+        ("fail_under = 0.8", "fail_under must be a table, not 0.8"),
         ("no_cach = true", "unknown key 'no_cach'; did you mean no_cache?"),
     ],
 )
@@ -621,6 +625,55 @@ def test_a_wrong_value_in_a_file_names_its_key(tmp_path: Path, evalstone: Evalst
     (tmp_path / "eval.toml").write_text(f'data = "d.jsonl"\n{line}\n')
     done = evalstone("run", "eval.toml")
     assert (done.returncode, done.stderr) == (2, f"evalstone: eval.toml: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "option", "told"),
+    [
+        ('scorers = ["containss"]', ("-s", "containss"), "unknown scorer 'containss'"),
+        ('scorers = ["json_value(k=1)"]', ("-s", "json_value(k=1)"), "unknown scorer 'json_value'"),
+        ('judge = "gpt5"', ("-j", "gpt5"), "unknown judge 'gpt5'"),
+        ('target = "nowhere"', ("--target", "nowhere"), "a target is a function or an address"),
+        ("[target]\ntimeout = 3", ("--target-timeout", "3"), "no target is named"),
+        ('user = "nobody"', ("--user", "nobody"), "a user is a list of messages"),
+        ("[map]\noutputt = 'answer'", ("--map", "outputt=answer"), "unknown sample field 'outputt'"),
+        ("[fail_under]\nfaithfulnes = 1", ("--fail-under", "faithfulnes=1"), "unknown scorer 'faithfulnes'"),
+    ],
+)
+def test_what_is_wrong_in_a_file_names_the_file_and_an_option_does_not(
+    tmp_path: Path, data: Path, evalstone: Evalstone, line: str, option: tuple[str, str], told: str
+) -> None:
+    (tmp_path / "eval.toml").write_text(f'data = "{data.name}"\n{line}\n')
+    done = evalstone("run", "eval.toml")
+    assert done.returncode == 2
+    assert done.stderr.startswith("evalstone: eval.toml: ")
+    assert told in done.stderr
+    (tmp_path / "eval.toml").write_text(f'data = "{data.name}"\n')
+    done = evalstone("run", "eval.toml", *option)
+    assert done.returncode == 2
+    assert "eval.toml" not in done.stderr
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", "d.jsonl", "--limit", "-1"), "--limit must be a whole number, 1 or more, not -1"),
+        (("run", "d.jsonl", "--limit", "2.5"), "--limit must be a whole number, 1 or more, not '2.5'"),
+        (("run", "d.jsonl", "--limit", "many"), "--limit must be a whole number, 1 or more, not 'many'"),
+        (("run", "d.jsonl", "--top", "-1"), "--top must be a whole number, 0 or more, not -1"),
+        (("run", "d.jsonl", "--budget", "five"), "--budget must be a number, 0 or more, not 'five'"),
+        (("run", "d.jsonl", "--budget", "nan"), "--budget must be a number, 0 or more, not nan"),
+        (("collect", "--port", "65536"), "--port must be a whole number from 0 to 65535, not 65536"),
+        (("collect", "--sampling", "2"), "--sampling must be a number from 0 to 1, not 2.0"),
+        (("gate", "results", "--alpha", "x"), "--alpha must be a number, not 'x'"),
+    ],
+)
+def test_a_number_that_is_none_or_out_of_range_is_refused(
+    evalstone: Evalstone, arguments: tuple[str, ...], told: str
+) -> None:
+    done = evalstone(*arguments)
+    assert (done.returncode, done.stderr) == (2, f"evalstone: {told}\n")
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_a_gate_watches_a_target_but_no_trials(evalstone: Evalstone, app: str, t
     ("options", "problem"),
     [
         (("--trials", "2"), "--trials needs a target, which answers several times; name one: --target"),
-        (("--trials", "0"), "Input should be greater than or equal to 1"),
+        (("--trials", "0"), "--trials must be a whole number, 1 or more, not 0"),
         (("--target-timeout", "3"), "no target is named, only its timeout; use --target ADDRESS"),
         (("--target", ""), "the target's address is empty"),
         (("--target", "APP:missing"), "has no missing"),
@@ -327,7 +327,7 @@ def test_a_file_names_a_user_beside_it(evalstone: Evalstone, app: str, tmp_path:
         row = json.loads((tmp_path / "out" / "samples.jsonl").read_text())
         assert len(row["turns"]) == turns
     (folder / "run.toml").write_text(lines + "user = 3\n")
-    assert "user should be" in evalstone("run", "sub/run.toml", "-q").stderr
+    assert "run.toml: user must be text or a table or a list, not 3" in evalstone("run", "sub/run.toml", "-q").stderr
 
 
 TOOLS = """

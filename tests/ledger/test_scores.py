@@ -158,6 +158,8 @@ def test_a_run_with_a_target_is_listed_by_it(url: str) -> None:
     [
         ({"source": "runs"}, "source must be"),
         ({"limit": 0}, "limit must be"),
+        ({"since": "24h"}, "since must be a datetime with a time zone, .*, not '24h'"),
+        ({"until": at(0).replace(tzinfo=None)}, "until must be a datetime with a time zone"),
         *(
             ({"before": text}, "must be the cursor")
             for text in ("", "x", "[1]", '["a", "b"]', "[1, 2]", "[1, 2, 3, 4]")

@@ -157,3 +157,5 @@ def test_a_stream_that_is_not_there_is_refused_with_those_that_are(tmp_path: Pat
     with pytest.raises(ConfigError, match=r"there is no stream 'shops' in the ledger .*: it has desk, shop"):
         coverage("shops", ledger=file)
     assert coverage("shop", ledger=file, since=datetime(2100, 1, 1, tzinfo=UTC)).scorers == ()
+    with pytest.raises(ConfigError, match=r"since must be a datetime with a time zone, .*, not "):
+        coverage("shop", ledger=file, since=datetime(2100, 1, 1))

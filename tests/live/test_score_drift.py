@@ -320,6 +320,18 @@ def test_what_is_no_baseline_is_refused_with_what_it_may_be(world: World, wrong:
         world.drift(wrong)
 
 
+def test_a_time_without_a_zone_is_refused(world: World) -> None:
+    naive, aware = datetime(2026, 1, 1), datetime(2026, 1, 2, tzinfo=UTC)
+    for begins, options, name in (
+        ((naive, aware), {}, "the start of the baseline"),
+        ((aware, naive), {}, "the end of the baseline"),
+        ("nightly", {"since": naive}, "since"),
+        ("nightly", {"since": "24h"}, "since"),
+    ):
+        with pytest.raises(ConfigError, match=f"{name} must be a datetime with a time zone"):
+            world.drift(begins, **options)
+
+
 def test_the_scores_of_a_conversation_are_one_unit(world: World) -> None:
     world.stream(scores(0.5, 200), group=lambda n: f"g{n // 50}")
     found = world.drift(baseline(GOOD))["s"]

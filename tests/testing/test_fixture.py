@@ -136,7 +136,8 @@ def test_it(evalstone):
         "contains(expected=Italy)": 1, "contains": 1
     }}
     for thresholds, problem in (
-        ({{}}, "name a scorer"), ({{"contains": 2}}, r"must be in \\[0, 1\\]"), ({{"contains": "1"}}, "number"),
+        ({{}}, "name scorers"), (["contains"], "name scorers"), (3, "name scorers"),
+        ({{"contains": 2}}, r"must be in \\[0, 1\\]"), ({{"contains": "1"}}, "number"),
         ({{"contians": 1}}, "did you mean contains"),
     ):
         with pytest.raises(ConfigError, match=problem):

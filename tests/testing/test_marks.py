@@ -74,12 +74,31 @@ def test_the_gate_is_a_test_and_inconclusive_fails_passes_or_skips(project: pyte
 def test_{number}(input):
     return agent(input)
 """
-        for number, more in enumerate(("", ", inconclusive='pass'", ", inconclusive='skip'"))
+        for number, more in enumerate(("", ", inconclusive='pass'", *[", inconclusive='skip'"] * 2))
     )
     result = run(project, code, "-rs")
-    result.assert_outcomes(failed=1, passed=1, skipped=1)
+    result.assert_outcomes(failed=1, passed=1, skipped=2)
     head = "exact_match is 0.750, and 4 samples don't decide whether it is at least 0.7"
-    result.stdout.fnmatch_lines([head, "exact_match*? inconclusive; about *more samples*", "SKIPPED*? inconclusive*"])
+    skipped = f"SKIPPED [[]1] test_agent.py:*: {head}"
+    result.stdout.fnmatch_lines([head, "exact_match*? inconclusive; about *more samples*", skipped, skipped])
+
+
+def test_a_scorer_without_any_score_says_why_it_skipped_the_samples(project: pytest.Pytester) -> None:
+    code = """
+@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"faithfulness": 0.7}, trials=2)
+def test_text_alone(input):
+    return agent(input)
+"""
+    result = run(project, code)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "_* test_text_alone *_",
+            "faithfulness skipped 8 of 8 answers: faithfulness needs context",
+            "faithfulness has no score, and must be at least 0.7",
+        ],
+        consecutive=True,
+    )
 
 
 def test_fixtures_parametrization_classes_and_the_thread_of_the_test_are_as_in_any_test(
@@ -319,9 +338,9 @@ BAD = {
     'dataset="cases.jsonl", scorers=["exact_match"], require=["contains"]': "unknown scorer 'contains'*",
     'dataset="cases.jsonl", fail_under={"hallucination": 0.1}': "fail_under: lower is better for hallu*use fail_over",
     'dataset="cases.jsonl", fail_over={"exact_match": 0.1}': "fail_over: higher is better for exact*use fail_under",
-    'dataset="cases.jsonl", fail_under={"exact_match": 2}': "the threshold of exact_match must be in [[]0, 1[]]*",
-    'dataset="cases.jsonl", fail_under={"exact_match": float("nan")}': "the threshold of exact_match *, not nan",
-    'dataset="cases.jsonl", pass_rate={"exact_match": (2, 0.9)}': "the threshold of exact_match must be in [[]0, 1[]]*",
+    'dataset="cases.jsonl", fail_under={"exact_match": 2}': "fail_under: the threshold of exact_match must be in *",
+    'dataset="cases.jsonl", fail_under={"exact_match": float("nan")}': "fail_under: the threshold of *, not nan",
+    'dataset="cases.jsonl", pass_rate={"exact_match": (2, 0.9)}': "pass_rate: the threshold of exact_match must be *",
     'dataset="cases.jsonl", pass_rate={"exact_match": (1, 90)}': "pass_rate of exact_match: the share must be in *",
     'dataset="cases.jsonl", require=5': "require must be a list of scorers, *, not 5",
     'dataset="cases.jsonl", fail_under=0.8': "fail_under must be a table from scorer to threshold, not 0.8",

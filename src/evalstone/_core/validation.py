@@ -7,6 +7,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from evalstone.errors import ConfigError, DataError
@@ -37,6 +38,12 @@ def check_fields(value: object) -> None:
             place, problem = ".".join(map(str, (name, *first["loc"]))), first["msg"].replace("Input should", "must")
             problem = "is missing" if first["type"] == "missing" else f"{problem}, not {first['input']!r:.60}"
             raise ConfigError(f"{place} {problem}") from None
+
+
+def check_time(name: str, value: object) -> None:
+    """Raise ConfigError for a time that is neither None nor a datetime with a time zone."""
+    if value is not None and not (isinstance(value, datetime) and value.tzinfo is not None):
+        raise ConfigError(f"{name} must be a datetime with a time zone, such as datetime.now(UTC), not {value!r:.60}")
 
 
 def read_data(kind: type[T], data: object) -> T:

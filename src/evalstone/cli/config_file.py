@@ -24,7 +24,8 @@ Paths in a file are relative to that file.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
@@ -39,6 +40,15 @@ if TYPE_CHECKING:
 
 LISTS = ("scorers", "require", "tags")
 LEAST = {"limit": 1, "trials": 1, "concurrency": 1, "budget": 0, "top": 0}
+TYPES = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a table",
+}
+"""The types of values, by pydantic's name of the error about another one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,15 +82,27 @@ class RunConfig:
     top: int = 3
     experiment: dict[str, Any] | None = None
     """A matrix of targets, their parameters and datasets; see `cli.experiment`."""
+    file: str = ""
+    """The TOML file, if there is one."""
     in_file: frozenset[str] = frozenset()
-    """The settings from a TOML file that no option overrides."""
+    """The settings from the file that no option overrides."""
 
     def named(self, setting: str, beside: str = "") -> str:
         """A setting's name in messages: its key if it, or the setting `beside`, is in the file; else its option."""
         return setting if (beside or setting) in self.in_file else f"--{setting.replace('_', '-')}"
 
+    @contextmanager
+    def blaming(self, *settings: str) -> Generator[None]:
+        """Within the block, a ConfigError names the file if one of these settings is in it."""
+        try:
+            yield
+        except ConfigError as error:
+            if not self.in_file.isdisjoint(settings):
+                error.args = (f"{self.file}: {error}",)
+            raise
 
-KEYS = tuple(setting.name for setting in fields(RunConfig) if setting.name != "in_file")
+
+KEYS = tuple(setting.name for setting in fields(RunConfig) if setting.name not in ("file", "in_file"))
 
 
 def load_config(data: str, **options: Any) -> RunConfig:
@@ -103,13 +125,13 @@ def load_config(data: str, **options: Any) -> RunConfig:
         elif value is not None and value not in ([], {}):
             settings[name] = value
             in_file.discard(name)
-    config = replace(_checked(data, settings) if is_toml else RunConfig(**settings), in_file=frozenset(in_file))
+    config = _checked(data, settings) if is_toml else RunConfig(**settings)
     if not config.scorers:
-        raise ConfigError(f"{data}: scorers should be a list of one or more scorers, not []")
+        raise ConfigError(f"{data}: scorers must be a list of one or more scorers, not []")
     for name, least in LEAST.items():
         if (value := getattr(config, name)) is not None and value < least:
-            raise ConfigError(f"{data}: {name} should be greater than or equal to {least}, not {value!r}")
-    return config
+            raise ConfigError(f"{data}: {name} must be {least} or more, not {value!r}")
+    return replace(config, file=data, in_file=frozenset(in_file))
 
 
 def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
@@ -222,8 +244,8 @@ def _with_logs_beside(file: Path, judge: Any) -> Any:
 
 
 def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
-    """What is wrong with each key: `concurrency should be a valid integer, not 'eight'`."""
-    expected: dict[str, list[str]] = {}
+    """What is wrong with each key: `concurrency must be a whole number, not 'eight'`."""
+    expected: dict[str, dict[str, None]] = {}
     values: dict[str, object] = {}
     for problem in error.errors():
         key = str(problem["loc"][0])
@@ -231,12 +253,16 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
             return unknown("key", key, KEYS)
         if problem["type"] == "missing":
             return f"the key {key} is missing"
-        # The rest of the location is an item's index, or else the member of a union that was tried.
-        path = problem["loc"][:2] if isinstance(settings[key], list | dict) else (key,)
-        name = ".".join(map(str, path))
-        values[name] = problem["input"]
-        expected.setdefault(name, []).append(problem["msg"].removeprefix("Input should be "))
+        # The rest of the location is an item's index or key, or else the member of a union that was tried.
+        value, inner = settings[key], problem["loc"][1] if problem["loc"][1:] else None
+        name = key
+        if isinstance(value, list) and isinstance(inner, int):
+            name, value = f"item {inner + 1} of {key}", problem["input"]
+        elif isinstance(value, dict) and inner in value:
+            name, value = f"{key}.{inner}", problem["input"]
+        values[name] = value
+        expected.setdefault(name, {})[TYPES.get(problem["type"], problem["msg"])] = None
     problems = (
-        f"{name} should be {' or '.join(texts)}, not {masked(values[name])!r}" for name, texts in expected.items()
+        f"{name} must be {' or '.join(texts)}, not {masked(values[name])!r}" for name, texts in expected.items()
     )
     return "; ".join(problems)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 120
 """The most bytes of a cell's name; file systems allow 255."""
 KEYS = ("data", "targets", "parameters")
+_NOUNS: Mapping[type, str] = {str: "texts", dict: "tables", object: "values"}
 REFUSED = ("fail_under", "fail_over", "require", "gate", "batch", "html", "markdown")
 
 
@@ -71,10 +72,9 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
             raise ConfigError(
                 f"{config.named(name)} can't be used with an experiment; use evalstone gate or report on its cells"
             )
-    cells = [
-        Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0])
-        for name, one in _configs(config, folder)
-    ]
+    with config.blaming("experiment"):
+        configs = list(_configs(config, folder))
+    cells = [Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0]) for name, one in configs]
     _check_distinct(cells)
     options.say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))
     if dry_run:
@@ -107,7 +107,7 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
     settings = cast("dict[str, Any]", config.experiment)
     for key in settings:
         if key not in KEYS:
-            raise ConfigError(unknown("key in [experiment]", key, KEYS))
+            raise ConfigError(f"[experiment]: {unknown('key', key, KEYS)}")
     data: list[str] = _listed(settings.get("data", config.data), "data", str)
     specs = settings.get("targets")
     if specs is not None and config.target is not None:
@@ -143,8 +143,8 @@ def _folder_name(text: str) -> str:
 def _listed(value: Any, key: str, *kinds: type) -> list[Any]:
     values = cast("list[Any]", value) if isinstance(value, list) else [value]
     if not values or not all(isinstance(item, kinds) for item in values):
-        shown = excerpt(cast(object, value))
-        raise ConfigError(f"[experiment] {key} must be a list of one or more values, not {shown}")
+        shown, nouns = excerpt(cast(object, value)), " or ".join(_NOUNS[kind] for kind in kinds)
+        raise ConfigError(f"[experiment] {key} must be a list of one or more {nouns}, not {shown}")
     return values
 
 

@@ -137,13 +137,13 @@ def run(
         top=top,
     )
     beside = Path(data).parent if data.endswith(".toml") else "."
-    config = replace(
-        config,
-        scorers=options.scorer_specs(config.scorers, "." if scorer else beside),
-        target=options.target_spec(config.target, "." if target else beside),
-        user=options.user_spec(config.user, "." if user else beside),
-        judge=options.judge_spec(config.judge, base_url),
-    )
+    with config.blaming("scorers"):
+        config = replace(config, scorers=options.scorer_specs(config.scorers, "." if scorer else beside))
+    with config.blaming("target"):
+        config = replace(config, target=options.target_spec(config.target, "." if target else beside))
+    with config.blaming("user"):
+        config = replace(config, user=options.user_spec(config.user, "." if user else beside))
+    config = replace(config, judge=options.judge_spec(config.judge, base_url))
     if config.experiment is not None:
         from evalstone.cli.experiment import run_cells
 
@@ -327,23 +327,31 @@ def checked_plan(
 ) -> tuple[Plan, evalstone.GateCriteria]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
+    from evalstone.judges import parse_judge
     from evalstone.results.files import prepare
     from evalstone.run.plan import scorer_info
+    from evalstone.scorers import parse_scorers
 
-    dataset = evalstone.load(config.data, mapping=config.map)
+    with config.blaming("map"):
+        dataset = evalstone.load(config.data, mapping=config.map)
     for note in dataset.notes:
         to_stderr(safe(f"{dataset.name}: {note}", 2000))
     if config.limit is not None and config.limit < len(dataset):
         dataset = replace(dataset, samples=dataset.samples[: config.limit])
-    plan = plan_for(
-        dataset,
-        config.scorers,
-        judge=config.judge,
-        target=config.target,
-        trials=config.trials,
-        user=config.user,
-        ledger=config.ledger,
-    )
+    with config.blaming("scorers"):
+        scorers = parse_scorers(config.scorers)
+    with config.blaming("judge"):
+        judge = parse_judge(config.judge)
+    with config.blaming("target", "user"):
+        plan = plan_for(
+            dataset,
+            scorers,
+            judge=judge,
+            target=config.target,
+            trials=config.trials,
+            user=config.user,
+            ledger=config.ledger,
+        )
     if config.batch and plan.target is not None:
         raise ConfigError(
             f"{config.named('batch')} can't be used with a target; save its answers with "
@@ -364,7 +372,8 @@ def checked_plan(
 
         batch_api(plan.judge)
     plan.check(asking=calls_judge and not config.batch)
-    criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
+    with config.blaming("fail_under", "fail_over", "require"):
+        criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
     check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)

@@ -255,15 +255,15 @@ def streams(ledger: Ledger) -> list[str]:
         return sorted(connection.scalars(sa.select(live_counts.c.stream).distinct()))
 
 
-def only_stream(ledger: Ledger) -> str:
-    """The only stream of a ledger. Raises ConfigError if there are none or several."""
+def only_stream(ledger: Ledger, hint: str = "") -> str:
+    """The only stream of a ledger. Raises ConfigError if there are none or several; hint: how to name one."""
     match streams(ledger):
         case [stream]:
             return stream
         case []:
             raise ConfigError(f"{ledger.location}: nothing was scored live yet")
         case known:
-            raise ConfigError(f"{ledger.location} has {len(known)} streams; name one: {', '.join(known)}")
+            raise ConfigError(f"{ledger.location} has {len(known)} streams; name one{hint}: {', '.join(known)}")
 
 
 def scores(

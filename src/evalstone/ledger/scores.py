@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import sqlalchemy as sa
 
+from evalstone._core.validation import check_time
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, unknown
 from evalstone.ledger import live
@@ -87,13 +88,16 @@ def list_scores(
         before: The `cursor` of the last score of the previous page.
 
     Raises:
-        ConfigError: There is no such ledger, the source is unknown, the limit is below 1, or `before` isn't a cursor.
+        ConfigError: There is no such ledger, the source is unknown, the limit is below 1, a time has no time zone, or
+            `before` isn't a cursor.
         LedgerError: The ledger can't be read.
     """
     if source is not None and source not in get_args(Source):
         raise ConfigError(
             f"source must be {', '.join(get_args(Source)[:-1])} or {get_args(Source)[-1]}, not {source!r}"
         )
+    check_time("since", since)
+    check_time("until", until)
     if limit < 1:
         raise ConfigError(f"limit must be 1 or more, not {limit}")
     at = _Cursor.read(before)

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import HOUR, existing, shown
 from evalstone.ledger.live import LiveCounts, counts, only_stream, streams
@@ -111,9 +112,10 @@ def coverage(stream: str | None = None, *, ledger: str | Path | None = None, sin
         since: Include the whole hour of this time, and all later ones.
 
     Raises:
-        ConfigError: If there is no such stream or ledger.
+        ConfigError: If there is no such stream or ledger, or `since` has no time zone.
         LedgerError: If the ledger can't be read.
     """
+    check_time("since", since)
     start = None if since is None else since.timestamp() // HOUR * HOUR
     ledger = existing(ledger)
     with Ledger(ledger) as opened:

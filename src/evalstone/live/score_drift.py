@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.display import count, excerpt, joined
 from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
+from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import existing
 from evalstone.results.run import OfScorer, Run
@@ -182,9 +183,10 @@ def drift(
         raise ConfigError(f"tolerance must be a share of the scale, at least 0 and below 1, not {tolerance}")
     if settle <= timedelta(0):
         raise ConfigError(f"settle must be above 0, not {settle}")
+    check_time("since", since)
     baseline = _baseline(baseline, ledger)
     with Ledger(existing(ledger)) as opened:
-        name = only_stream(opened) if name is None else name
+        name = only_stream(opened, f" with {term('name', ...)}") if name is None else name
         watching = _Watching(opened, name, tolerance, two_sided, settle.total_seconds())
         if isinstance(baseline, Run):
             refuse_weights(((each.sample, each.weight) for each in baseline.records), "a watch")
@@ -245,6 +247,8 @@ def _baseline(
         return read_run(given, ledger=ledger)
     match given:
         case (datetime() as start, datetime() as end):
+            check_time("the start of the baseline", start)
+            check_time("the end of the baseline", end)
             return start, end
         case _:
             raise ConfigError(

@@ -194,7 +194,7 @@ def compare(
         ConfigError: the runs are not comparable, or an argument is invalid.
     """
     if correction not in CORRECTIONS:
-        raise ConfigError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
+        raise ConfigError(f"{term('correction')} must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
     if labels and any(run.trials > 1 for run in (a, b, *others)):
         raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
     if unpaired and labels:

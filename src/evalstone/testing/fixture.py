@@ -40,7 +40,7 @@ from evalstone.testing.explain import LONGEST, Check, explained, sample_lines
 from evalstone.testing.plugin import PROPERTIES, SCORED
 from evalstone.testing.settings import settings_of
 from evalstone.testing.summary import as_data, write_test_run
-from evalstone.types import Failed, Record, Sample
+from evalstone.types import Failed, Record, Sample, Skipped
 from evalstone.types.records import TARGET_FAILED
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class Evalstone:
             ConfigError: For an unknown scorer, judge or field, and for a threshold outside the scorer's scale.
         """
         __tracebackhide__ = True
-        plan, records = await _here(self._scored(list(thresholds), sample, fields, judge, thresholds))
+        plan, records = await _here(self._scored(thresholds, sample, fields, judge, thresholds))
         checks = [
             Check(scorer_info(scorer), record, threshold)
             for scorer, record, threshold in zip(plan.scorers, records, thresholds.values(), strict=True)
@@ -144,10 +144,10 @@ class Evalstone:
         judge: JudgeSpec | None,
         thresholds: Mapping[Any, float] | None = None,
     ) -> tuple[Plan, tuple[Record, ...]]:
+        if thresholds is not None and not (thresholds and isinstance(cast(object, thresholds), Mapping)):
+            raise ConfigError('name scorers and their thresholds: assert_scores({"faithfulness": 0.9}, …)')
         plan = plan_for_one(sample, fields, list(scorers), judge=self.judge if judge is None else judge)
         if thresholds is not None:
-            if not thresholds:
-                raise ConfigError('name a scorer and its threshold: assert_scores({"faithfulness": 0.9}, …)')
             check_thresholds(dict(zip(plan.scorers, thresholds.values(), strict=True)))
         return plan, await self.score_plan(plan)
 
@@ -282,20 +282,22 @@ class Evalstone:
         self._property("verdict", result.verdict)
         if not run.complete:
             raise AssertionError(f"the run is incomplete: {safe(run.stop_reason)}\n\n{result}")
+        missed = [one for one in result.decisions if one.verdict != "pass"]
+        noun = "sample" if run.trials == 1 else "answer"
+        heads = "; ".join(_head(one, noun) for one in missed)
         undecided = result.verdict == "inconclusive" and _measured(run, criteria, missing)
         if result.verdict == "pass" or (undecided and inconclusive == "pass"):
             return result
         if undecided and inconclusive == "skip":
-            pytest.skip(str(result).splitlines()[0])
-        missed = [one for one in result.decisions if one.verdict != "pass"]
-        noun = "sample" if run.trials == 1 else "answer"
+            # Not the line in this file, at which pytest would count the skips of different tests as one.
+            raise pytest.skip.Exception(heads, _use_item_location=True)
         # Where failures are left out, they are not why the test fails.
         counted = missing != "ignore" or any(one.estimate is None for one in missed)
         raise AssertionError(
             "\n".join(
                 [
-                    *(_failures(run, criteria, noun) if counted else ()),
-                    "; ".join(_head(one, noun) for one in missed),
+                    *(_unscored(run, criteria, noun) if counted else ()),
+                    heads,
                     "",
                     str(result),
                     *_worst(run, criteria, result),
@@ -386,8 +388,9 @@ def _head(decision: Decision, noun: str) -> str:
     return f"{found}, and must be {rule}"
 
 
-def _failures(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
-    """How many samples, or answers, failed, and why: their scores are missing from what the checks say."""
+def _unscored(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
+    """How many samples, or answers, failed, and why: their scores are missing from what the checks say. And why scorers
+    that have no score skipped theirs."""
     titles = {run[name].info.signature: run.titles[run[name].info.signature] for name in criteria.scorers}
     records = [record for record in run.records if record.scorer in titles]
     errors: dict[str, str] = {}
@@ -400,6 +403,11 @@ def _failures(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
         others = f"; and {count(len(kinds) - 1, 'other error')}" if kinds[1:] else ""
         total = len({record.key for record in records})
         yield f"{len(errors):,} of {count(total, noun)} failed: {safe(kinds[0][0], LONGEST)}{others}"
+    for line in [run[name] for name in criteria.scorers]:
+        outcomes = [record.outcome for record in records if record.scorer == line.info.signature]
+        if not line.scored and (reasons := Counter(one.reason for one in outcomes if isinstance(one, Skipped))):
+            reason, share = reasons.most_common(1)[0][0], f"{reasons.total():,} of {count(len(outcomes), noun)}"
+            yield f"{safe(titles[line.info.signature])} skipped {share}: {safe(reason, LONGEST)}"
 
 
 def _name(evaluator: object) -> str:

@@ -271,7 +271,8 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
     for setting, opposite, lower in (("fail_under", "fail_over", False), ("fail_over", "fail_under", True)):
         for name, threshold in getattr(mark, setting).items():
             info = find_scorer(name, list(infos))
-            check_thresholds({infos[info]: threshold})
+            with _argument(setting):
+                check_thresholds({infos[info]: threshold})
             if info.lower_is_better is not lower:
                 better = "lower" if info.lower_is_better else "higher"
                 raise ConfigError(f"{setting}: {better} is better for {info.name}; use {opposite}")
@@ -280,7 +281,8 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
             'a threshold is missing: fail_under={"faithfulness": 0.8}, fail_over=…, pass_rate=… or require=[…]'
         )
     for name, (threshold, share) in mark.pass_rate.items():
-        check_thresholds({infos[find_scorer(name, list(infos))]: threshold})
+        with _argument("pass_rate"):
+            check_thresholds({infos[find_scorer(name, list(infos))]: threshold})
         if not 0 <= share <= 1:
             raise ConfigError(f"pass_rate of {name}: the share must be in [0, 1], not {share:g}")
     return scorers, criteria
