@@ -80,6 +80,26 @@ def test_report_writes_each_format(folder: Path, evalstone: Evalstone, told: Tol
     assert "only one of" in told("report", "a", "--json", "--csv", "-")
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["report", "a"], "given"),
+        (["compare", "a", "b"], "paired by sample"),
+        (["drift", "a", "a"], "drift"),
+        (["gate", "a", "--min", "given=0.1"], "Gate: "),
+        (["power", "a"], "samples needed"),
+    ],
+)
+def test_a_command_that_writes_a_page_shows_its_result_too(
+    folder: Path, evalstone: Evalstone, command: list[str], shown: str
+) -> None:
+    alone = evalstone(*command).stdout
+    assert shown in alone
+    done = evalstone(*command, "--html", "p.html", "--markdown", "p.md")
+    assert done.stdout == f"{alone}\nSaved: p.html, p.md\n"
+    assert evalstone(*command, "--html", "p.html", "--markdown", "-").stdout.startswith("### ")
+
+
 def test_report_corrects_a_mean_by_labels(folder: Path, evalstone: Evalstone, told: Told) -> None:
     rows = "".join(f"s{number},{0.9 if number % 4 == 1 else 0.5}\n" for number in range(1, 40) if number % 4)
     (folder / "l.csv").write_text("id,label\n" + rows)

@@ -21,7 +21,6 @@ from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, thresholds, watched_gate
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
-    STDOUT,
     calibrations_of,
     check_outputs,
     console,
@@ -30,6 +29,7 @@ from evalstone.cli.output import (
     json_lines,
     prints_to_stderr,
     to_stderr,
+    written,
 )
 from evalstone.errors import FINISHED_CALLS, RESUME, ConfigError, RunAborted, StorageError
 
@@ -270,10 +270,10 @@ def _run(
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
     view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
-    files = documents(view, config.html, config.markdown)
-    deliver(files | json_lines(as_json, result.to_dict()), announce=False)
-    if shown := not as_json and STDOUT not in (config.html, config.markdown):
-        _show_run(view, result, config, [*saved, *filter(None, (config.html, config.markdown))], next_commands)
+    outputs = documents(view, config.html, config.markdown) | json_lines(as_json, result.to_dict())
+    if shown := not deliver(outputs):
+        saved += filter(None, [written(outputs)])
+        _show_run(view, result, config, saved, next_commands)
     if gate is not None:
         if config.out is not None:
             watched_gate.remember_first_look(gate, result, criteria, config.out)
