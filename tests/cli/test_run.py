@@ -607,7 +607,8 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
     ("line", "told"),
     [
         ('concurrency = "eight"', "concurrency should be a valid integer, not 'eight'"),
-        ("concurrency = 0", "concurrency should be greater than or equal to 1, not 0"),
+        ("concurrency = 0", "concurrency should be a finite number, 1 or more, not 0"),
+        ("budget = nan", "budget should be a finite number, 0 or more, not nan"),
         ("budget = true", "budget should be a valid number, not True"),
         ("judge = 5", "judge should be a valid string or a valid dictionary, not 5"),
         ("scorers = []", "scorers should be a list of one or more scorers, not []"),

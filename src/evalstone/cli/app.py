@@ -22,7 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 from evalstone._core.display import ended
 from evalstone._core.redaction import masked
 from evalstone._core.terms import COMMAND_LINE, front_end
-from evalstone.cli.options import ExitCode, Value, Values, option
+from evalstone.cli.options import ExitCode, Value, Values, number, option
 from evalstone.cli.output import guard, to_stderr
 from evalstone.errors import FINISHED_CALLS, ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
 
@@ -220,6 +220,10 @@ def _value(parameter: Any, kind: Any, convert: Callable[[Any, Any], Any], ctx: A
         return convert(ctx, value)
     if value is None:
         return () if parameter.multiple or parameter.nargs == -1 else None
+    if isinstance(value, str) and kind in (int, int | None, float, float | None):
+        return number(
+            value, max(parameter.opts, key=len), parameter.min, parameter.max, whole=kind in (int, int | None)
+        )
     is_text = kind in (Value, Values, list[str]) and type(value) in (str, list, tuple)
     return value if is_text or type(value) is kind else convert(ctx, value)
 

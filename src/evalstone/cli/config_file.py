@@ -26,6 +26,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
@@ -107,8 +108,8 @@ def load_config(data: str, **options: Any) -> RunConfig:
     if not config.scorers:
         raise ConfigError(f"{data}: scorers should be a list of one or more scorers, not []")
     for name, least in LEAST.items():
-        if (value := getattr(config, name)) is not None and value < least:
-            raise ConfigError(f"{data}: {name} should be greater than or equal to {least}, not {value!r}")
+        if (value := getattr(config, name)) is not None and not least <= value < inf:
+            raise ConfigError(f"{data}: {name} should be a finite number, {least} or more, not {value!r}")
     return config
 
 

@@ -246,6 +246,18 @@ def finite(text: str, label: str) -> float:
     return value
 
 
+def number(text: str, option: str, least: float | None, most: float | None, *, whole: bool) -> float:
+    """A finite number within limits. Raises ConfigError with the option and what it takes."""
+    try:
+        value = int(text) if whole else float(text)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value) and (least is None or value >= least) and (most is None or value <= most):
+        return value
+    limits = "" if least is None else f", {least:g} or more" if most is None else f" from {least:g} to {most:g}"
+    raise ConfigError(f"{option} takes a {'whole ' * whole}number{limits}, not {text!r:.80}")
+
+
 def moment(text: str, option: str) -> datetime:
     """A time in ISO 8601, in UTC unless it has a time zone, or an age such as 90s, 15m, 24h, 7d or 2w.
 
@@ -365,6 +377,8 @@ def target_settings(
     address: str | None, version: str | None, timeout: float | None, concurrency: int | None, tools: str | None
 ) -> dict[str, Any]:
     """A target's table from its options."""
+    if timeout is not None and timeout <= 0:
+        raise ConfigError(f"--target-timeout takes a number above 0, not {timeout:g}")
     limits = {"timeout": timeout, "max_concurrency": concurrency}
     settings = {"address": address, "version": version, **limits, "tools": tools}
     return {name: value for name, value in settings.items() if value is not None}

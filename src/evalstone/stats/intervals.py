@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import SupportsFloat, cast
 
+from evalstone._core.terms import term
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.special import t_quantile
 from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
@@ -199,7 +200,7 @@ def check_confidence(confidence: float) -> None:
     """Raise ConfigError for a confidence level outside (0, 1)."""
     check_number("confidence", confidence)
     if not 0 < confidence < 1:
-        raise ConfigError(f"confidence must be between 0 and 1, such as 0.95, not {confidence}")
+        raise ConfigError(f"{term('confidence')} must be between 0 and 1, such as 0.95, not {confidence}")
 
 
 def mover(*reaches: float, correlation: float = 0.0) -> float:
