@@ -255,7 +255,7 @@ def number(text: str, option: str, least: float | None, most: float | None, *, w
     if math.isfinite(value) and (least is None or value >= least) and (most is None or value <= most):
         return value
     limits = "" if least is None else f", {least:g} or more" if most is None else f" from {least:g} to {most:g}"
-    raise ConfigError(f"{option} takes a {'whole ' * whole}number{limits}, not {text!r:.80}")
+    raise ConfigError(f"{option} takes a {'whole' if whole else 'finite'} number{limits}, not {text!r:.80}")
 
 
 def moment(text: str, option: str) -> datetime:
