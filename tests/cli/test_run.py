@@ -625,6 +625,39 @@ def test_a_wrong_value_in_a_file_names_its_key(tmp_path: Path, evalstone: Evalst
 
 
 @pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('scorers = ["token_f1"]', "unknown scorer 'token_f1'; did you mean f1_tokens"),
+        (
+            'scorers = [{name = "faithfulness", scal = 2}]',
+            "faithfulness: unknown parameter 'scal'; did you mean scale?",
+        ),
+        ('scorers = ["nowhere:x"]', "the scorer nowhere:x can't be imported"),
+        ('judge = "opnai/x"', "unknown provider 'opnai'; did you mean openai?"),
+        ("judge = []", "judge should be a valid string or a valid dictionary, not []"),
+        ("[target]\nadress = 'm:f'", "no target is named, only its adress"),
+        ("user = {functio = 'm:f'}", "the user has an unknown setting 'functio'; did you mean function?"),
+        ("[map]\noutputt = 'x'", "unknown sample field 'outputt'; did you mean output?"),
+        ("[fail_under]\nfathfulness = 0.5", "fail_under: unknown scorer 'fathfulness'; did you mean faithfulness?"),
+        ("wait = true", "wait requires batch"),
+        ("[experiment]\ntarget = ['m:f']", "unknown key in [experiment] 'target'; did you mean targets?"),
+        ("[experiment]\nparameters = {x = [1]}", "[experiment] parameters require a target"),
+    ],
+)
+def test_every_error_about_a_setting_in_a_file_names_the_file(
+    data: Path, evalstone: Evalstone, line: str, told: str
+) -> None:
+    (data.parent / "eval.toml").write_text(f'data = "data.jsonl"\n{line}\n')
+    done = evalstone("run", "eval.toml")
+    assert (done.returncode, done.stderr[: len(told) + 22]) == (2, f"evalstone: eval.toml: {told}")
+
+
+def test_an_error_about_an_option_does_not_name_the_file(data: Path, evalstone: Evalstone) -> None:
+    (data.parent / "eval.toml").write_text('data = "data.jsonl"\nscorers = ["faithfulness"]\n')
+    assert evalstone("run", "eval.toml", "-s", "fathfulness").stderr.startswith("evalstone: unknown scorer")
+
+
+@pytest.mark.parametrize(
     "one", ['scorers = "contains(expected=Paris)"', 'scorers = {name = "contains", expected = "Paris"}']
 )
 def test_one_scorer_in_a_file_needs_no_list(tmp_path: Path, data: Path, evalstone: Evalstone, one: str) -> None:

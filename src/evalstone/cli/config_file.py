@@ -24,7 +24,8 @@ Paths in a file are relative to that file.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from math import inf
 from pathlib import Path
@@ -75,13 +76,26 @@ class RunConfig:
     """A matrix of targets, their parameters and datasets; see `cli.experiment`."""
     in_file: frozenset[str] = frozenset()
     """The settings from a TOML file that no option overrides."""
+    file: str = ""
+    """The TOML file, if any."""
 
     def named(self, setting: str, beside: str = "") -> str:
         """A setting's name in messages: its key if it, or the setting `beside`, is in the file; else its option."""
         return setting if (beside or setting) in self.in_file else f"--{setting.replace('_', '-')}"
 
+    @contextmanager
+    def naming_file(self, *settings: str) -> Generator[None]:
+        """Within the block, an error about these settings names the file if one of them is in it."""
+        try:
+            yield
+        except ConfigError as error:
+            if self.in_file.intersection(settings) and not str(error).startswith(f"{self.file}: "):
+                error.args = (f"{self.file}: {error}",)
+            raise
 
-KEYS = tuple(setting.name for setting in fields(RunConfig) if setting.name != "in_file")
+
+KEYS = tuple(setting.name for setting in fields(RunConfig) if setting.name not in ("in_file", "file"))
+EXPERIMENT_KEYS = ("data", "targets", "parameters")
 
 
 def load_config(data: str, **options: Any) -> RunConfig:
@@ -104,7 +118,8 @@ def load_config(data: str, **options: Any) -> RunConfig:
         elif value is not None and value not in ([], {}):
             settings[name] = value
             in_file.discard(name)
-    config = replace(_checked(data, settings) if is_toml else RunConfig(**settings), in_file=frozenset(in_file))
+    config = _checked(data, settings) if is_toml else RunConfig(**settings)
+    config = replace(config, in_file=frozenset(in_file), file=data if is_toml else "")
     if not config.scorers:
         raise ConfigError(f"{data}: scorers should be a list of one or more scorers, not []")
     for name, least in LEAST.items():
@@ -159,6 +174,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _place_experiment(file: Path, settings: dict[str, Any], experiment: dict[str, Any]) -> None:
     """Make the paths of an experiment relative to the file, and its first dataset that of the settings."""
+    for key in experiment:
+        if key not in EXPERIMENT_KEYS:
+            raise ConfigError(f"{file}: {unknown('key in [experiment]', key, EXPERIMENT_KEYS)}")
     if "data" in experiment:
         if "data" in settings:
             raise ConfigError(f"{file}: it has data and [experiment] data; keep one of them")
@@ -222,6 +240,11 @@ def _with_logs_beside(file: Path, judge: Any) -> Any:
     return {**table, "log": str(file.parent / table["log"])} if isinstance(table.get("log"), str) else table
 
 
+def _has(value: Any, place: int | str) -> bool:
+    """Whether a list has this index, or a table this key."""
+    return place in value if isinstance(value, dict) else isinstance(place, int)
+
+
 def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
     """What is wrong with each key: `concurrency should be a valid integer, not 'eight'`."""
     expected: dict[str, list[str]] = {}
@@ -232,8 +255,9 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
             return unknown("key", key, KEYS)
         if problem["type"] == "missing":
             return f"the key {key} is missing"
-        # The rest of the location is an item's index, or else the member of a union that was tried.
-        path = problem["loc"][:2] if isinstance(settings[key], list | dict) else (key,)
+        # The rest of the location is an item's index or key, or else the member of a union that was tried.
+        path = problem["loc"][:2]
+        path = path if isinstance(settings[key], list | dict) and _has(settings[key], path[-1]) else (key,)
         name = ".".join(map(str, path))
         values[name] = problem["input"]
         expected.setdefault(name, []).append(problem["msg"].removeprefix("Input should be "))

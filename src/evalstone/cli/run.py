@@ -137,13 +137,14 @@ def run(
         top=top,
     )
     beside = Path(data).parent if data.endswith(".toml") else "."
-    config = replace(
-        config,
-        scorers=options.scorer_specs(config.scorers, "." if scorer else beside),
-        target=options.target_spec(config.target, "." if target else beside),
-        user=options.user_spec(config.user, "." if user else beside),
-        judge=options.judge_spec(config.judge, base_url),
-    )
+    with config.naming_file("scorers"):
+        scorers = options.scorer_specs(config.scorers, "." if scorer else beside)
+    with config.naming_file("target"):
+        target_spec = options.target_spec(config.target, "." if target else beside)
+    with config.naming_file("user"):
+        user_spec = options.user_spec(config.user, "." if user else beside)
+    judge_spec = options.judge_spec(config.judge, base_url)
+    config = replace(config, scorers=scorers, target=target_spec, user=user_spec, judge=judge_spec)
     if config.experiment is not None:
         from evalstone.cli.experiment import run_cells
 
@@ -329,21 +330,41 @@ def checked_plan(
     from evalstone.api import plan_for
     from evalstone.results.files import prepare
     from evalstone.run.plan import scorer_info
+    from evalstone.scorers import parse_scorers
 
-    dataset = evalstone.load(config.data, mapping=config.map)
+    with config.naming_file("map"):
+        dataset = evalstone.load(config.data, mapping=config.map)
     for note in dataset.notes:
         to_stderr(safe(f"{dataset.name}: {note}", 2000))
     if config.limit is not None and config.limit < len(dataset):
         dataset = replace(dataset, samples=dataset.samples[: config.limit])
-    plan = plan_for(
-        dataset,
-        config.scorers,
-        judge=config.judge,
-        target=config.target,
-        trials=config.trials,
-        user=config.user,
-        ledger=config.ledger,
-    )
+    with config.naming_file("scorers"):
+        scorers = parse_scorers(config.scorers)
+    with config.naming_file("judge"):
+        judge = evalstone.parse_judge(config.judge)
+    with config.naming_file("target", "trials", "user"):
+        plan = plan_for(
+            dataset,
+            scorers,
+            judge=judge,
+            target=config.target,
+            trials=config.trials,
+            user=config.user,
+            ledger=config.ledger,
+        )
+    with config.naming_file("batch", "wait", "no_cache", "missing", "gate"):
+        _check_modes(config, plan)
+    plan.check(asking=calls_judge and not config.batch)
+    with config.naming_file("fail_under", "fail_over", "require"):
+        criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
+    if config.out is not None:
+        prepare(config.out)
+    check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
+    return plan, criteria
+
+
+def _check_modes(config: RunConfig, plan: Plan) -> None:
+    """Raise ConfigError for settings that exclude or require each other."""
     if config.batch and plan.target is not None:
         raise ConfigError(
             f"{config.named('batch')} can't be used with a target; save its answers with "
@@ -363,12 +384,6 @@ def checked_plan(
         from evalstone.judges.providers.batch import batch_api
 
         batch_api(plan.judge)
-    plan.check(asking=calls_judge and not config.batch)
-    criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
-    if config.out is not None:
-        prepare(config.out)
-    check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
-    return plan, criteria
 
 
 @contextmanager
