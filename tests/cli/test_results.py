@@ -343,6 +343,14 @@ def test_labels_are_asked_for_kept_at_once_and_gone_on_with(folder: Path, evalst
     assert "Every sample that has a score is labeled" in evalstone("annotate", "one", "--labels", "l.csv").stdout
 
 
+def test_without_a_label_no_file_is_written_and_none_is_claimed(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    assert "No labels added; l.csv was not written.\n" in evalstone("annotate", "one", "--labels", "l.csv").stdout
+    assert not (folder / "l.csv").exists()
+    (folder / "l.csv").write_text("id,label\ns1,yes\n")
+    assert "0 labels added, 1 in l.csv." in evalstone("annotate", "one", "--labels", "l.csv", typed="s\nq\n").stdout
+    assert "nowhere/l.csv" in told("annotate", "one", "--labels", "nowhere/l.csv")
+
+
 def test_a_run_without_a_score_has_nothing_to_label(folder: Path, told: Told) -> None:
     write_run(run_of(["skip", "fail"]), "none")
     assert "has a score of given" in told("annotate", "none", "--labels", "l.csv")

@@ -353,7 +353,8 @@ def _short(judge: str) -> str:
 def _missing(run: Run, records: Sequence[Record]) -> Iterator[Section]:
     """The most frequent reasons for skipped and failed results with the first samples, and the number of others."""
     rows: list[Sequence[Cell | str]] = []
-    first = _first_missing(run, records) if any(line.reasons for line in run.summary) else {}
+    is_any = any(line.reasons for line in run.summary)
+    first = _first_missing(run, records if is_any else ())
     for line in run.summary:
         rest = line.skipped + line.failed - sum(times for _, times in line.reasons)
         others = [("", rest)] if rest > 0 and line.reasons else []
