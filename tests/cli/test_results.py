@@ -65,6 +65,7 @@ def test_report_shows_the_run_with_what_is_missing(folder: Path, evalstone: Eval
         in shown.stdout
     )
     assert "question  How much?" in shown.stdout
+    assert "\n\n\n" not in shown.stdout
 
 
 def test_report_writes_each_format(folder: Path, evalstone: Evalstone, told: Told) -> None:
@@ -308,6 +309,8 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
         (["power", "a", "--power", "1.5"], "--power takes a finite number from 0 to 1, not '1.5'"),
         (["compare", "a", "b", "--confidence", "1.5"], "--confidence must be between 0 and 1, such as 0.95, not 1.5"),
         (["compare", "a", "b", "--confidence", "1e400"], "--confidence takes a finite number, not '1e400'"),
+        (["runs", "--limit"], "evalstone: option '--limit' requires an argument"),
+        (["drift"], "evalstone: missing argument 'BEFORE'; see evalstone drift --help"),
         (["runs", "--limit", "-1"], "--limit takes a whole number, 1 or more, not '-1'"),
         (["runs", "--limit", "1.5"], "--limit takes a whole number, 1 or more, not '1.5'"),
         (["report", ""], 'no results folder ""'),

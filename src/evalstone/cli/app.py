@@ -266,6 +266,7 @@ def main() -> None:
             typer.echo(message, err=True)
             sys.exit(ExitCode.USAGE)
         context: Any = getattr(error, "ctx", None)
+        message = message[:1].lower() + message[1:]
         help = f"; see {context.command_path if context else 'evalstone'} --help"
         if hasattr(error, "possibilities"):  # an unknown option
             names = (name for known in context.command.params for name in (*known.opts, *known.secondary_opts))
