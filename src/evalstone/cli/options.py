@@ -229,6 +229,8 @@ def pass_rates(texts: Iterable[str]) -> dict[str, tuple[float, float]]:
         scorer, _, score = text.rpartition("@")
         if not scorer:
             raise ConfigError(f"--pass-rate takes SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9, not {text!r}")
+        if not 0 <= share <= 1:
+            raise ConfigError(f"--pass-rate {scorer} takes a share from 0 to 1, not {share:g}")
         if scorer in rates:
             raise ConfigError(f"--pass-rate names {scorer} twice; a gate takes one pass rate per scorer")
         rates[scorer] = (finite(score, f"--pass-rate {scorer}"), share)

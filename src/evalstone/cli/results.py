@@ -338,6 +338,9 @@ def gate(
 
     def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:
         by_scorer = scorers_named(values, found.scorers, option)
+        for info, value in by_scorer.items():
+            if type(value) is float and not 0 <= value <= info.scale:
+                raise ConfigError(f"{option}: {info.parameters} must be in [0, {info.scale:g}], not {value:g}")
         return {found.titles[info.signature]: value for info, value in by_scorer.items()}
 
     criteria = evalstone.GateCriteria(
