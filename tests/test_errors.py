@@ -17,8 +17,10 @@ from evalstone.errors import (
     MissingDependency,
     ReplyError,
     RunAborted,
+    near,
     unknown,
 )
+from evalstone.scorers import SCORERS
 
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, EvalstoneError)]
 
@@ -84,6 +86,35 @@ def test_an_unknown_name_that_is_a_word_of_known_ones_is_told_with_them():
     names = ["f1_tokens", "tool_called", "tool_order", "no_tool_calls", "no_tool_errors"]
     assert unknown("scorer", "f1", names) == "unknown scorer 'f1'; did you mean f1_tokens?"
     assert "known: f1_tokens, no_tool_calls" in unknown("scorer", "tool", names)
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("token_f1", "f1_tokens"),
+        ("f1_score", "f1_tokens"),
+        ("answer_relevance", "answer_relevancy"),
+        ("hallucinations", "hallucination"),
+        ("HallucinationMetric", "hallucination"),
+        ("exactmatch", "exact_match"),
+        ("bleu_score", "bleu"),
+        ("rougeL", "rouge_l"),
+        ("rouge", "rouge_l"),
+        ("levenstein", "levenshtein"),
+        ("valid_json", "json_valid"),
+        ("is_json", "json_valid"),
+        ("toxic", "toxicity"),
+        ("bias_score", "bias"),
+        ("contextual_recall", "context_recall"),
+        ("tool_accuracy", "tool_call_accuracy"),
+        ("ndcg", "ndcg_at_k"),
+        ("number_match", "numeric_match"),
+        ("instruction_following", "instruction_alignment"),
+        ("factuality", "factual_correctness"),
+    ],
+)
+def test_the_nearest_name_of_a_scorer_has_the_same_words(name: str, first: str) -> None:
+    assert near(name, SCORERS)[0] == first
 
 
 def test_an_unknown_name_near_nothing_is_told_with_all_known_ones_sorted():

@@ -600,7 +600,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate keeps no part of alpha for later looks",
         "src/evalstone/stats/gates.py",
-        "0.8 * alpha if look == 1",
+        "4 * alpha / 5 if look == 1",
         "alpha if look == 1",
         ("tests/results/test_looks.py",),
     ),

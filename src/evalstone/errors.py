@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -218,19 +219,43 @@ class ReplyError(JudgeError):
 
 
 MOST_GUESSES = 3
-"""Where more names are like the unknown one, all known ones are told."""
+"""Where more names have the unknown one as a word, all known ones are told."""
+_GENERIC = re.compile(r"(?<=.)_(?:score|metric|scorer|evaluator)$")
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that a name may be a misspelling of, the nearest first."""
-    return difflib.get_close_matches(name.lower(), sorted(known), cutoff=0.7)
+    """The known names that are most like a name, in letters or in words, the nearest first."""
+    words = _words(_GENERIC.sub("", "_".join(_words(name))))
+    ranked = sorted(((_likeness(words, _words(each)), each) for each in known), reverse=True)[:MOST_GUESSES]
+    return [each for likeness, each in ranked if likeness and likeness >= ranked[0][0] - 0.2]
+
+
+def _words(name: str) -> list[str]:
+    """The words of `token_f1`, `token-f1` or `tokenF1`."""
+    return re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+
+
+def _likeness(words: list[str], known: list[str]) -> float:
+    """How alike two names are, from 0 to 1, the higher of two measures: the similarity of their letters, and the share
+    of letters in words that both have, in any order. Names that have little in common have 0."""
+    letters = _ratio("".join(words), "".join(known))
+    sizes = len("".join(words)), len("".join(known))
+    nearest = [max((_ratio(word, each) for each in known), default=0) for word in words]
+    alike = sum(len(word) * ratio for word, ratio in zip(words, nearest, strict=True) if ratio >= 0.75)
+    # The mean of two shares: of both names, and of the wrong one alone, which may be a part of the right one.
+    shared = (2 * alike / sum(sizes) + alike / sizes[0]) / 2 if words else 0
+    return max(letters if letters >= 0.7 else 0, shared if shared >= 0.6 else 0)
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """The text for an unknown name: `unknown scorer 'fathfulness'; did you mean faithfulness?`"""
     names = sorted(known)
-    guesses = near(name, names) or [each for each in names if name.lower() in each.split("_")]
-    if 0 < len(guesses) <= MOST_GUESSES:
+    is_common = sum(name.lower() in each.split("_") for each in names) > MOST_GUESSES
+    if (guesses := near(name, names)) and not is_common:
         return f"unknown {what} {name!r}; did you mean {' or '.join(guesses)}?"
     return f"unknown {what} {name!r}; known: {', '.join(names) or 'none'}"
 

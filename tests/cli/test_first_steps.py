@@ -11,6 +11,7 @@ import pytest
 
 from evalstone import write_run
 from evalstone.results.files import read_run
+from evalstone.scorers import SCORERS
 from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, run_of
 from tests.serving import serving
@@ -166,3 +167,28 @@ def test_a_server_without_a_batch_api_is_said_to_have_none(folder: Path, evalsto
         done = evalstone("run", "d.jsonl", "-s", "faithfulness", *options, env=BATCHED)
     assert done.returncode == 2
     assert "has no batch API (HTTP 404" in done.stderr
+
+
+def test_scorers_are_listed_and_described_as_json(evalstone: Evalstone) -> None:
+    listed = {one["name"]: one for one in json.loads(evalstone("scorers", "--json").stdout)}
+    assert listed.keys() == SCORERS.keys()
+    one = json.loads(evalstone("scorers", "hallucination", "--json").stdout)
+    assert one == listed["hallucination"]
+    assert (one["lower_is_better"], one["range"], one["required_fields"]) == (True, [0, 1.0], ["output", "context"])
+    assert one["judge_calls"] == ["list_claims", "verify_claims"]
+    assert one["parameters"]["scale"] == {
+        "description": "The highest score; scores are in [0, scale].",
+        "required": False,
+        "default": 1.0,
+    }
+    assert (listed["contains"]["judge_calls"], listed["repeated"]["judge_calls"]) == ([], None)
+    template = json.loads(evalstone("scorers", "llm_classifier", "--json").stdout)
+    assert template["parameters"]["question"]["required"]
+
+
+def test_the_names_of_another_tool_are_listed_as_json(evalstone: Evalstone) -> None:
+    names = json.loads(evalstone("scorers", "--from", "deepeval", "--json").stdout)
+    assert "FaithfulnessMetric" in [row["theirs"] for row in names["scorers"]]
+    one = json.loads(evalstone("scorers", "--from", "deepeval", "FaithfulnessMetric", "--json").stdout)
+    assert one["scorers"][0]["ours"] == "faithfulness(definition='deepeval')"
+    assert "truths_extraction_limit" in [row["theirs"] for row in one["options"]]

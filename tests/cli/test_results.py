@@ -65,6 +65,7 @@ def test_report_shows_the_run_with_what_is_missing(folder: Path, evalstone: Eval
         in shown.stdout
     )
     assert "question  How much?" in shown.stdout
+    assert "\n\n\n" not in shown.stdout
 
 
 def test_report_writes_each_format(folder: Path, evalstone: Evalstone, told: Told) -> None:
@@ -78,6 +79,26 @@ def test_report_writes_each_format(folder: Path, evalstone: Evalstone, told: Tol
         == "kind"
     )
     assert "only one of" in told("report", "a", "--json", "--csv", "-")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["report", "a"], "given"),
+        (["compare", "a", "b"], "paired by sample"),
+        (["drift", "a", "a"], "drift"),
+        (["gate", "a", "--min", "given=0.1"], "Gate: "),
+        (["power", "a"], "samples needed"),
+    ],
+)
+def test_a_command_that_writes_a_page_shows_its_result_too(
+    folder: Path, evalstone: Evalstone, command: list[str], shown: str
+) -> None:
+    alone = evalstone(*command).stdout
+    assert shown in alone
+    done = evalstone(*command, "--html", "p.html", "--markdown", "p.md")
+    assert done.stdout == f"{alone}\nSaved: p.html, p.md\n"
+    assert evalstone(*command, "--html", "p.html", "--markdown", "-").stdout.startswith("### ")
 
 
 def test_report_corrects_a_mean_by_labels(folder: Path, evalstone: Evalstone, told: Told) -> None:
@@ -281,6 +302,9 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
         (["gate", "a", "--min", "given=high"], "takes a number, not 'high'"),
         (["gate", "a", "--min", "given=nan"], "finite"),
         (["gate", "a", "--pass-rate", "given=0.5"], "SCORER@SCORE=SHARE"),
+        (["gate", "a", "--min", "given=-1"], "--min: given must be in [0, 1], not -1"),
+        (["gate", "a", "--max-regression", "given=2", "--baseline", "b"], "--max-regression: given must be in [0, 1]"),
+        (["gate", "a", "--pass-rate", "given@0.5=1.5"], "--pass-rate given takes a share from 0 to 1, not 1.5"),
         (["gate", "a", "--min", "given=0.5", "--inconclusive", "maybe"], "exit4, pass or fail"),
         (["gate", "a", "--min", "given=0.5", "--min", "given=0.9"], "--min names given twice: 0.5 and 0.9"),
         (["gate", "a", "--pass-rate", "given@0.5=0.5", "--pass-rate", "given@0.9=0.1"], "names given twice"),
@@ -293,7 +317,15 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
             ["gate", "a", "--pass-rate", "given@0.5=0.5", "--pass-rate", f"{Given().signature}@0.5=0.1"],
             "--pass-rate names given twice",
         ),
-        (["power", "a", "--difference", "0"], "above 0"),
+        (["power", "a", "--difference", "0"], "--difference must be above 0, not 0"),
+        (["power", "a", "-d", "nan"], "--difference takes a finite number, 0 or more, not 'nan'"),
+        (["power", "a", "--power", "1.5"], "--power takes a finite number from 0 to 1, not '1.5'"),
+        (["compare", "a", "b", "--confidence", "1.5"], "--confidence must be between 0 and 1, such as 0.95, not 1.5"),
+        (["compare", "a", "b", "--confidence", "1e400"], "--confidence takes a finite number, not '1e400'"),
+        (["runs", "--limit"], "evalstone: option '--limit' requires an argument"),
+        (["drift"], "evalstone: missing argument 'BEFORE'; see evalstone drift --help"),
+        (["runs", "--limit", "-1"], "--limit takes a whole number, 1 or more, not '-1'"),
+        (["runs", "--limit", "1.5"], "--limit takes a whole number, 1 or more, not '1.5'"),
         (["report", ""], 'no results folder ""'),
         (["report", "r1", "--ledger", ""], "the ledger's name is empty"),
         (["report", "n" * 300], "no run of that id or name"),
@@ -325,6 +357,14 @@ def test_labels_are_asked_for_kept_at_once_and_gone_on_with(folder: Path, evalst
     again = evalstone("annotate", "one", "--labels", "l.csv", "--count", "100", typed="y\n" * 100)
     assert "27 labels added, 30 in" in again.stdout
     assert "Every sample that has a score is labeled" in evalstone("annotate", "one", "--labels", "l.csv").stdout
+
+
+def test_without_a_label_no_file_is_written_and_none_is_claimed(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    assert "No labels added; l.csv was not written.\n" in evalstone("annotate", "one", "--labels", "l.csv").stdout
+    assert not (folder / "l.csv").exists()
+    (folder / "l.csv").write_text("id,label\ns1,yes\n")
+    assert "0 labels added, 1 in l.csv." in evalstone("annotate", "one", "--labels", "l.csv", typed="s\nq\n").stdout
+    assert "nowhere/l.csv" in told("annotate", "one", "--labels", "nowhere/l.csv")
 
 
 def test_a_run_without_a_score_has_nothing_to_label(folder: Path, told: Told) -> None:

@@ -607,7 +607,8 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
     ("line", "told"),
     [
         ('concurrency = "eight"', "concurrency must be a whole number, not 'eight'"),
-        ("concurrency = 0", "concurrency must be 1 or more, not 0"),
+        ("concurrency = 0", "concurrency must be a finite number, 1 or more, not 0"),
+        ("budget = nan", "budget must be a finite number, 0 or more, not nan"),
         ("budget = true", "budget must be a number, not True"),
         ("gate = 1", "gate must be true or false, not 1"),
         ("judge = 5", "judge must be text or a table, not 5"),
@@ -658,15 +659,15 @@ def test_what_is_wrong_in_a_file_names_the_file_and_an_option_does_not(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "d.jsonl", "--limit", "-1"), "--limit must be a whole number, 1 or more, not -1"),
-        (("run", "d.jsonl", "--limit", "2.5"), "--limit must be a whole number, 1 or more, not '2.5'"),
-        (("run", "d.jsonl", "--limit", "many"), "--limit must be a whole number, 1 or more, not 'many'"),
-        (("run", "d.jsonl", "--top", "-1"), "--top must be a whole number, 0 or more, not -1"),
-        (("run", "d.jsonl", "--budget", "five"), "--budget must be a number, 0 or more, not 'five'"),
-        (("run", "d.jsonl", "--budget", "nan"), "--budget must be a number, 0 or more, not nan"),
-        (("collect", "--port", "65536"), "--port must be a whole number from 0 to 65535, not 65536"),
-        (("collect", "--sampling", "2"), "--sampling must be a number from 0 to 1, not 2.0"),
-        (("gate", "results", "--alpha", "x"), "--alpha must be a number, not 'x'"),
+        (("run", "d.jsonl", "--limit", "-1"), "--limit takes a whole number, 1 or more, not '-1'"),
+        (("run", "d.jsonl", "--limit", "2.5"), "--limit takes a whole number, 1 or more, not '2.5'"),
+        (("run", "d.jsonl", "--limit", "many"), "--limit takes a whole number, 1 or more, not 'many'"),
+        (("run", "d.jsonl", "--top", "-1"), "--top takes a whole number, 0 or more, not '-1'"),
+        (("run", "d.jsonl", "--budget", "five"), "--budget takes a finite number, 0 or more, not 'five'"),
+        (("run", "d.jsonl", "--budget", "nan"), "--budget takes a finite number, 0 or more, not 'nan'"),
+        (("collect", "--port", "65536"), "--port takes a whole number from 0 to 65535, not '65536'"),
+        (("collect", "--sampling", "2"), "--sampling takes a finite number from 0 to 1, not '2'"),
+        (("gate", "results", "--alpha", "x"), "--alpha takes a finite number, not 'x'"),
     ],
 )
 def test_a_number_that_is_none_or_out_of_range_is_refused(
@@ -674,6 +675,31 @@ def test_a_number_that_is_none_or_out_of_range_is_refused(
 ) -> None:
     done = evalstone(*arguments)
     assert (done.returncode, done.stderr) == (2, f"evalstone: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('scorers = ["token_f1"]', "unknown scorer 'token_f1'; did you mean f1_tokens"),
+        (
+            'scorers = [{name = "faithfulness", scal = 2}]',
+            "faithfulness: unknown parameter 'scal'; did you mean scale?",
+        ),
+        ('scorers = ["nowhere:x"]', "the scorer nowhere:x can't be imported"),
+        ('judge = "opnai/x"', "unknown provider 'opnai'; did you mean openai?"),
+        ("[target]\nadress = 'm:f'", "no target is named, only its adress"),
+        ("user = {functio = 'm:f'}", "the user has an unknown setting 'functio'; did you mean function?"),
+        ("wait = true", "wait requires batch"),
+        ("[experiment]\ntarget = ['m:f']", "[experiment]: unknown key 'target'; did you mean targets?"),
+        ("[experiment]\nparameters = {x = [1]}", "[experiment] parameters require a target"),
+    ],
+)
+def test_every_error_about_a_setting_in_a_file_names_the_file(
+    data: Path, evalstone: Evalstone, line: str, told: str
+) -> None:
+    (data.parent / "eval.toml").write_text(f'data = "data.jsonl"\n{line}\n')
+    done = evalstone("run", "eval.toml")
+    assert (done.returncode, done.stderr[: len(told) + 22]) == (2, f"evalstone: eval.toml: {told}")
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def test_scores_are_listed_in_pages_with_nothing_that_steers_a_terminal(evalston
     assert "698" in second
     assert "\x1b" not in first.stdout
     assert "\u202e" not in first.stdout
+    assert evalstone("ledger", "scores", "--ledger", ledger, "--limit", "1" + "0" * 30).returncode == 0
     cursor = more.removeprefix("more: --before ").strip("'")
     following = evalstone(
         "ledger", "scores", "--ledger", ledger, "--limit", "1", "--source", "live", "--before", cursor
@@ -152,8 +153,8 @@ def test_a_period_is_a_baseline_and_an_age_is_said_to_move(evalstone: Evalstone,
         (["base", "--name", "other"], "other has no scores"),
         (["base", "--since", "yesterday"], "--since takes a time"),
         (["base", "--settle", "soon"], "--settle takes a time"),
-        (["base", "--alpha", "0.7"], "alpha must be"),
-        (["base", "--tolerance", "1"], "tolerance must be"),
+        (["base", "--alpha", "0.7"], "--alpha must be"),
+        (["base", "--tolerance", "1"], "--tolerance must be"),
         (["x..y"], "BASELINE takes a time"),
     ],
 )

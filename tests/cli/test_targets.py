@@ -178,11 +178,11 @@ def test_a_gate_watches_a_target_but_no_trials(evalstone: Evalstone, app: str, t
     ("options", "problem"),
     [
         (("--trials", "2"), "--trials needs a target, which answers several times; name one: --target"),
-        (("--trials", "0"), "--trials must be a whole number, 1 or more, not 0"),
+        (("--trials", "0"), "--trials takes a whole number, 1 or more, not '0'"),
         (("--target-timeout", "3"), "no target is named, only its timeout; use --target ADDRESS"),
         (("--target", ""), "the target's address is empty"),
         (("--target", "APP:missing"), "has no missing"),
-        (("--target", "APP:agent", "--target-timeout", "0"), "timeout must be a number above 0"),
+        (("--target", "APP:agent", "--target-timeout", "0"), "--target-timeout takes a number above 0, not 0"),
         (("--target", "APP:agent", "--batch"), "--batch can't be used with a target"),
         (("--target", "APP:agent", "-s", "context_recall"), "context_recall needs reference and context; reference is"),
     ],

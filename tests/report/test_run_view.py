@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -102,6 +103,22 @@ def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
         assert "could not convert string to float" in report
     for report in reports(run_view(run_of(["0.5", "skip"]))):
         assert "given: 1 of 2 samples has no score; with it, the mean would be between 0.250 and 0.750" in report
+
+
+def test_each_reason_for_missing_results_names_its_first_samples() -> None:
+    run = run_of(["0.25", "skip", *["fail"] * 5])
+    long = replace(run, records=[replace(record, sample=f"{record.sample}-{'x' * 100}") for record in run.records])
+    for report in reports(run_view(run)):
+        assert re.search(r"nothing to say.*\bs2\b", report, re.S)
+        assert "s3, s4 and 3 more" in report
+    for report in reports(run_view(long)):
+        assert f"s3-{'x' * 26}…, s4-{'x' * 26}… and 3 more" in report
+
+
+def test_reasons_beyond_the_most_frequent_name_samples_too() -> None:
+    run = run_of([f"no number {place}" for place in range(7)])
+    (table,) = next(part for part in run_view(run).details if part.title == "Skipped and failed").tables
+    assert [cell.text for cell in table.rows[-1]] == ["given", "2", "other reasons", "s6, s7"]
 
 
 def test_equal_scores_have_an_interval_with_a_width_in_every_format() -> None:

@@ -52,6 +52,7 @@ def annotate(
     samples of both (--same-as).
     """
     from evalstone.datasets.labels import LabelFile
+    from evalstone.datasets.writing import check_writable
     from evalstone.results.human_labels import load_labels, select_for_labeling
 
     found = find_run(run, ledger, data)
@@ -62,6 +63,8 @@ def annotate(
     if not found[info.signature].scored:
         raise ConfigError(f"no sample of run {found.id} has a score of {title} to compare labels with")
     file = LabelFile(labels)
+    if not file.exists:
+        check_writable(labels)
     known: Mapping[str, float] = load_labels(found, title, labels) if file.exists else {}
     if same_as is None:
         chosen = select_for_labeling(found, title, known, count=number, seed=seed)
@@ -85,13 +88,15 @@ def annotate(
             file.add(sample.key, reply)
             added += 1
     total = len(known) + added
+    if not total:
+        screen.print(f"\nNo labels added; {safe(labels, 400)} was not written.")
+        return ExitCode.OK
     screen.print(f"\n{count(added, 'label')} added, {total:,} in {file.path}.")
-    if total:
-        if hint := _more_labels(found, title, file):
-            screen.print(hint)
-        of = f"{shlex.quote(run)}{options.ledger_option(ledger)}"
-        command = f"evalstone report {of} --labels {shlex.quote(f'{title}={file.path}')}"
-        screen.print(command, style="dim", soft_wrap=True)
+    if hint := _more_labels(found, title, file):
+        screen.print(hint)
+    of = f"{shlex.quote(run)}{options.ledger_option(ledger)}"
+    command = f"evalstone report {of} --labels {shlex.quote(f'{title}={file.path}')}"
+    screen.print(command, style="dim", soft_wrap=True)
     return ExitCode.OK
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 import typer.main
@@ -22,7 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 from evalstone._core.display import ended
 from evalstone._core.redaction import masked
 from evalstone._core.terms import COMMAND_LINE, front_end
-from evalstone.cli.options import ExitCode, Value, Values, option
+from evalstone.cli.options import ExitCode, Value, Values, number, option
 from evalstone.cli.output import guard, to_stderr
 from evalstone.errors import FINISHED_CALLS, ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
 
@@ -206,7 +206,7 @@ def _command(name: str, module: str) -> Any:
 
 def _quick(command: Any, parameters: list[Any]) -> list[Any]:
     """Parameters that convert values only if necessary: Typer converts with pydantic, which is slow to import."""
-    types: dict[str, Any] = get_type_hints(command.callback, include_extras=True) if command.callback else {}
+    types: dict[str, Any] = get_type_hints(command.callback) if command.callback else {}
     for parameter in parameters:
         if "process_value" not in vars(parameter):
             convert = parameter.process_value
@@ -214,37 +214,18 @@ def _quick(command: Any, parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-def _value(parameter: Any, hint: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+def _value(parameter: Any, kind: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
     """A parameter's value from the command line, or its default."""
     if parameter.required and not value:
         return convert(ctx, value)
     if value is None:
         return () if parameter.multiple or parameter.nargs == -1 else None
-    kind, *declared = get_args(hint) or (hint,)
+    if isinstance(value, str) and kind in (int, int | None, float, float | None):
+        return number(
+            value, max(parameter.opts, key=len), parameter.min, parameter.max, whole=kind in (int, int | None)
+        )
     is_text = kind in (Value, Values, list[str]) and type(value) in (str, list, tuple)
-    if is_text or type(value) is kind:
-        return value
-    number = next((one for one in (int, float) if one in (kind, *get_args(kind))), None)
-    if number is not None and isinstance(value, str):
-        return _number(parameter.opts[0], number, declared[0].min, declared[0].max, value)
-    return convert(ctx, value)
-
-
-def _number(option: str, kind: type[int | float], least: float | None, most: float | None, text: str) -> int | float:
-    """The number in an option's text. Raises ConfigError for anything else, and for a number out of range."""
-    value: float | str = text
-    try:
-        value = kind(text)
-        if (least is None or value >= least) and (most is None or value <= most):
-            return value
-    except ValueError:
-        pass
-    noun = "a whole number" if kind is int else "a number"
-    if most is not None:
-        noun += f" from {least:g} to {most:g}"
-    elif least is not None:
-        noun += f", {least:g} or more"
-    raise ConfigError(f"{option} must be {noun}, not {value!r:.80}")
+    return value if is_text or type(value) is kind else convert(ctx, value)
 
 
 app = typer.Typer(
@@ -285,6 +266,7 @@ def main() -> None:
             typer.echo(message, err=True)
             sys.exit(ExitCode.USAGE)
         context: Any = getattr(error, "ctx", None)
+        message = message[:1].lower() + message[1:]
         help = f"; see {context.command_path if context else 'evalstone'} --help"
         if hasattr(error, "possibilities"):  # an unknown option
             names = (name for known in context.command.params for name in (*known.opts, *known.secondary_opts))

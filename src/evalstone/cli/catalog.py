@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import evalstone
 from evalstone._core.display import listed, number, safe
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Value, option
-from evalstone.cli.output import console, short_judge, table
+from evalstone.cli.output import console, deliver, json_lines, short_judge, table
 from evalstone.errors import ConfigError, near, unknown
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def scorers(
         Value,
         option("--from TOOL", "Show what mastra, spring, ragas or deepeval call scorers, and the options of SCORER."),
     ] = None,
+    as_json: options.Json = False,
 ) -> int:
     """List the scorers, or describe one.
 
@@ -45,18 +46,53 @@ def scorers(
     from evalstone.scorers.registry import TEMPLATES
 
     if system is not None:
-        _list_foreign(system, name)
-    elif name is None:
-        _list_scorers(SCORERS)
-    elif (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
-        _describe_scorer(SCORERS.get(key) or TEMPLATES[key], key)
+        _list_foreign(system, name, as_json=as_json)
+        return ExitCode.OK
+    if name is None:
+        if not deliver(json_lines(as_json, [_scorer_data(kind, key) for key, kind in SCORERS.items()])):
+            _list_scorers(SCORERS)
+        return ExitCode.OK
+    if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+        kind = SCORERS.get(key) or TEMPLATES[key]
     elif ":" in name or "(" in name:
         (scorer,) = parse_scorers(options.scorer_specs([name]))
-        _describe_scorer(type(scorer), scorer.name)
+        kind, key = type(scorer), scorer.name
     else:
         options.scorer_specs([name])
         raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES]))
+    if not deliver(json_lines(as_json, _scorer_data(kind, key))):
+        _describe_scorer(kind, key)
     return ExitCode.OK
+
+
+def _scorer_data(kind: type[evalstone.Scorer], name: str) -> dict[str, Any]:
+    """A scorer as JSON data. What another scorer that it applies decides is null."""
+    from dataclasses import MISSING, fields
+
+    from evalstone._core.json import to_jsonable
+    from evalstone.scorers.base import applies_another, described_parameters, summary
+    from evalstone.scorers.definitions import Defined
+
+    described, is_open = described_parameters(kind), applies_another(kind)
+    parameters: dict[str, Any] = {}
+    for field in fields(kind):
+        if field.init:
+            default = field.default if field.default_factory is MISSING else field.default_factory()
+            value = {"required": True} if default is MISSING else {"required": False, "default": to_jsonable(default)}
+            parameters[field.name] = {"description": described.get(field.name, ""), **value}
+    return {
+        "name": name,
+        "summary": summary(kind),
+        "version": kind.version,
+        "required_fields": list(kind.required_fields),
+        "range": None if is_open else [0, kind.scale],
+        "lower_is_better": None if is_open else kind.lower_is_better,
+        "judge_calls": None if is_open else [question.kind for question in kind.questions],
+        "parameters": parameters,
+        "definitions": {key: one.formula for key, one in kind.definitions.items()} if issubclass(kind, Defined) else {},
+        "interpretation": [{"from": floor, "meaning": meaning} for floor, meaning in kind.interpretation],
+        "advice": kind.advice,
+    }
 
 
 def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
@@ -119,18 +155,26 @@ def _describe_scorer(kind: type[evalstone.Scorer], name: str) -> None:
         screen.print(f"  {kind.advice}")
 
 
-def _list_foreign(tool: str, name: str | None) -> None:
+def _list_foreign(tool: str, name: str | None, *, as_json: bool) -> None:
     """Print a tool's scorers or, for a name, its options, with their counterparts here. Raises ConfigError for an
     unknown tool or name."""
     from rich.text import Text
 
+    from evalstone._core.json import to_jsonable
     from evalstone.scorers.other_systems import OPTIONS, SYSTEMS, bare, options_for
 
     system = tool.lower()
     if system not in SYSTEMS:
         raise ConfigError(unknown("tool", tool, SYSTEMS))
     screen = console()
-    if scorers := [row for row in SYSTEMS[system] if name is None or bare(row.theirs).lower() == name.lower()]:
+    scorers = [row for row in SYSTEMS[system] if name is None or bare(row.theirs).lower() == name.lower()]
+    shown = [] if name is None else options_for(system, name)
+    shown += [option for option in OPTIONS[system] if scorers and (name is None or option.is_common)]
+    if (scorers or shown) and deliver(
+        json_lines(as_json, {"scorers": to_jsonable(scorers), "options": to_jsonable(shown)})
+    ):
+        return
+    if scorers:
         rows = table(system, "evalstone", "difference in meaning")
         for row in scorers:
             rows.add_row(row.theirs, Text(row.ours or "-", style="bold"), Text(row.difference, style="dim"))
@@ -144,7 +188,6 @@ def _list_foreign(tool: str, name: str | None) -> None:
         )
         screen.print("evalstone scorers NAME describes an evalstone scorer.", style="dim")
         return
-    shown = options_for(system, name) + [option for option in OPTIONS[system] if scorers and option.is_common]
     if not shown:
         names = {known for option in OPTIONS[system] for known in (*option.scorers, option.theirs)}
         guesses = " or ".join(near(name, names | {row.theirs for row in SYSTEMS[system]}))

@@ -27,6 +27,7 @@ import tomllib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
@@ -92,17 +93,18 @@ class RunConfig:
         return setting if (beside or setting) in self.in_file else f"--{setting.replace('_', '-')}"
 
     @contextmanager
-    def blaming(self, *settings: str) -> Generator[None]:
-        """Within the block, a ConfigError names the file if one of these settings is in it."""
+    def naming_file(self, *settings: str) -> Generator[None]:
+        """Within the block, an error about these settings names the file if one of them is in it."""
         try:
             yield
         except ConfigError as error:
-            if not self.in_file.isdisjoint(settings):
+            if self.in_file.intersection(settings) and not str(error).startswith(f"{self.file}: "):
                 error.args = (f"{self.file}: {error}",)
             raise
 
 
-KEYS = tuple(setting.name for setting in fields(RunConfig) if setting.name not in ("file", "in_file"))
+KEYS = tuple(setting.name for setting in fields(RunConfig) if setting.name not in ("in_file", "file"))
+EXPERIMENT_KEYS = ("data", "targets", "parameters")
 
 
 def load_config(data: str, **options: Any) -> RunConfig:
@@ -126,12 +128,13 @@ def load_config(data: str, **options: Any) -> RunConfig:
             settings[name] = value
             in_file.discard(name)
     config = _checked(data, settings) if is_toml else RunConfig(**settings)
+    config = replace(config, in_file=frozenset(in_file), file=data if is_toml else "")
     if not config.scorers:
         raise ConfigError(f"{data}: scorers must be a list of one or more scorers, not []")
     for name, least in LEAST.items():
-        if (value := getattr(config, name)) is not None and value < least:
-            raise ConfigError(f"{data}: {name} must be {least} or more, not {value!r}")
-    return replace(config, file=data, in_file=frozenset(in_file))
+        if (value := getattr(config, name)) is not None and not least <= value < inf:
+            raise ConfigError(f"{data}: {name} must be a finite number, {least} or more, not {value!r}")
+    return config
 
 
 def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
@@ -180,6 +183,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _place_experiment(file: Path, settings: dict[str, Any], experiment: dict[str, Any]) -> None:
     """Make the paths of an experiment relative to the file, and its first dataset that of the settings."""
+    for key in experiment:
+        if key not in EXPERIMENT_KEYS:
+            raise ConfigError(f"{file}: [experiment]: {unknown('key', key, EXPERIMENT_KEYS)}")
     if "data" in experiment:
         if "data" in settings:
             raise ConfigError(f"{file}: it has data and [experiment] data; keep one of them")

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 120
 """The most bytes of a cell's name; file systems allow 255."""
-KEYS = ("data", "targets", "parameters")
 _NOUNS: Mapping[type, str] = {str: "texts", dict: "tables", object: "values"}
 REFUSED = ("fail_under", "fail_over", "require", "gate", "batch", "html", "markdown")
 
@@ -72,10 +71,12 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
             raise ConfigError(
                 f"{config.named(name)} can't be used with an experiment; use evalstone gate or report on its cells"
             )
-    with config.blaming("experiment"):
-        configs = list(_configs(config, folder))
-    cells = [Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0]) for name, one in configs]
-    _check_distinct(cells)
+    with config.naming_file("experiment"):
+        cells = [
+            Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0])
+            for name, one in _configs(config, folder)
+        ]
+        _check_distinct(cells)
     options.say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))
     if dry_run:
         from evalstone.cli.dry_run import show_estimate
@@ -105,9 +106,6 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
 def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig]]:
     """The settings of each cell, with its name, which is made of what varies between cells."""
     settings = cast("dict[str, Any]", config.experiment)
-    for key in settings:
-        if key not in KEYS:
-            raise ConfigError(f"[experiment]: {unknown('key', key, KEYS)}")
     data: list[str] = _listed(settings.get("data", config.data), "data", str)
     specs = settings.get("targets")
     if specs is not None and config.target is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import evalstone
-from evalstone._core.display import count
+from evalstone._core.display import count, safe
 from evalstone.cli import options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.dry_run import expense, show_judges
@@ -22,6 +22,7 @@ from evalstone.cli.output import (
     short_judge,
     table,
     to_stderr,
+    written,
 )
 from evalstone.cli.run import INTERRUPTION, interruptible
 from evalstone.errors import RESUME, ConfigError
@@ -134,9 +135,11 @@ def calibrate(
             screen.print(calibrations_table("each judge", calibrations))
         elif main_judge.members:
             screen.print("To calibrate its members as well, add --per-judge.", style="dim")
+        if files := written(outputs):
+            saved["Page: "] = files
         screen.print()
         for title, path in saved.items():
-            screen.print(f"{title} {path}")
+            screen.print(safe(f"{title} {path}", 2000), soft_wrap=True)
     return ExitCode.FAILURES if any(one.failed or one.stop_reason for one in calibrations) else ExitCode.OK
 
 

@@ -229,6 +229,8 @@ def pass_rates(texts: Iterable[str]) -> dict[str, tuple[float, float]]:
         scorer, _, score = text.rpartition("@")
         if not scorer:
             raise ConfigError(f"--pass-rate takes SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9, not {text!r}")
+        if not 0 <= share <= 1:
+            raise ConfigError(f"--pass-rate {scorer} takes a share from 0 to 1, not {share:g}")
         if scorer in rates:
             raise ConfigError(f"--pass-rate names {scorer} twice; a gate takes one pass rate per scorer")
         rates[scorer] = (finite(score, f"--pass-rate {scorer}"), share)
@@ -244,6 +246,18 @@ def finite(text: str, label: str) -> float:
     if not math.isfinite(value):
         raise ConfigError(f"{label} takes a finite number, not {text!r}")
     return value
+
+
+def number(text: str, option: str, least: float | None, most: float | None, *, whole: bool) -> float:
+    """A finite number within limits. Raises ConfigError with the option and what it takes."""
+    try:
+        value = int(text) if whole else float(text)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value) and (least is None or value >= least) and (most is None or value <= most):
+        return value
+    limits = "" if least is None else f", {least:g} or more" if most is None else f" from {least:g} to {most:g}"
+    raise ConfigError(f"{option} takes a {'whole' if whole else 'finite'} number{limits}, not {text!r:.80}")
 
 
 def moment(text: str, option: str) -> datetime:
@@ -365,6 +379,8 @@ def target_settings(
     address: str | None, version: str | None, timeout: float | None, concurrency: int | None, tools: str | None
 ) -> dict[str, Any]:
     """A target's table from its options."""
+    if timeout is not None and timeout <= 0:
+        raise ConfigError(f"--target-timeout takes a number above 0, not {timeout:g}")
     limits = {"timeout": timeout, "max_concurrency": concurrency}
     settings = {"address": address, "version": version, **limits, "tools": tools}
     return {name: value for name, value in settings.items() if value is not None}

@@ -153,15 +153,11 @@ def _to_stdout(files: Mapping[str, str]) -> list[str]:
     return formats
 
 
-def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
+def deliver(outputs: Mapping[str, Output]) -> bool:
     """Write results in the requested formats: files first, then standard output.
 
-    Args:
-        outputs: The outputs by format.
-        announce: Whether to print the names of written files.
-
     Returns:
-        Whether any output was requested; if not, the caller shows the result in the terminal.
+        Whether a format went to standard output; if not, the caller shows the result in the terminal.
 
     Raises:
         ConfigError: Several formats go to standard output, or a file can't be written.
@@ -170,27 +166,31 @@ def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
 
     requested = {name: (file, parts) for name, (file, parts) in outputs.items() if file is not None}
     to_stdout = _to_stdout({name: file for name, (file, _) in requested.items()})
-    files = [(file, parts) for file, parts in requested.values() if file != STDOUT]
-    for file, parts in files:
-        write_text(file, parts())
+    for file, parts in requested.values():
+        if file != STDOUT:
+            write_text(file, parts())
     for name in to_stdout:
         sys.stdout.reconfigure(encoding="utf-8", newline="")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         sys.stdout.writelines(map(redacted, requested[name][1]()))
-    if announce and not to_stdout:
-        sys.stdout.writelines(safe(f"Written: {file}", 2000) + "\n" for file, _ in files)
-    return bool(requested)
+    return bool(to_stdout)
 
 
-def present(view: View, outputs: Mapping[str, Output], *, always_show: bool = False) -> None:
-    """Write a result in the requested formats, or show it in the terminal if none is requested.
+def present(view: View, outputs: Mapping[str, Output]) -> None:
+    """Write a result in the requested formats, and show it in the terminal with the names of the files, unless a format
+    goes to standard output."""
+    if deliver(outputs):
+        return
+    from evalstone.report.terminal import show
 
-    always_show: Show it even if files are written, unless an output goes to standard output.
-    """
-    delivered = deliver(outputs)
-    if not delivered or (always_show and all(file != STDOUT for file, _ in outputs.values())):
-        from evalstone.report.terminal import show
+    screen = console()
+    show(view, screen)
+    if files := written(outputs):
+        screen.print(f"\nSaved: {files}", soft_wrap=True)
 
-        show(view, console())
+
+def written(outputs: Mapping[str, Output]) -> str:
+    """The names of the files of outputs, other than standard output."""
+    return safe(", ".join(file for file, _ in outputs.values() if file not in (None, STDOUT)), 2000)
 
 
 def calibrations_of(run: Run, ledger: str) -> dict[str, tuple[Calibration, ...]]:

@@ -83,7 +83,7 @@ def report(
 ) -> int:
     """Show a saved run, or export it.
 
-    Without options, the run is shown in the terminal. Several formats can be written at once.
+    The run is shown in the terminal, unless a format goes to stdout. Several formats can be written at once.
     """
     from evalstone._core.json import to_jsonable
     from evalstone.ledger.base import DEFAULT_LEDGER
@@ -338,6 +338,9 @@ def gate(
 
     def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:
         by_scorer = scorers_named(values, found.scorers, option)
+        for info, value in by_scorer.items():
+            if type(value) is float and not 0 <= value <= info.scale:
+                raise ConfigError(f"{option}: {info.parameters} must be in [0, {info.scale:g}], not {value:g}")
         return {found.titles[info.signature]: value for info, value in by_scorer.items()}
 
     criteria = evalstone.GateCriteria(
@@ -380,8 +383,7 @@ def gate(
             to_stderr(f"Warning: {warning}")
     view = gate_view(result)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
-    outputs = documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict())
-    present(view, outputs, always_show=True)
+    present(view, documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict()))
     code = {"pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD, "inconclusive": codes[inconclusive]}[result.verdict]
     return code or options.of_run(found)
 

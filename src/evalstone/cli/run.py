@@ -21,7 +21,6 @@ from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, thresholds, watched_gate
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
-    STDOUT,
     calibrations_of,
     check_outputs,
     console,
@@ -30,6 +29,7 @@ from evalstone.cli.output import (
     json_lines,
     prints_to_stderr,
     to_stderr,
+    written,
 )
 from evalstone.errors import FINISHED_CALLS, RESUME, ConfigError, RunAborted, StorageError
 
@@ -137,13 +137,14 @@ def run(
         top=top,
     )
     beside = Path(data).parent if data.endswith(".toml") else "."
-    with config.blaming("scorers"):
-        config = replace(config, scorers=options.scorer_specs(config.scorers, "." if scorer else beside))
-    with config.blaming("target"):
-        config = replace(config, target=options.target_spec(config.target, "." if target else beside))
-    with config.blaming("user"):
-        config = replace(config, user=options.user_spec(config.user, "." if user else beside))
-    config = replace(config, judge=options.judge_spec(config.judge, base_url))
+    with config.naming_file("scorers"):
+        scorers = options.scorer_specs(config.scorers, "." if scorer else beside)
+    with config.naming_file("target"):
+        target_spec = options.target_spec(config.target, "." if target else beside)
+    with config.naming_file("user"):
+        user_spec = options.user_spec(config.user, "." if user else beside)
+    judge_spec = options.judge_spec(config.judge, base_url)
+    config = replace(config, scorers=scorers, target=target_spec, user=user_spec, judge=judge_spec)
     if config.experiment is not None:
         from evalstone.cli.experiment import run_cells
 
@@ -270,10 +271,10 @@ def _run(
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
     view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
-    files = documents(view, config.html, config.markdown)
-    deliver(files | json_lines(as_json, result.to_dict()), announce=False)
-    if shown := not as_json and STDOUT not in (config.html, config.markdown):
-        _show_run(view, result, config, [*saved, *filter(None, (config.html, config.markdown))], next_commands)
+    outputs = documents(view, config.html, config.markdown) | json_lines(as_json, result.to_dict())
+    if shown := not deliver(outputs):
+        saved += filter(None, [written(outputs)])
+        _show_run(view, result, config, saved, next_commands)
     if gate is not None:
         if config.out is not None:
             watched_gate.remember_first_look(gate, result, criteria, config.out)
@@ -327,22 +328,21 @@ def checked_plan(
 ) -> tuple[Plan, evalstone.GateCriteria]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
-    from evalstone.judges import parse_judge
     from evalstone.results.files import prepare
     from evalstone.run.plan import scorer_info
     from evalstone.scorers import parse_scorers
 
-    with config.blaming("map"):
+    with config.naming_file("map"):
         dataset = evalstone.load(config.data, mapping=config.map)
     for note in dataset.notes:
         to_stderr(safe(f"{dataset.name}: {note}", 2000))
     if config.limit is not None and config.limit < len(dataset):
         dataset = replace(dataset, samples=dataset.samples[: config.limit])
-    with config.blaming("scorers"):
+    with config.naming_file("scorers"):
         scorers = parse_scorers(config.scorers)
-    with config.blaming("judge"):
-        judge = parse_judge(config.judge)
-    with config.blaming("target", "user"):
+    with config.naming_file("judge"):
+        judge = evalstone.parse_judge(config.judge)
+    with config.naming_file("target", "trials", "user"):
         plan = plan_for(
             dataset,
             scorers,
@@ -352,6 +352,19 @@ def checked_plan(
             user=config.user,
             ledger=config.ledger,
         )
+    with config.naming_file("batch", "wait", "no_cache", "missing", "gate"):
+        _check_modes(config, plan)
+    plan.check(asking=calls_judge and not config.batch)
+    with config.naming_file("fail_under", "fail_over", "require"):
+        criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
+    if config.out is not None:
+        prepare(config.out)
+    check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
+    return plan, criteria
+
+
+def _check_modes(config: RunConfig, plan: Plan) -> None:
+    """Raise ConfigError for settings that exclude or require each other."""
     if config.batch and plan.target is not None:
         raise ConfigError(
             f"{config.named('batch')} can't be used with a target; save its answers with "
@@ -371,13 +384,6 @@ def checked_plan(
         from evalstone.judges.providers.batch import batch_api
 
         batch_api(plan.judge)
-    plan.check(asking=calls_judge and not config.batch)
-    with config.blaming("fail_under", "fail_over", "require"):
-        criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
-    if config.out is not None:
-        prepare(config.out)
-    check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
-    return plan, criteria
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import heapq
 import itertools
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -100,6 +101,7 @@ def list_scores(
     check_time("until", until)
     if limit < 1:
         raise ConfigError(f"limit must be 1 or more, not {limit}")
+    limit = min(limit, sys.maxsize)
     at = _Cursor.read(before)
     with Ledger(existing(ledger)) as opened:
         found = _Search(opened, scorer, source, stream, run, entity, since, until, limit, at)

@@ -178,9 +178,9 @@ def drift(
     from evalstone.ledger.store import Ledger  # noqa: PLC0415
 
     if not 0 < alpha < 0.5:
-        raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
+        raise ConfigError(f"{term('alpha')} must be above 0 and below 0.5, such as 0.05, not {alpha}")
     if tolerance is not None and not 0 <= tolerance < 1:
-        raise ConfigError(f"tolerance must be a share of the scale, at least 0 and below 1, not {tolerance}")
+        raise ConfigError(f"{term('tolerance')} must be a share of the scale, at least 0 and below 1, not {tolerance}")
     if settle <= timedelta(0):
         raise ConfigError(f"settle must be above 0, not {settle}")
     check_time("since", since)

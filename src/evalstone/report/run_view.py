@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from evalstone._core.display import (
     p_value,
     percent,
     percents,
+    safe,
     sentence,
     signed,
 )
@@ -49,7 +51,7 @@ from evalstone.results.run import Run, weighted_note
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.stats.intervals import Interval
-from evalstone.types import TOLERANCE, Record, Score
+from evalstone.types import TOLERANCE, Record, Score, Skipped
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
@@ -60,6 +62,9 @@ if TYPE_CHECKING:
 MOST_SAMPLES = 10_000
 BINS = 20
 LONGEST_JUDGE = 200
+FIRST_MISSING = 2
+"""The number of samples to name for each reason without a score."""
+LONGEST_ID = 30
 FLAKIEST = 5
 """The number of flakiest samples to name."""
 
@@ -119,7 +124,7 @@ def run_view(
         warnings=tuple(_warnings(run)),
         sections=(_scores(run, records, calibrations or {}),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
-        details=(*_trials(run), *_missing(run), *_corrected(corrected), *_slices(slices)),
+        details=(*_trials(run), *_missing(run, records), *_corrected(corrected), *_slices(slices)),
         samples=SampleList(
             columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
             samples=_Lazy(lambda: views(chosen)),
@@ -345,19 +350,42 @@ def _short(judge: str) -> str:
     return f"{judge[: LONGEST_JUDGE // 2]}…{judge[-LONGEST_JUDGE // 2 :]}"
 
 
-def _missing(run: Run) -> Iterator[Section]:
-    """The most frequent reasons for skipped and failed results, and the number of other results."""
+def _missing(run: Run, records: Sequence[Record]) -> Iterator[Section]:
+    """The most frequent reasons for skipped and failed results with the first samples, and the number of others."""
     rows: list[Sequence[Cell | str]] = []
+    is_any = any(line.reasons for line in run.summary)
+    first = _first_missing(run, records if is_any else ())
     for line in run.summary:
-        title, rest = run.titles[line.info.signature], line.skipped + line.failed
-        for reason, times in line.reasons:
-            rows.append((title, f"{times:,}", Cell(reason, quoted=True)))
-            rest -= times
-        if rest > 0 and line.reasons:
-            rows.append((title, f"{rest:,}", Cell("other reasons", quoted=True)))
+        rest = line.skipped + line.failed - sum(times for _, times in line.reasons)
+        others = [("", rest)] if rest > 0 and line.reasons else []
+        for reason, times in [*line.reasons, *others]:
+            names = first[line.info.signature, reason]
+            more = f" and {times - len(names):,} more" if times > len(names) else ""
+            samples = Cell(listed(names) + more, quoted=True)
+            cells = f"{times:,}", Cell(reason or "other reasons", quoted=True), samples
+            rows.append((run.titles[line.info.signature], *cells))
     if rows:
-        columns = (words("scorer"), Column("results"), words("reason"))
+        columns = (
+            words("scorer"),
+            Column("results"),
+            words("reason"),
+            words("samples" if run.trials == 1 else "trials"),
+        )
         yield Section("Skipped and failed", tables=(table("Why results are missing", columns, rows),))
+
+
+def _first_missing(run: Run, records: Sequence[Record]) -> Mapping[tuple[str, str], Sequence[str]]:
+    """The first samples without a score by scorer and reason, "" for less frequent reasons. Long IDs are shortened."""
+    frequent = {(line.info.signature, reason) for line in run.summary for reason, _ in line.reasons}
+    first: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for record in records:
+        if isinstance(record.outcome, Score):
+            continue
+        reason = record.outcome.reason if isinstance(record.outcome, Skipped) else record.outcome.error
+        names = first[record.scorer, reason if (record.scorer, reason) in frequent else ""]
+        if len(names) < FIRST_MISSING:
+            names.append(safe(record.key, LONGEST_ID))
+    return first
 
 
 # ---- Slices ----

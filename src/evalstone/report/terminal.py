@@ -36,7 +36,9 @@ def show(view: View, console: Console) -> None:
         _section(section, console, heading=len(view.sections) > 1)
     for examples in view.examples:
         console.print(Text(f"\n{safe(examples.title, LONG)}", style="bold"))
-        for sample in examples.samples:
+        for place, sample in enumerate(examples.samples):
+            if place:
+                console.print()
             _sample(sample, console)
     for section in view.details:
         _section(section, console, heading=True)
@@ -152,7 +154,6 @@ def _sample(sample: SampleView, console: Console) -> None:
         _indented(console, 4, (f"{safe(label)}: ", STYLES[tone]), safe(finding.text, 160), (why, "dim"))
     if (more := len(sample.findings) - MOST_FINDINGS) > 0:
         _indented(console, 2, (f"  and {more} more {'claim' if more == 1 else 'claims'}", "dim"))
-    console.print()
 
 
 def _indented(console: Console, by: int, *parts: str | tuple[str, str]) -> None:

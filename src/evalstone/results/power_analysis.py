@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import to_jsonable
+from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.run import OfScorer, Run, result_for
 from evalstone.results.scores import refuse_weights, scores_by_sample
@@ -99,9 +100,9 @@ def sample_size(
     check_number("difference", difference)
     check_number("power", power)
     if not (math.isfinite(difference) and difference > 0):
-        raise ConfigError(f"the difference must be above 0, not {difference:g}")
+        raise ConfigError(f"{term('difference')} must be above 0, not {difference:g}")
     if not 0 < power < 1:
-        raise ConfigError(f"the power must be above 0 and below 1, not {power:g}")
+        raise ConfigError(f"{term('power')} must be above 0 and below 1, not {power:g}")
     from evalstone.stats.power import plan_sample_size  # noqa: PLC0415 - numpy
 
     refuse_weights(((record.key, record.weight) for record in run.records), "a plan of sample sizes")
@@ -110,7 +111,7 @@ def sample_size(
     for pilot in pilots:
         if difference > pilot.info.scale:
             scale = f"{pilot.info.scale:g}, the scale of {pilot.title}"
-            raise ConfigError(f"the difference must be at most {scale}, not {difference:g}")
+            raise ConfigError(f"{term('difference')} must be at most {scale}, not {difference:g}")
         plan = plan_sample_size(pilot.pilot(), difference, power=power, confidence=confidence)
         if plan is not None:
             scorers.append(ScorerPower(pilot.title, pilot.info, plan))

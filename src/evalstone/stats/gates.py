@@ -218,7 +218,8 @@ def alpha_at_look(alpha: float, look: int) -> float:
 
     look 1: 0.8 · alpha,   look k > 1: 0.2 · alpha / 2^(k - 1)
     """
-    return 0.8 * alpha if look == 1 else 0.2 * alpha / 2 ** (look - 1)
+    # Divided last, since 0.8 * 0.05 is 0.04000000000000001.
+    return 4 * alpha / 5 if look == 1 else alpha / (5 * 2 ** (look - 1))
 
 
 def simulated_error(n: int) -> float:

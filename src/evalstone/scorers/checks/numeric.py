@@ -128,8 +128,10 @@ class NumericMatch(TextCheck):
     not as floats: 0.3 is 0.30, and 1.1 is within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "3/4" and "5 kg"
     are numbers, and "50%" is 0.5; "five" and "1.2.3" are not. Units and words such as "million" are ignored. A comma
     before three digits groups them (12,500 is 12500). Before any other number of digits, it is a decimal comma (12,5 is
-    12.5), as it is after groups with points (1.234,5 is 1234.5), but "1,2,3" are three numbers. 0 if the answer has no
-    number, or the number has over 4,000 digits. Undefined if the reference has no number, or several. No judge call.
+    12.5), as it is after groups with points (1.234,5 is 1234.5, also in brackets), but "1,2,3" are three numbers.
+    Apostrophes and no-break spaces group digits; plain spaces separate numbers ("1 234,5" are 1 and 234.5). 0 if the
+    answer has no number, or the number has over 4,000 digits. Undefined if the reference has no number, or several. No
+    judge call.
 
     Attributes:
         expected: The number for all samples, or a text with it; by default each sample's reference.
