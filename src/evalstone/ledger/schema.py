@@ -396,7 +396,7 @@ class SQLite:
                 text += f"copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
             case sqlite3.SQLITE_FULL:
                 text = f"the disk is full: {where} can't be written. "
-                text += "Free some space. Earlier results are saved, and a run that is started again resumes from them"
+                text += "Free some space. Earlier results are saved, and scoring resumes from them"
             case _:
                 text = f"{where} can't be used: {error.orig}"
         return LedgerError(text)
