@@ -329,6 +329,10 @@ def test_the_trace_is_that_of_the_metadata_or_of_the_current_span(start: Start) 
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
         bodies = list(connection.exec_driver_sql("SELECT body FROM samples ORDER BY body").scalars())
     assert sum("trace_id" in body for body in bodies) == 3
+    invalid = start(name="d")
+    invalid.submit({"answers": "x", "metadata": {"trace": known}}, entity="own")
+    (row,) = found(invalid)
+    assert (row.state, row.span, row.entity) == ("failed", known["span_id"], "own")
     other = start(name="c")
     other.submit(**SAMPLE, trace_id="order 7")
     (row,) = found(other)
