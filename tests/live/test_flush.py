@@ -138,6 +138,16 @@ async def test_the_end_does_not_wait_for_what_a_broken_ledger_can_not_store(
 
 
 @awaited
+async def test_no_more_is_taken_over_than_there_is_room_for(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "HELD", 2)
+    async with worker.of("1-a", own.endless) as left:
+        await left.accept(Frame(1, (), [item(1), item(2), item(3)]))
+    async with worker.of("1-b", own.endless) as taking:
+        await taking._claim()  # pyright: ignore[reportPrivateUsage]
+        assert taking.backlog == 2
+
+
+@awaited
 async def test_what_this_application_submitted_is_looked_for_often_while_another_worker_has_it(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -423,6 +423,7 @@ def test_a_sample_that_five_workers_left_behind_fails(start: Start, tmp_path: Pa
     assert numbers(live).failed == 1
     (row,) = found(live)
     assert "5 workers ended before they had scored it" in str(row.body)
+    assert row.cost is None, "what the workers paid isn't known"
 
 
 def test_a_live_that_was_closed_starts_again(start: Start) -> None:

@@ -143,6 +143,8 @@ def test_what_a_scorer_raises_fails_its_sample_alone(start: Start, error: type[B
     ended = found(live)
     assert sorted(row.state for row in ended) == ["failed", "failed", "scored", "scored"]
     assert [error.__name__ in str(row.record) for row in ended if row.state == "failed"] == [True, True]
+    if error is KeyboardInterrupt:
+        assert {row.cost for row in ended if row.state == "failed"} == {None}, "what it has asked isn't known"
 
 
 def test_a_scorer_that_exits_does_not_end_its_worker(start: Start, caplog: pytest.LogCaptureFixture) -> None:
