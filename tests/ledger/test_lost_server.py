@@ -169,6 +169,18 @@ def test_a_run_that_another_process_went_on_with_meanwhile_is_left_to_it(postgre
             first.reconnect(error, set(), threading.Event())
 
 
+@pytest.mark.parametrize("of_run", [True, False])
+def test_only_a_run_is_said_to_resume_with_its_command(of_run: bool, postgres_url: str, server: Postgres) -> None:
+    ended = threading.Event()
+    ended.set()
+    with Ledger(postgres_url) as ledger:
+        if of_run:
+            ledger.start_run(run())
+        with pytest.raises(LedgerError, match=r"was lost.*Finished calls are in the ledger") as raised:
+            ledger.reconnect(lose(ledger, server), set(), ended)
+        assert ("same command" in str(raised.value)) == of_run
+
+
 def test_the_end_of_a_run_does_not_wait_for_a_lost_server(postgres_url: str, server: Postgres) -> None:
     async def work() -> None:
         async with AsyncLedger(postgres_url) as ledger:

@@ -118,7 +118,8 @@ def test_each_part_is_sent_on_before_the_next_one_is_made(start: Start) -> None:
 
 def test_only_successful_answers_to_the_paths_that_were_named_count(start: Start) -> None:
     live = start()
-    watched = live.asgi(app, read, paths=["/ask", "/api/*", "/missing", "/broken", "/cut"])
+    paths: Any = iter(["/ask", "/api/*", "/missing", "/broken", "/cut"])
+    watched = live.asgi(app, read, paths=paths)
     for path in ("/ask", "/api/x", "/apix", "/other", "/missing", "/cut"):
         asked(watched, "Where?", path=path)
     for method in ("OPTIONS", "HEAD"):
@@ -140,9 +141,10 @@ def test_the_trace_is_that_of_the_request(start: Start) -> None:
     watched = live.asgi(app, read, entity="guide")
     asked(watched, "Where?", traceparent=TRACED)
     asked(watched, "Where?", traceparent=TRACED[:-1] + "0")
-    for odd in ("00-x-y-01", f"00-{'0' * 32}-00f067aa0ba902b7-01", "\x00"):
+    odds = ("00-x-y-01", f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-{trace(5)}-{'0' * 16}-01", "\x00")
+    for odd in odds:
         asked(watched, "Where?", traceparent=odd)
-    assert (numbers(live).declined, numbers(live).scored) == (1, 4)
+    assert (numbers(live).declined, numbers(live).scored) == (1, 5)
     traced, *others = found(live)
     assert (traced.trace, traced.span, traced.entity) == (trace(5), "00f067aa0ba902b7", "guide")
     assert {row.trace for row in others} == {None}
@@ -166,7 +168,7 @@ def test_bodies_are_copied_up_to_a_limit_and_what_can_not_be_copied_is_said(star
     assert parts == [(False, 6, False, 20), (True, 20, True, 20), (False, 0, True, 0)]
 
 
-def test_an_error_in_read_is_a_failed_score_that_names_read(start: Start) -> None:
+def test_an_error_in_read_is_a_failed_score_that_names_read(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     live = start()
 
     def broken(request: Request, response: Response) -> None:
@@ -197,6 +199,7 @@ def test_an_error_in_read_is_a_failed_score_that_names_read(start: Start) -> Non
         *(error for error in errors if error.startswith("what was submitted is no sample: unknown sample field")),
     }
     assert len(errors) == 5
+    assert ["no sample" in message for message in caplog.messages] == [False, True], "each kind once"
 
 
 def test_the_worker_ends_with_the_lifespan_of_the_application(start: Start) -> None:
@@ -234,6 +237,10 @@ def test_events_are_read_as_browsers_do() -> None:
     assert Part(headers={}, body=body).events == ["one\ntwo", "three"]
     body = b"data:  two spaces \r\rdata: three"
     assert Part(headers={}, body=body).events == [" two spaces ", "three"]
+    body = b"data: one\r\ndata: two\r\n\r\ndata: three\r\n\r\n"
+    assert Part(headers={}, body=body).events == ["one\ntwo", "three"]
+    body = "data: one\u2028two\x85three\x0cfour\n\n".encode()
+    assert Part(headers={}, body=body).events == ["one\u2028two\x85three\x0cfour"]
     assert json.loads(Part(headers={}, body=b"[1]").text) == [1]
 
 
@@ -368,6 +375,22 @@ def test_an_answer_counts_once_and_only_with_a_status_of_success(start: Start) -
     for application in (twice, moved):
         served(live.asgi(application, kept), {"type": "http.request"}, {"type": "http.request"})
     assert (numbers(live).seen, numbers(live).scored) == (1, 1)
+
+
+def test_a_body_after_a_file_does_not_hide_that_the_file_is_missing(start: Start) -> None:
+    live, truncated = start(), list[bool]()
+
+    def kept(request: Request, response: Response) -> None:
+        truncated.append(response.truncated)
+
+    async def from_file(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.zerocopysend", "file": 3, "more_body": True})
+        await send({"type": "http.response.body", "body": b"end"})
+
+    served(live.asgi(from_file, kept))
+    assert live.flush(30)
+    assert truncated == [True]
 
 
 @pytest.mark.parametrize(("more", "counted"), [(False, [True]), (True, [])])

@@ -73,10 +73,37 @@ async def test_who_waits_for_room_has_it_once_another_sample_has_ended() -> None
 
 
 @awaited
+async def test_all_that_wait_for_room_are_told_when_the_budget_is_spent() -> None:
+    two = Budget(2.0)
+    await two.scored(1.0)
+    assert await two.reserve()
+    waiting = [asyncio.ensure_future(two.budget.reserve(two.ledger)) for _ in range(3)]
+    await asyncio.sleep(0)
+    await two.budget.settle(1.0)
+    assert await asyncio.wait_for(asyncio.gather(*waiting), 30) == [False] * 3
+
+
+@awaited
+async def test_what_is_paid_while_the_ledger_is_read_is_not_forgotten() -> None:
+    small = Budget(1.5)
+    assert await small.reserve()
+
+    async def reading(since: float) -> float:
+        small.budget._paid += 1.0  # pyright: ignore[reportPrivateUsage]
+        return 0.5
+
+    small.budget._read_at = -1e9  # pyright: ignore[reportPrivateUsage]
+    assert await small.budget.reserve(reading) is False
+
+
+@awaited
 async def test_a_budget_is_spent_up_to_its_limit_and_not_beyond() -> None:
     exact = Budget(2.0)
     await exact.scored(1.0)
     assert await exact.reserve(), "it may come to the limit exactly"
+    three = Budget(3.0)
+    await three.scored(1.0)
+    assert [await three.reserve() for _ in range(3)] == [True, True, None], "likewise with one in work"
     assert await Budget(2.0, spent=2.0).reserve() is False
     nearly = Budget(2.0, spent=1.99)
     assert await nearly.reserve(), "one at a time, while anything is left"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from evalstone.errors import LedgerError
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import live as rows
 from evalstone.ledger.store import Ledger
@@ -73,6 +75,9 @@ async def test_what_is_finished_makes_room(worker: Worker) -> None:
         assert (await scored.accept(Frame(1, (), [long]))).room == 0
         await scored.finish(10)
         assert (await scored.accept(Frame(2))).room == scoring.HELD
+        halves = [item(number)._replace(size=scoring.HELD_BYTES // 2) for number in (2, 3)]
+        assert (await scored.accept(Frame(3, (), halves))).room == 0
+        await scored.finish(10)
         assert not scored._held  # pyright: ignore[reportPrivateUsage]
 
 
@@ -103,6 +108,59 @@ async def test_a_frame_that_another_worker_wrote_late_is_not_settled(worker: Wor
         sent = Frame(1, (), [item(1)])
         await late.accept(sent)
         assert (await second.accept(sent)).settled < 1
+
+
+@awaited
+async def test_the_end_waits_for_samples_that_a_dead_worker_had_begun(worker: Worker) -> None:
+    async with worker.of("1-a", own.slow) as left:
+        await left.accept(Frame(1, (), [item(1), item(2)]))
+    with Ledger(worker.ledger) as ledger, ledger.transaction(writing=True) as connection:
+        connection.exec_driver_sql("UPDATE live_scores SET takeovers = 1")
+    async with worker.of("1-b", own.slow) as scored:
+        await scored.finish(30)
+        assert worker.states() == ["scored", "scored"]
+
+
+@awaited
+async def test_the_end_does_not_wait_for_what_a_broken_ledger_can_not_store(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise LedgerError("the disk is full")
+
+    monkeypatch.setattr(rows, "finish", broken)
+    async with worker.of("1-a", own.slow) as scored:
+        await scored.accept(Frame(1, (), [item(1)]))
+        async with asyncio.timeout(30):
+            await scored.finish(3600)
+        assert "the disk is full" in str(scored.broken.exception())
+    assert worker.states() == ["pending"]
+
+
+@awaited
+async def test_no_more_is_taken_over_than_there_is_room_for(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "HELD", 2)
+    async with worker.of("1-a", own.endless) as left:
+        await left.accept(Frame(1, (), [item(1), item(2), item(3)]))
+    async with worker.of("1-b", own.endless) as taking:
+        await taking._claim()  # pyright: ignore[reportPrivateUsage]
+        assert taking.backlog == 2
+
+
+@awaited
+async def test_what_this_application_submitted_is_looked_for_often_while_another_worker_has_it(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoring, "CLAIM_EVERY", 3600)
+    monkeypatch.setattr(scoring, "MISSING_EVERY", 0.01)
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(worker.of("1-a", own.endless))
+        await first.accept(Frame(1, (), [item(1)]))
+        async with worker.of("1-a", own.endless) as second:
+            await stack.aclose()
+            async with asyncio.timeout(30):
+                while not second.backlog:  # noqa: ASYNC110 - the worker has no event for it
+                    await asyncio.sleep(0.01)
 
 
 class Channel:

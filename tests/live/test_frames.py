@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -12,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone.live import frames
-from evalstone.live.frames import Content
+from evalstone.live.frames import Content, Settings
+from evalstone.scorers.registry import import_from
 from evalstone.types import Sample
 
 PLAIN = st.recursive(
@@ -126,3 +129,13 @@ def test_a_frame_passes_whole_through_a_pipe_or_not_at_all(data: bytes) -> None:
     for cut in (4, 8, len(written) // 2 - 1):
         pipe.held = written[:cut]
         assert frames.read(pipe) == b""
+
+
+def test_a_worker_is_told_the_folder_of_a_module_that_was_imported_from_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    (tmp_path / "scorers_of_a_folder.py").write_text("def good(output): return 1.0")
+    module: Any = import_from(tmp_path, "scorers_of_a_folder")
+    sent = frames.portable(Settings(stream="s", owner="", scorers=(module.good,), judge=None))
+    assert pickle.loads(sent)[0] == [(tmp_path, "scorers_of_a_folder")]

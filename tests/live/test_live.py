@@ -329,6 +329,10 @@ def test_the_trace_is_that_of_the_metadata_or_of_the_current_span(start: Start) 
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
         bodies = list(connection.exec_driver_sql("SELECT body FROM samples ORDER BY body").scalars())
     assert sum("trace_id" in body for body in bodies) == 3
+    invalid = start(name="d")
+    invalid.submit({"answers": "x", "metadata": {"trace": known}}, entity="own")
+    (row,) = found(invalid)
+    assert (row.state, row.span, row.entity) == ("failed", known["span_id"], "own")
     other = start(name="c")
     other.submit(**SAMPLE, trace_id="order 7")
     (row,) = found(other)
@@ -419,6 +423,7 @@ def test_a_sample_that_five_workers_left_behind_fails(start: Start, tmp_path: Pa
     assert numbers(live).failed == 1
     (row,) = found(live)
     assert "5 workers ended before they had scored it" in str(row.body)
+    assert row.cost is None, "what the workers paid isn't known"
 
 
 def test_a_live_that_was_closed_starts_again(start: Start) -> None:

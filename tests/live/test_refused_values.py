@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import JudgeAnswer, Sample, Score
+from evalstone import JudgeAnswer, Record, Sample, Score, Scorer
 from evalstone.errors import ConfigError
 from evalstone.judges import Judge
 from evalstone.ledger.store import Ledger
@@ -106,7 +106,12 @@ def test_an_outcome_that_is_refused_is_a_failed_score_and_the_others_are_stored(
     start: Start, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     limit(url, "live_scores", "body")
-    live = start([wordy, "contains"], ledger=url)
+    records: list[Record] = []
+
+    def keep(record: Record, sample: Sample, scorer: Scorer) -> None:
+        records.append(record)
+
+    live = start([wordy, "contains"], ledger=url, on_record=keep)
     live.submit({**SAMPLE, "output": "In Rome, at long last."})
     for number in range(5):
         live.submit(**answered(number))
@@ -117,6 +122,7 @@ def test_an_outcome_that_is_refused_is_a_failed_score_and_the_others_are_stored(
     assert failed.record is not None
     assert isinstance(failed.record.outcome, Failed)
     assert failed.record.outcome.error.startswith("its outcome can't be stored: the ledger ")
+    assert [record for record in records if isinstance(record.outcome, Failed)] == [failed.record]
     (said,) = [record.getMessage() for record in caplog.records if record.name == "evalstone.live"]
     assert "an outcome can't be stored" in said
 

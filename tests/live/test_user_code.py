@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from evalstone import Record, Sample, Scorer
-from evalstone.live import Request, Response
+from evalstone.live import Request, Response, sender
+from tests.live import scoring as own
 from tests.live.conftest import Start
 from tests.live.test_asgi import app, asked
 from tests.live.test_live import SAMPLE, answered, found, numbers
@@ -88,7 +89,7 @@ def test_what_a_value_raises_outside_the_request_is_a_failed_score_and_ends_noth
     assert sorted(row.state for row in found(live)) == ["failed", "scored"]
 
 
-@pytest.mark.parametrize("error", [*ERRORS, SystemExit])
+@pytest.mark.parametrize("error", [*ERRORS, *ENDING])
 def test_what_on_record_raises_is_logged_and_the_next_samples_are_scored(
     start: Start, caplog: pytest.LogCaptureFixture, error: type[BaseException]
 ) -> None:
@@ -122,3 +123,54 @@ def test_a_submission_that_is_interrupted_leaves_the_stream_as_it_was(start: Sta
         live.submit(**SAMPLE)
     assert live.submit(**SAMPLE)
     assert numbers(live).scored == 1
+
+
+@pytest.mark.parametrize("error", [*ERRORS, *ENDING])
+def test_what_a_scorer_raises_fails_its_sample_alone(start: Start, error: type[BaseException]) -> None:
+    async def ending(output: str) -> float:
+        if "odd" in output:
+            raise error("no")
+        return 1.0
+
+    def plain(output: str) -> float:
+        if "odd" in output:
+            raise error("no")
+        return 1.0
+
+    live = start([ending, plain])
+    live.submit(output="odd")
+    live.submit(output="even")
+    ended = found(live)
+    assert sorted(row.state for row in ended) == ["failed", "failed", "scored", "scored"]
+    assert [error.__name__ in str(row.record) for row in ended if row.state == "failed"] == [True, True]
+    if error is KeyboardInterrupt:
+        assert {row.cost for row in ended if row.state == "failed"} == {None}, "what it has asked isn't known"
+
+
+def test_a_scorer_that_exits_does_not_end_its_worker(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    live = start(own.exiting, process=True)
+    live.submit(**SAMPLE)
+    (row,) = found(live)
+    assert (row.state, row.takeovers, caplog.messages) == ("failed", 0, [])
+    assert "SystemExit: 4" in str(row.record)
+
+
+def test_a_worker_thread_whose_loop_ends_is_replaced(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sender, "FIRST_PAUSE", 0.01)
+    ending = [True]
+
+    async def end() -> None:
+        raise KeyboardInterrupt
+
+    async def once(output: str) -> float:
+        if ending and ending.pop():
+            await asyncio.create_task(end())
+        return 1.0
+
+    live = start(once)
+    live.submit(**SAMPLE)
+    assert live.flush(60)
+    assert numbers(live).scored == 1
+    assert [message.endswith("it is started again") for message in caplog.messages] == [True]

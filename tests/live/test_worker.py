@@ -214,10 +214,8 @@ live.flush(1.5)
 live.close(0.3)
 print(live.close(), flush=True)
 """
-    begun = time.monotonic()
     done = application(code, str(tmp_path / "l.db"))
     assert done.communicate(timeout=30) == ("False\n", "")
-    assert time.monotonic() - begun < 8
     assert total(Live(own.slow, ledger=tmp_path / "l.db")).pending == 2
 
 

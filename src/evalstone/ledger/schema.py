@@ -338,7 +338,7 @@ class SQLite:
             which = f"the ledger {self.location}" if file is self._path else f"{file}, a part of the ledger,"
             raise LedgerError(
                 f"{which} was {what} while it was in use. What was stored in it since may be lost; unless it is put "
-                "back in its place with its -wal file, the next run asks and pays again"
+                "back in its place with its -wal file, lost judge calls are made and paid for again"
             )
 
     def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
@@ -396,7 +396,7 @@ class SQLite:
                 text += f"copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
             case sqlite3.SQLITE_FULL:
                 text = f"the disk is full: {where} can't be written. "
-                text += "Free some space. Earlier results are saved, and a run that is started again resumes from them"
+                text += "Free some space. Earlier results are saved, and scoring resumes from them"
             case _:
                 text = f"{where} can't be used: {error.orig}"
         return LedgerError(text)

@@ -143,9 +143,8 @@ class Ledger:
             self.close()
             if given_up.wait(pause) or time.monotonic() > deadline:
                 message = "" if given_up.is_set() else f" and could not be restored in {RECONNECT:g} seconds"
-                raise LedgerError(
-                    f"{str(lost).replace(' was lost', f' was lost{message}', 1)}. {FINISHED_CALLS}"
-                ) from None
+                kept = "Finished calls are in the ledger" if self._run is None else FINISHED_CALLS
+                raise LedgerError(f"{str(lost).replace(' was lost', f' was lost{message}', 1)}. {kept}") from None
             pause = min(2 * pause, MAX_PAUSE)
             try:
                 self.connection = self.dialect.engine.connect()

@@ -57,8 +57,8 @@ class Part:
     def events(self) -> list[str]:
         """The data of each server-sent event in the body."""
         events: list[str] = []
-        for event in re.split(r"\r?\n\r?\n|\r\r", self.text):
-            data = [line[5:].removeprefix(" ") for line in event.splitlines() if line.startswith("data:")]
+        for event in re.sub(r"\r\n?", "\n", self.text).split("\n\n"):
+            data = [line[5:].removeprefix(" ") for line in event.split("\n") if line.startswith("data:")]
             if data:
                 events.append("\n".join(data))
         return events

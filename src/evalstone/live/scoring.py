@@ -68,6 +68,8 @@ SPENT_EVERY = 1.0
 MAX_WORKERS = 5
 """A sample fails if this many workers died while scoring it, because it may be the cause."""
 INVALID = "what was submitted is no sample: "
+_ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What ends an event loop or a coroutine. In a worker, which no signal reaches, user code raised it."""
 _TRACE_ID = re.compile("[0-9a-f]{32}")
 
 
@@ -326,7 +328,7 @@ class Scoring:
                 sample = _origin(row) if job.sample is None else job.sample
                 try:
                     await sync.call(self._settings.on_record, record, sample, self._scorers[record.scorer])
-                except USER_ERRORS as error:
+                except (*USER_ERRORS, *_ENDING) as error:
                     if isinstance(error, asyncio.CancelledError) and sync.is_being_cancelled():
                         raise
                     self._tell("on_record", f"on_record failed: {described(error)}")
@@ -395,6 +397,9 @@ class Scoring:
             if any(leaf.answer is not None and not leaf.cached for step in record.steps for leaf in step.leaves()):
                 self._pause = FIRST_PAUSE
             return row.ended(record), record
+        except _ENDING as error:
+            record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(described(error)))
+            return row.ended(record, known_cost=False), record
         except (RunAborted, ConfigError) as error:
             # The judge failed. Until the session is renewed, it refuses every question immediately.
             self._tell("judge", str(error))

@@ -11,8 +11,9 @@ import select
 import sys
 import threading
 import time
-from concurrent.futures import Future
-from typing import IO, TypeVar
+from collections.abc import Coroutine
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import IO, Any, TypeVar
 
 from evalstone._core.redaction import masked
 from evalstone.errors import described, error_text
@@ -113,6 +114,8 @@ class ThreadChannel:
         self._settings = settings
         self._loop = asyncio.new_event_loop()
         self._ready: Future[Scoring] = Future()
+        self._ended: Future[Any] = Future()
+        """Done once the loop is closed. Has the error that ended it."""
         self._over = asyncio.Event()
         self._thread = threading.Thread(target=self._serve, name="evalstone-live-worker", daemon=True)
         try:
@@ -127,35 +130,45 @@ class ThreadChannel:
 
     def _serve(self) -> None:
         try:
-            self._loop.run_until_complete(self._score())
-        finally:
-            self._loop.close()
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._score())
+        except BaseException as error:  # noqa: BLE001 - raised where a result is awaited
+            self._ended.set_exception(error)
+        else:
+            self._ended.set_result(None)
 
     async def _score(self) -> None:
-        try:
-            async with Scoring(self._settings) as scoring:
-                self._ready.set_result(scoring)
-                await self._over.wait()
-        except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
-            if not self._ready.done():
-                self._ready.set_exception(error)
+        async with Scoring(self._settings) as scoring:
+            self._ready.set_result(scoring)
+            await self._over.wait()
 
     def send(self, frame: bytes) -> Reply:
         """Send a frame and wait until it is durable."""
         sent: Frame = pickle.loads(frame)  # noqa: S301 - our own
         if sent.end is not None:
-            self._result(asyncio.run_coroutine_threadsafe(self._scoring.finish(sent.end), self._loop))
-        return self._result(asyncio.run_coroutine_threadsafe(self._scoring.accept(sent), self._loop))
+            self._done(self._scoring.finish(sent.end))
+        return self._done(self._scoring.accept(sent))
+
+    def _done(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:  # the loop is closed
+            work.close()
+            future = Future[T]()
+        return self._result(future)
 
     def _result(self, future: Future[T]) -> T:
+        wait((future, self._ended), return_when=FIRST_COMPLETED)
         try:
-            return future.result()
-        except Exception as error:  # noqa: BLE001 - logged by the sender
+            if not future.done():
+                self._ended.result()
+            return future.result(0)
+        except BaseException as error:  # noqa: BLE001 - logged by the sender
             self.end(LAST_SECONDS)
             raise ChannelLost(f"the worker failed: {described(error)}") from None
 
     def end(self, seconds: float) -> None:
         """End the thread."""
-        if not self._loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(seconds)
