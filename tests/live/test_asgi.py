@@ -196,7 +196,7 @@ def test_an_error_in_read_is_a_failed_score_that_names_read(start: Start, caplog
         "read, the function of live.asgi, failed: it must return a Sample, a mapping of its fields, or None, not list",
         "read, the function of live.asgi, failed: it must return a Sample, a mapping of its fields, or None, not str",
         "read, the function of live.asgi, failed: SystemExit: bye",
-        *(error for error in errors if error.startswith("what was submitted is no sample: unknown sample field")),
+        *(error for error in errors if error.startswith("the submission is not a sample: unknown sample field")),
     }
     assert len(errors) == 5
     assert ["no sample" in message for message in caplog.messages] == [False, True], "each kind once"

@@ -52,7 +52,7 @@ def test_what_there_is_no_time_for_is_said_and_starts_no_other_worker(
     taken = live.coverage().total.pending
     assert live._sender._thread is None  # pyright: ignore[reportPrivateUsage]
     (said,) = [record.getMessage() for record in caplog.records]
-    assert f"{300 - taken} samples were not taken by a worker" in said
+    assert f"{300 - taken} samples were not accepted by a worker" in said
     assert 0 < taken < 300
 
 
@@ -99,10 +99,10 @@ def test_what_no_worker_could_be_started_for_is_said_to_be_lost(
     begun = time.monotonic()
     assert not live.close(0.2)
     assert time.monotonic() - begun < 1.5
-    assert "3 samples were not taken by a worker; what the application ends with is lost" in caplog.text
+    assert "3 samples were not accepted by a worker, and lost if the application exits now" in caplog.text
     live.submit(**answered(3))
     assert not live.close(0.2)
-    assert "4 samples were not taken by a worker" in caplog.text
+    assert "4 samples were not accepted by a worker" in caplog.text
 
 
 def test_a_close_starts_a_worker_for_what_none_has_taken_but_not_when_the_application_exits(
@@ -145,7 +145,7 @@ def test_what_a_worker_that_hangs_has_not_taken_is_counted_and_goes_to_the_next_
     assert not live.close(0.2)
     assert time.monotonic() - begun < 2
     (_, said) = [record.getMessage() for record in caplog.records]
-    assert said == "live: 100 samples were not taken by a worker; what the application ends with is lost"
+    assert said == "live: 100 samples were not accepted by a worker, and lost if the application exits now"
     assert live.flush(20)
     assert numbers(live).scored == 101
 
@@ -158,7 +158,7 @@ def test_a_worker_that_hangs_as_it_starts_is_ended_and_what_waited_is_counted(
     live = start(process=True)
     live.submit(**SAMPLE)
     assert not live.close(0.2)
-    assert "1 sample was not taken by a worker" in caplog.text
+    assert "1 sample was not accepted by a worker" in caplog.text
     assert live._sender._thread is None  # pyright: ignore[reportPrivateUsage]
 
 

@@ -204,7 +204,7 @@ def test_the_representation_of_an_object_is_not_scored_as_text(start: Start) -> 
     assert numbers(live).failed == 2
     outcomes = [each.record.outcome for each in found(live) if each.record]
     errors = sorted(outcome.error for outcome in outcomes if isinstance(outcome, Failed))
-    assert [error.partition("no sample: ")[2][:29] for error in errors] == [
+    assert [error.partition("not a sample: ")[2][:29] for error in errors] == [
         "output must be text, not obje",
         "reference must be text, not P",
     ]
@@ -293,7 +293,7 @@ def test_a_full_queue_drops_what_comes_and_the_application_does_not_wait(
     assert 30 <= taken[:50].count(False) <= 40
     assert one.sampled == one.dropped_queue + one.scored + one.skipped + one.failed
     assert [record.getMessage() for record in caplog.records] == [
-        "live: the queue is full (10 samples, or 64 MB); what comes now is dropped, and counted"
+        "live: the queue is full (10 samples, or 64 MB); new samples are dropped and counted"
     ]
 
 

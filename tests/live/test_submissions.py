@@ -404,7 +404,7 @@ def test_what_is_submitted_while_no_thread_can_be_started_waits_in_the_queue(
         live.start()
         assert live.submit(**answered(1))
     (said,) = [record.getMessage() for record in caplog.records]
-    assert "what is submitted waits in the queue: RuntimeError: can't start new thread" in said
+    assert "samples wait in the queue: RuntimeError: can't start new thread" in said
     assert live.submit(**answered(2))
     assert numbers(live).scored == 2
 

@@ -173,4 +173,4 @@ def test_a_worker_thread_whose_loop_ends_is_replaced(
     live.submit(**SAMPLE)
     assert live.flush(60)
     assert numbers(live).scored == 1
-    assert [message.endswith("it is started again") for message in caplog.messages] == [True]
+    assert [message.endswith("it is restarted") for message in caplog.messages] == [True]

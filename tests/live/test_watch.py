@@ -170,7 +170,7 @@ def test_a_call_that_raises_is_not_submitted_and_what_is_no_answer_is_a_failed_s
     assert (one.seen, one.failed, one.skipped) == (3, 2, 1), "a blank answer is for the scorers to judge"
     errors = [row.record.outcome.error for row in found(live) if row.record and isinstance(row.record.outcome, Failed)]
     assert len(errors) == 2
-    assert all(error.startswith("what was submitted is no sample: the function returned ") for error in errors)
+    assert all(error.startswith("the submission is not a sample: the function returned ") for error in errors)
 
 
 def test_what_is_not_drawn_is_counted_and_not_looked_at(start: Start) -> None:

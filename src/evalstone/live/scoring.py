@@ -67,7 +67,7 @@ SPENT_EVERY = 1.0
 """Seconds for which the amount that the stream has spent is cached."""
 MAX_WORKERS = 5
 """A sample fails if this many workers died while scoring it, because it may be the cause."""
-INVALID = "what was submitted is no sample: "
+INVALID = "the submission is not a sample: "
 _ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """What ends an event loop or a coroutine. In a worker, which no signal reaches, user code raised it."""
 _TRACE_ID = re.compile("[0-9a-f]{32}")

@@ -269,9 +269,9 @@ class Sender:
         self._tell_unstarted()
         if full:
             limit = f"{self._limit} samples, or {QUEUE_BYTES // 1_000_000} MB"
-            self.tell("queue", f"the queue is full ({limit}); what comes now is dropped, and counted")
+            self.tell("queue", f"the queue is full ({limit}); new samples are dropped and counted")
         if self._over:
-            self.tell("over", "what is submitted while the interpreter ends is lost")
+            self.tell("over", "samples submitted while the interpreter exits are lost")
         return not (full or self._over)
 
     def start(self) -> None:
@@ -341,7 +341,7 @@ class Sender:
 
     def _tell_unstarted(self) -> None:
         if why := self._unstarted:  # logged without the lock, because a log handler may submit something
-            self.tell("thread", f"a thread can't be started, so what is submitted waits in the queue: {why}")
+            self.tell("thread", f"can't start a thread, so samples wait in the queue: {why}")
 
     def _start(self) -> None:
         if self._awake:
@@ -394,7 +394,7 @@ class Sender:
             except ChannelLost as lost:
                 self._channel, room = None, None
                 pause = min(max(2 * pause, FIRST_PAUSE), MAX_PAUSE)
-                self.tell("worker", f"{lost}; it is started again")
+                self.tell("worker", f"{lost}; it is restarted")
             except BaseException as error:  # noqa: BLE001 - or this thread would never be replaced
                 pause = min(max(2 * pause, FIRST_PAUSE), MAX_PAUSE)
                 self.tell("sender", described(error))
@@ -514,7 +514,7 @@ class Sender:
     def _say(self, lost: int) -> None:
         if lost:
             samples = "1 sample was" if lost == 1 else f"{lost} samples were"
-            self.tell(None, f"{samples} not taken by a worker; what the application ends with is lost")
+            self.tell(None, f"{samples} not accepted by a worker, and lost if the application exits now")
 
 
 class _Flush:
