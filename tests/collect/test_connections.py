@@ -89,7 +89,8 @@ async def test_a_body_that_comes_byte_by_byte_has_to_be_whole_after_a_time(
         trickling = asyncio.create_task(trickle())
         reply = await reader.readuntil(b"}")
         trickling.cancel()
-        assert reply.startswith(b"HTTP/1.1 408 ")
+        assert reply.startswith(b"HTTP/1.1 503 ")
+        assert b"Retry-After: 1" in reply
         assert b"it took more than 0.3 seconds" in reply
         assert receiver._bodies.size == 0  # pyright: ignore[reportPrivateUsage]
         writer.transport.abort()
