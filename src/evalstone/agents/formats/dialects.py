@@ -116,6 +116,28 @@ def translated(record: Record) -> Entries:
     return {**added, **own, **replaced}
 
 
+def event_message(record: Record) -> Entries | None:
+    """The message that an event of OpenTelemetry's has, as in version 1.36 and earlier; None for any other record.
+
+    A span's events have values that are no text as JSON, if not all of the message.
+    """
+    if not record.name.startswith("gen_ai.") or not record.name.endswith((".message", ".choice")):
+        return None
+    body = {**entries_of(parsed(record.attributes.get("gen_ai.event.content"))), **record.attributes}
+    if record.name.endswith(".choice"):
+        said: Any = parsed(body.get("message"))
+        if said is None or not entries_of(said).keys().isdisjoint(("role", "content", "tool_calls")):
+            message = {"role": "assistant", "content": None, **entries_of(said or body)}
+        else:
+            parts = objects_in(said) and all("text" in part or "type" in part for part in objects_in(said))
+            message = {"role": "assistant", "content": said if parts else body["message"]}
+    else:
+        role = record.name.removeprefix("gen_ai.").removesuffix(".message")
+        answered_call = {"tool_call_id": body.get("id")} if role == "tool" else {}
+        message = {"role": role, "content": None, **answered_call, **body}
+    return {**message, "tool_calls": parsed(message["tool_calls"])} if "tool_calls" in message else message
+
+
 def asked(attributes: Entries) -> str | None:
     """The question in the input of a chain or an agent: its text, or the one of the names of a question in an object.
 

@@ -11,9 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
-from evalstone.agents.formats.dialects import DOCUMENTS, INPUT, OUTPUT, SYSTEM, answered, asked, kind_of, translated
+from evalstone.agents.formats.dialects import (
+    DOCUMENTS,
+    INPUT,
+    OUTPUT,
+    SYSTEM,
+    answered,
+    asked,
+    event_message,
+    kind_of,
+    translated,
+)
 from evalstone.agents.formats.known_messages import KnownMessages, same_call
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
+from evalstone.agents.formats.parts import CONTENT_KEYS
 from evalstone.agents.formats.records import Record, records_in
 from evalstone.agents.formats.tool_runs import ToolRun, paired
 from evalstone.agents.formats.values import (
@@ -61,6 +72,14 @@ def _has(value: Any, prefixes: tuple[str, ...], names: set[str]) -> bool:
 def is_part(attributes: Entries) -> bool:
     """Whether a span may have only a part of its messages, as LangChain's chains have the first one of their input."""
     return str(attributes.get("openinference.span.kind")).upper() in ("CHAIN", "AGENT")
+
+
+def has_content(message: Entries) -> bool:
+    """Whether the message of an event has more than its role and the names of tools."""
+    calls = objects_in(message.get("tool_calls"))
+    return any(message.get(key) is not None for key in (*CONTENT_KEYS, "refusal")) or any(
+        "arguments" in {**call, **entries_of(call.get("function"))} for call in calls
+    )
 
 
 def cost_of(attributes: Entries) -> float | None:
@@ -132,8 +151,8 @@ class SpanReader:
         """
         attributes, kind = translated(record), kind_of(record) if record.kind == "span" else None
         operation = attributes.get("gen_ai.operation.name")
-        if record.name.startswith("gen_ai.") and record.name.endswith((".message", ".choice")):
-            self._read_event(record)
+        if (message := event_message(record)) is not None:
+            self._read_event(message, last=record.name.endswith(".choice"))
         elif kind == "tool":
             self.runs.append(ToolRun.of(attributes, record.error))
             self._run_places.append(len(self.messages) if self.closed is None else self.closed)
@@ -174,19 +193,12 @@ class SpanReader:
         if given:
             self._merge(conversation, summary=summary)
 
-    def _read_event(self, record: Record) -> None:
-        """One message of a model call, as OpenTelemetry had them before version 1.37."""
-        body = record.attributes
-        if record.name == "gen_ai.choice":
-            message = {"role": "assistant", "content": None, **entries_of(body.get("message") or body)}
-            self._merge(read_conversation([*self.pending, message]))
-            self.pending = []
-            return
-        role = record.name.removeprefix("gen_ai.").removesuffix(".message")
-        message = {"role": role, "content": None, **body}
-        if role == "tool":
-            message = {"tool_call_id": body.get("id"), **message}
-        self.pending.append(message)
+    def _read_event(self, message: Entries, *, last: bool) -> None:
+        """One message of a model call, which its answer ends. Without captured content, there is nothing to read."""
+        if has_content(message):
+            self.pending.append(message)
+        if last:
+            self.end_call()
 
     def _read_openinference(self, record: Record, attributes: Entries, *, main: bool, counted: bool) -> None:
         nested = _nested(attributes)
