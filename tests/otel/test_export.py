@@ -26,7 +26,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
-from requests import RequestException
+from requests import ReadTimeout, RequestException, Session
 
 import evalstone
 import evalstone.otel
@@ -279,6 +279,7 @@ def test_an_endpoint_that_refuses_is_named_without_its_secrets(
         (200, {"Content-Type": "text/html; charset=utf-8"}, "answered with a web page; is it an endpoint of OTLP?"),
         (503, {"Retry-After": "30"}, "answered HTTP 503 Service Unavailable"),
         (400, {}, "answered HTTP 400 Bad Request"),
+        (499, {}, "answered HTTP 499"),
     ],
 )
 def test_what_is_no_delivery_is_a_loss_in_plain_words(
@@ -441,6 +442,17 @@ def test_no_redirect_is_followed(receiver: Receiver) -> None:
         delivery.request("POST", f"{receiver.url}/v1/traces", data=b"")
     assert troubles == [f"{receiver.url} answered HTTP 307 Temporary Redirect"]
     assert len(receiver.headers) == 1
+
+
+def test_an_endpoint_that_does_not_answer_in_time_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: Any, **__: Any) -> None:
+        raise ReadTimeout("HTTPConnectionPool(host='collector', port=4318): Read timed out. (read timeout=10)")
+
+    monkeypatch.setattr(Session, "request", late)
+    troubles = list[str]()
+    with Delivery("LOGS", troubles.append) as delivery, pytest.raises(ReadTimeout):
+        delivery.request("POST", "http://collector:4318/v1/logs")
+    assert troubles == ["http://collector:4318: no answer in time"]
 
 
 def test_variables_that_are_empty_are_as_none(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:

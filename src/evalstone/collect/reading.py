@@ -39,6 +39,8 @@ class _Extent:
     end: int
     at: float
     """When the first of them was written."""
+    until: float
+    """When the last of them was written."""
 
 
 class Line(NamedTuple):
@@ -56,7 +58,9 @@ class Piece(NamedTuple):
 
     lines: list[Line]
     at: float
-    """When they were written."""
+    """None was written before this time."""
+    until: float
+    """None was written after this time."""
     file: os.stat_result
     unreadable: str = ""
     """What is wrong with lines that are left out."""
@@ -97,9 +101,9 @@ class Written:
         with self._lock:
             last = self._extents[-1] if self._extents else None
             if last and last.file is self._files[-1] and last.end == start and at - last.at < self._resolution:
-                last.end = end
+                last.end, last.until = end, at
             else:
-                self._extents.append(_Extent(self._files[-1], start, end, at))
+                self._extents.append(_Extent(self._files[-1], start, end, at, at))
 
     def read(self) -> Piece | None:
         """The next lines; None if all were read. Call it from one thread at a time."""
@@ -107,7 +111,7 @@ class Written:
             if not self._extents:
                 return None
             extent = self._extents[0]
-            start, end = extent.start, extent.end
+            start, end, until = extent.start, extent.end, extent.until
         lines, problem = list[Line](), ""
         of = os.fstat(extent.file.fileno())
         try:
@@ -127,7 +131,7 @@ class Written:
             except DataError as error:
                 problem = str(error)
             start += len(line)
-        return Piece(lines, extent.at, of, problem)
+        return Piece(lines, extent.at, until, of, problem)
 
     def close(self) -> None:
         """Close the files."""

@@ -110,7 +110,7 @@ class TraceScoring:
             if piece.unreadable:
                 self.notes.add("lines that cannot be read back from the file", "", piece.unreadable)
             for line in piece.lines:
-                self.traces.add(line.records, piece.at, line.size)
+                self.traces.add(line.records, piece.until, line.size)
                 index.add(piece.file, line.place, {record.trace for record in line.records})
             await self._pass_on(index, self.traces.complete(piece.at))
         await self._pass_on(index, self.traces.complete(now))
