@@ -338,7 +338,7 @@ def test_an_endpoint_that_takes_a_part_is_waited_for_to_the_end(
     receiver.reply, receiver.body = {"Content-Type": "application/x-protobuf"}, reply.SerializeToString()
     receiver.delay = 0.1
     _, (lost,), _ = exported()
-    assert lost == f"not exported to OpenTelemetry: 3 of 6 spans ({receiver.url} rejected a part: it says no reason)"
+    assert lost == f"not exported to OpenTelemetry: 3 of 6 spans ({receiver.url} rejected a part: no reason given)"
 
 
 def test_a_password_in_the_url_of_an_endpoint_is_printed_nowhere(

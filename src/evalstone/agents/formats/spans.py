@@ -116,7 +116,7 @@ class SpanReader:
     passages: dict[str, None] = field(default_factory=dict[str, None])
     reranked: dict[str, None] = field(default_factory=dict[str, None])
     pending: list[Entries] = field(default_factory=list[Entries])
-    """The messages of a model call that come in log records of their own, until its answer."""
+    """The messages of a model call that come in events of their own, until its answer."""
     usage: Usage = NO_USAGE
     total: Usage = NO_USAGE
     cost: float | None = None
@@ -125,7 +125,7 @@ class SpanReader:
     asked: str | None = None
     answered: str | None = None
     closed: int | None = None
-    """Where tool calls go that no message has, if the answer has been read before them."""
+    """Where tool calls go that are in no message, if the answer was read before them."""
     retrieved: bool = False
     """Whether a retrieval said what it returned, be it nothing."""
     without_text: int = 0
@@ -164,7 +164,7 @@ class SpanReader:
         self._read_openinference(record, attributes, main=main, counted=counted)
 
     def end_call(self) -> None:
-        """Take what was said in log records as said, though no answer came."""
+        """Add the messages that came in events of their own, even if no answer followed."""
         if self.pending:
             self._merge(read_conversation(self.pending))
             self.pending = []
