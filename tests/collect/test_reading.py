@@ -232,7 +232,9 @@ def test_a_file_that_takes_the_place_of_one_that_was_indexed_has_its_own_places(
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [(b"a" * 32, b"A" * 32), (b'"traceId"', b'"trace_id"')], ids=["capitals", "snake case"]
+    ("before", "after"),
+    [(b"a" * 32, b"A" * 32), (b'"traceId"', b'"trace_id"'), (b'"traceId":', b'"traceId" : ')],
+    ids=["capitals", "snake case", "spaces"],
 )
 def test_an_index_knows_each_form_of_the_id_of_a_trace(tmp_path: Path, before: bytes, after: bytes) -> None:
     path = tmp_path / "t"

@@ -27,7 +27,7 @@ _BLOCK = 50_000
 """How many places are sorted together."""
 _PLACE_BITS = 40
 _HASH_MASK = (1 << 24) - 1
-_ID = re.compile(rb'"trace(?:Id|_id)":"([^"]{1,200})"')
+_ID = re.compile(rb'"trace(?:Id|_id)"\s*:\s*"([^"]{1,200})"')
 
 
 @dataclass
