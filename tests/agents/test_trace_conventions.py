@@ -139,6 +139,51 @@ def test_the_tool_calls_of_an_event_may_be_json() -> None:
     assert [(each.name, each.arguments) for each in sample.messages[0].tool_calls] == [("weather", {"city": "Bern"})]
 
 
+def test_the_events_of_a_span_have_parts_as_json() -> None:
+    def said(**parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        names = {"choice": "message"}
+        return [
+            {
+                "name": f"gen_ai.{name}" if name in names else f"gen_ai.{name}.message",
+                "timeUnixNano": str(number),
+                "attributes": attributes({names.get(name, "content"): json.dumps(value)}),
+            }
+            for number, (name, value) in enumerate(parts.items(), 1)
+        ]
+
+    user, call = [{"text": "Weather?"}], {"toolUse": {"toolUseId": "t1", "name": "weather", "input": {"city": "Bern"}}}
+    result = [{"toolResult": {"toolUseId": "t1", "status": "success", "content": [{"text": "rainy"}]}}]
+    model = {"gen_ai.operation.name": "chat"}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "t1"}
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", model, parent=1, events=said(user=user, choice=[{"text": "Let me see."}, call])),
+            span(3, "tool", tool, parent=1, start=2, events=said(tool=[{"city": "Bern"}], choice=[{"text": "rainy"}])),
+            span(
+                4,
+                "chat",
+                model,
+                parent=1,
+                start=4,
+                events=said(
+                    user=user,
+                    assistant=[{"text": "Let me see."}, call],
+                    tool=result,
+                    choice=[{"text": "It rains."}],
+                ),
+            ),
+        )
+    )
+    assert [(each.role, each.content) for each in sample.messages or ()] == [
+        ("user", "Weather?"),
+        ("assistant", "Let me see."),
+        ("assistant", "It rains."),
+    ]
+    (called,) = (sample.messages or ())[1].tool_calls
+    assert (called.id, called.arguments, called.result) == ("t1", {"city": "Bern"}, "rainy")
+
+
 @pytest.mark.parametrize("with_span", [True, False])
 def test_events_without_content_are_no_sample_and_are_reported(with_span: bool) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "weather"}}
@@ -147,6 +192,7 @@ def test_events_without_content_are_no_sample_and_are_reported(with_span: bool) 
         log(1, {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}, {}, name="gen_ai.choice"),
         log(1, {"id": "c1"}, {}, name="gen_ai.tool.message", time=1),
         log(1, {"index": 0, "message": {"role": "assistant"}}, {}, name="gen_ai.choice", time=2),
+        log(1, {"index": 1, "message": {}}, {}, name="gen_ai.choice", time=2),
     ]
     made = [spans(span(1, "chat m", {"gen_ai.operation.name": "chat"}))] if with_span else []
     samples, notes = read(*made, logs(*events))

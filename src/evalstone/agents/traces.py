@@ -205,7 +205,8 @@ def _tree(records: Sequence[Record], trace: str, notes: Notes) -> list[_Node]:
             if known is None or (record.end or 0) >= (known.record.end or 0):
                 nodes[key] = _Node(record, kind_of(record), translated(record))
     for node in nodes.values():
-        node.beside = events.get(id(node.record.source), [])
+        own = events.get(id(node.record.source), [])
+        node.beside = [each for each in own if node.kind != "tool" or event_message(each) is None]
     lone: dict[str, _Node] = {}
     for number, record in enumerate(logged.values()):
         node = nodes.get(record.span) if record.span else None
