@@ -549,6 +549,27 @@ async def test_a_trace_that_is_written_soon_after_others_is_no_sooner_complete(
 
 
 @awaited
+async def test_of_lines_that_are_too_long_together_the_first_traces_are_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list[str]()
+
+    async def take(sample: Sample, trace: str) -> None:
+        found.append(trace)
+
+    scoring, path = TraceScoring(take, quiet=60.0), tmp_path / "t.jsonl"
+    lines = [json.dumps(spans(one(number))).encode() + b"\n" for number in range(3)]
+    path.write_bytes(b"".join(lines))
+    with path.open("rb") as writer:
+        scoring.written.open(path, writer)
+    scoring.written.add(0, path.stat().st_size, time.monotonic())
+    monkeypatch.setattr(completion, "MOST_BYTES", 2 * len(lines[0]))
+    await scoring._follow(TraceIndex(path))  # pyright: ignore[reportPrivateUsage]
+    scoring.written.close()
+    assert found == [trace(0)]
+
+
+@awaited
 async def test_scores_that_come_for_a_trace_are_neither_late_nor_unscored(tmp_path: Path) -> None:
     async with receiving(tmp_path / "t.jsonl", lambda sample: None, quiet=0.01) as (receiver, url, session):
         await post(session, url, spans(one(0)))
