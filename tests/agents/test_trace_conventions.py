@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.test_traces import only
+from tests.agents.test_traces import only, read
 from tests.traced import attributes, chat, log, logs, message, number, span, spans
 
 
@@ -103,6 +103,112 @@ def test_the_events_of_version_1_36_are_read_from_logs_of_their_own() -> None:
     assert [each.role for each in sample.messages] == ["system", "user", "assistant", "assistant"]
     assert sample.messages[2].tool_calls[0].result == "rainy"
     assert only(logs(*again, *said)).output == "It rains."  # without any span
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"content": "q"}, {"message": json.dumps({"role": "assistant", "content": "a"})}),
+        ({"content": "q"}, {"message": "a", "finish_reason": "stop"}),
+        ({"content": "q"}, {"message": json.dumps([{"text": "a"}])}),
+        (
+            {"gen_ai.event.content": json.dumps({"role": "user", "content": "q"})},
+            {"gen_ai.event.content": json.dumps({"index": 0, "message": {"content": "a"}})},
+        ),
+    ],
+)
+def test_the_events_of_a_span_have_messages_as_texts_or_json(asked: dict[str, Any], said: dict[str, Any]) -> None:
+    events = [
+        {"name": name, "timeUnixNano": "1", "attributes": attributes(values)}
+        for name, values in (("gen_ai.user.message", asked), ("gen_ai.choice", said))
+    ]
+    sample = only(spans(span(1, "chat m", {"gen_ai.operation.name": "chat"}, events=events)))
+    assert (sample.input, sample.output) == ("q", "a")
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', '[{"a": 1}]', '["a"]'])
+def test_an_answer_in_an_event_may_be_json_itself(text: str) -> None:
+    event = {"name": "gen_ai.choice", "timeUnixNano": "1", "attributes": attributes({"message": text})}
+    assert only(spans(span(1, "chat m", {"gen_ai.operation.name": "chat"}, events=[event]))).output == text
+
+
+def test_the_tool_calls_of_an_event_may_be_json() -> None:
+    calls = json.dumps([{"id": "c1", "function": {"name": "weather", "arguments": '{"city": "Bern"}'}}])
+    event = {"name": "gen_ai.choice", "timeUnixNano": "1", "attributes": attributes({"tool_calls": calls})}
+    sample = only(spans(span(1, "chat m", {"gen_ai.operation.name": "chat"}, events=[event])))
+    assert [(each.name, each.arguments) for each in sample.messages[0].tool_calls] == [("weather", {"city": "Bern"})]
+
+
+def test_the_events_of_a_span_have_parts_as_json() -> None:
+    def said(**parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        names = {"choice": "message"}
+        return [
+            {
+                "name": f"gen_ai.{name}" if name in names else f"gen_ai.{name}.message",
+                "timeUnixNano": str(number),
+                "attributes": attributes({names.get(name, "content"): json.dumps(value)}),
+            }
+            for number, (name, value) in enumerate(parts.items(), 1)
+        ]
+
+    user, call = [{"text": "Weather?"}], {"toolUse": {"toolUseId": "t1", "name": "weather", "input": {"city": "Bern"}}}
+    result = [{"toolResult": {"toolUseId": "t1", "status": "success", "content": [{"text": "rainy"}]}}]
+    model = {"gen_ai.operation.name": "chat"}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "t1"}
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", model, parent=1, events=said(user=user, choice=[{"text": "Let me see."}, call])),
+            span(3, "tool", tool, parent=1, start=2, events=said(tool=[{"city": "Bern"}], choice=[{"text": "rainy"}])),
+            span(
+                4,
+                "chat",
+                model,
+                parent=1,
+                start=4,
+                events=said(
+                    user=user,
+                    assistant=[{"text": "Let me see."}, call],
+                    tool=result,
+                    choice=[{"text": "It rains."}],
+                ),
+            ),
+        )
+    )
+    assert [(each.role, each.content) for each in sample.messages or ()] == [
+        ("user", "Weather?"),
+        ("assistant", "Let me see."),
+        ("assistant", "It rains."),
+    ]
+    (called,) = (sample.messages or ())[1].tool_calls
+    assert (called.id, called.arguments, called.result) == ("t1", {"city": "Bern"}, "rainy")
+
+
+@pytest.mark.parametrize("with_span", [True, False])
+def test_events_without_content_are_no_sample_and_are_reported(with_span: bool) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather"}}
+    events = [
+        log(1, None, {"gen_ai.system": "openai"}, name="gen_ai.user.message"),
+        log(1, {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}, {}, name="gen_ai.choice"),
+        log(1, {"id": "c1"}, {}, name="gen_ai.tool.message", time=1),
+        log(1, {"index": 0, "message": {"role": "assistant"}}, {}, name="gen_ai.choice", time=2),
+        log(1, {"index": 1, "message": {}}, {}, name="gen_ai.choice", time=2),
+    ]
+    made = [spans(span(1, "chat m", {"gen_ai.operation.name": "chat"}))] if with_span else []
+    samples, notes = read(*made, logs(*events))
+    assert samples == []
+    assert ["a trace without content; turn on the capture" in note for note in notes] == [True]
+
+
+def test_events_without_content_add_nothing_to_messages_that_others_have() -> None:
+    agent = {**chat([message("user", "q")], "a"), "gen_ai.operation.name": "invoke_agent"}
+    model = span(2, "chat", {"gen_ai.operation.name": "chat"}, parent=1)
+    events = [
+        log(2, None, {}, name="gen_ai.user.message"),
+        log(2, {"index": 0, "message": {"role": "assistant"}}, {}, name="gen_ai.choice", time=2),
+    ]
+    sample = only(spans(span(1, "agent", agent), model), logs(*events))
+    assert [(each.role, each.content) for each in sample.messages or ()] == [("user", "q"), ("assistant", "a")]
 
 
 def test_the_event_with_the_details_of_an_inference_has_the_messages() -> None:

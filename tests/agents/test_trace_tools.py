@@ -184,6 +184,34 @@ def test_equal_calls_of_one_message_have_a_result_each() -> None:
     assert [result for _, _, result in calls_of(sample)] == ["r1", "r2"]
 
 
+@pytest.mark.parametrize("arguments", [True, False])
+def test_of_the_calls_with_one_id_each_has_its_span(arguments: bool) -> None:
+    said = [message("user", "q")]
+    turns: Rows = []
+    for x in (1, 2):
+        turns += [message("assistant", call("call_0", "f", x=x)), message("tool", response("call_0", f"r{x}"))]
+    models = [
+        span(2 + at, "chat", chat([*said, *turns[: 2 * at]], answer), parent=1, start=2 * at, end=2 * at + 1)
+        for at, answer in enumerate((turns[0], turns[2], message("assistant", "a")))
+    ]
+    failed = tool(10, "f", "call_0", at=1.5, arguments={"x": 1} if arguments else None, status={"code": 2})
+    ran = [failed, tool(11, "f", "call_0", "r2", at=3.5, arguments={"x": 2} if arguments else None)]
+    sample = agent(*models, *ran)
+    assert calls_of(sample) == [("call_0", {"x": 1}, "r1"), ("call_0", {"x": 2}, "r2")]
+    assert [each.state for said in sample.messages or () for each in said.tool_calls] == ["error", "result"]
+    assert [name for name, _ in steps_of(sample)] == ["f", "f"]
+
+
+def test_a_span_is_of_the_last_of_the_calls_with_its_id() -> None:
+    before = [message("user", "q"), message("assistant", call("c", "f", x=1)), message("tool", response("c", "old"))]
+    asked = [*before, message("assistant", "a"), message("user", "again")]
+    sample = agent(
+        span(2, "chat", chat(asked, message("assistant", call("c", "f", x=1))), parent=1),
+        tool(10, "f", "c", at=2, arguments={"x": 1}, status={"code": 2, "message": "boom"}),
+    )
+    assert [result for _, _, result in calls_of(sample)] == ["old", "boom"]
+
+
 @pytest.mark.parametrize("ids", [True, False])
 @pytest.mark.parametrize("seed", range(10))
 def test_every_result_is_that_of_its_call_whatever_the_order_of_the_spans(ids: bool, seed: int) -> None:

@@ -53,6 +53,13 @@ def test_records_without_a_trace_are_complete_so_long_after_the_first_of_them_ti
     assert traces.late == 0
 
 
+def test_an_event_of_a_span_is_no_score_whatever_its_name() -> None:
+    traces = OpenTraces(5.0)
+    late = [replace(part("a", kind=kind), name=completion.SCORE) for kind in ("span", "event", "log")]
+    traces.add_late(late)
+    assert (traces.late, traces.scores) == (1, 1)
+
+
 def test_what_comes_late_is_counted_unless_it_is_an_event() -> None:
     traces = OpenTraces(5.0)
     traces.add([root("a")], 0.0)

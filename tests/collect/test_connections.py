@@ -9,11 +9,13 @@ import json
 import resource
 import socket
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from evalstone.collect import bodies, connections, server
+from evalstone.collect.connections import Connections
 from evalstone.collect.server import _read  # pyright: ignore[reportPrivateUsage]
 from evalstone.errors import DataError
 from tests.collect.test_server import ONE, receiving, until
@@ -89,7 +91,8 @@ async def test_a_body_that_comes_byte_by_byte_has_to_be_whole_after_a_time(
         trickling = asyncio.create_task(trickle())
         reply = await reader.readuntil(b"}")
         trickling.cancel()
-        assert reply.startswith(b"HTTP/1.1 408 ")
+        assert reply.startswith(b"HTTP/1.1 503 ")
+        assert b"Retry-After: 1" in reply
         assert b"it took more than 0.3 seconds" in reply
         assert receiver._bodies.size == 0  # pyright: ignore[reportPrivateUsage]
         writer.transport.abort()
@@ -267,6 +270,48 @@ def test_connections_leave_files_for_all_else(monkeypatch: pytest.MonkeyPatch, f
 
     monkeypatch.setattr(resource, "getrlimit", limits)
     assert connections.most() == connected
+
+
+@awaited
+async def test_after_a_connection_that_cannot_be_taken_there_is_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "PAUSE", 60.0)
+    tried = list[str]()
+
+    async def refused(_: socket.socket) -> None:
+        tried.append("once")
+        if len(tried) > 1:
+            raise asyncio.CancelledError
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_accept", refused)
+    taking = asyncio.create_task(Connections().take(cast(Any, None), cast(Any, SimpleNamespace(connections=[]))))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    taking.cancel()
+    await asyncio.wait((taking,))
+    assert tried == ["once"]
+
+
+@awaited
+async def test_a_connection_that_cannot_be_served_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = socket.socketpair()
+    accepted = [one]
+
+    async def accept(_: socket.socket) -> tuple[socket.socket, None]:
+        if not accepted:
+            raise asyncio.CancelledError
+        return accepted.pop(), None
+
+    async def fails(*_: object) -> None:
+        raise OSError(errno.ECONNABORTED, "gone")
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "sock_accept", accept)
+    monkeypatch.setattr(loop, "connect_accepted_socket", fails)
+    with pytest.raises(asyncio.CancelledError):
+        await Connections().take(cast(Any, None), cast(Any, SimpleNamespace(connections=[])))
+    assert one.fileno() == -1
+    other.close()
 
 
 @pytest.mark.parametrize("kind", ["arrays", "objects"])

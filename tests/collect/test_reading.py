@@ -54,6 +54,15 @@ def test_what_is_written_within_the_resolution_is_read_together_and_the_rest_by_
     assert pieces(written) == [("ab", 0.0), ("c", 1.0)]
 
 
+def test_what_is_read_together_has_the_times_of_its_first_and_its_last_write(written: Written, tmp_path: Path) -> None:
+    opened(written, tmp_path / "t", "abc")
+    for number, at in enumerate((0.0, 0.5, 0.9)):
+        written.add(number * LENGTH, (number + 1) * LENGTH, at)
+    piece = written.read()
+    assert piece is not None
+    assert (len(piece.lines), piece.at, piece.until) == (3, 0.0, 0.9)
+
+
 def test_what_others_have_written_between_two_places_is_not_read(written: Written, tmp_path: Path) -> None:
     opened(written, tmp_path / "t", "axb")
     written.add(0, LENGTH, 0.0)
@@ -223,7 +232,9 @@ def test_a_file_that_takes_the_place_of_one_that_was_indexed_has_its_own_places(
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [(b"a" * 32, b"A" * 32), (b'"traceId"', b'"trace_id"')], ids=["capitals", "snake case"]
+    ("before", "after"),
+    [(b"a" * 32, b"A" * 32), (b'"traceId"', b'"trace_id"'), (b'"traceId":', b'"traceId" : ')],
+    ids=["capitals", "snake case", "spaces"],
 )
 def test_an_index_knows_each_form_of_the_id_of_a_trace(tmp_path: Path, before: bytes, after: bytes) -> None:
     path = tmp_path / "t"

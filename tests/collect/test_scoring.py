@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -520,6 +521,52 @@ def test_what_was_written_while_it_was_read_is_read_too(tmp_path: Path, monkeypa
     pieces = [written.read() for _ in range(3)]
     written.close()
     assert [piece and len(piece.lines) for piece in pieces] == [1, 1, None]
+
+
+@awaited
+async def test_a_trace_that_is_written_soon_after_others_is_no_sooner_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list[str]()
+
+    async def take(sample: Sample, trace: str) -> None:
+        found.append(trace)
+
+    scoring, path = TraceScoring(take, quiet=4.0), tmp_path / "t.jsonl"
+    lines = [json.dumps(spans(one(number))).encode() + b"\n" for number in range(3)]
+    path.write_bytes(b"".join(lines))
+    with path.open("rb") as writer:
+        scoring.written.open(path, writer)
+    start = 0
+    for data, at in zip(lines, (0.0, 0.9, 4.5), strict=True):
+        scoring.written.add(start, start + len(data), at)
+        start += len(data)
+    for now, complete in ((4.5, []), (4.9, [trace(0), trace(1)]), (8.5, [trace(0), trace(1), trace(2)])):
+        monkeypatch.setattr("evalstone.collect.scoring.time", SimpleNamespace(monotonic=lambda now=now: now))
+        await scoring._follow(TraceIndex(path))  # pyright: ignore[reportPrivateUsage]
+        assert found == complete
+    scoring.written.close()
+
+
+@awaited
+async def test_of_lines_that_are_too_long_together_the_first_traces_are_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list[str]()
+
+    async def take(sample: Sample, trace: str) -> None:
+        found.append(trace)
+
+    scoring, path = TraceScoring(take, quiet=60.0), tmp_path / "t.jsonl"
+    lines = [json.dumps(spans(one(number))).encode() + b"\n" for number in range(3)]
+    path.write_bytes(b"".join(lines))
+    with path.open("rb") as writer:
+        scoring.written.open(path, writer)
+    scoring.written.add(0, path.stat().st_size, time.monotonic())
+    monkeypatch.setattr(completion, "MOST_BYTES", 2 * len(lines[0]))
+    await scoring._follow(TraceIndex(path))  # pyright: ignore[reportPrivateUsage]
+    scoring.written.close()
+    assert found == [trace(0)]
 
 
 @awaited

@@ -329,6 +329,53 @@ async def test_a_full_disk_is_no_acknowledgment(tmp_path: Path, monkeypatch: pyt
 
 
 @awaited
+async def test_requests_are_stored_and_scored_though_no_other_thread_can_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = list[Sample]()
+    async with receiving(tmp_path / "t.jsonl", taken.append, quiet=0.01) as (receiver, url, session):
+        monkeypatch.setattr(threading.Thread, "start", no_thread)
+        for body in (gzip.compress(json.dumps(ONE).encode()), gzip.compress(b"{")):
+            headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
+            async with session.post(f"{url}/v1/traces", data=body, headers=headers) as reply:
+                assert reply.status == (200 if len(body) > 100 else 400)
+        await until(lambda: bool(taken))
+        assert receiver.scoring_error == ""
+    assert len(load(tmp_path / "t.jsonl").samples) == len(taken) == 1
+
+
+@awaited
+async def test_without_any_thread_nothing_is_received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone._core.sync._threads", {})
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    receiver = receiver_of(tmp_path / "t.jsonl")
+    with pytest.raises(ConfigError, match="cannot receive traces: can't start new thread"):
+        await receiver.start("127.0.0.1", 0)
+    await receiver.stop()
+
+
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@awaited
+async def test_a_request_for_which_there_is_no_memory_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    async with receiving(tmp_path / "t.jsonl") as (receiver, url, session):
+        with monkeypatch.context() as full:
+            full.setattr(server, "_read", exhausted)
+            async with session.post(f"{url}/v1/traces", json=ONE) as reply:
+                assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+        async with session.post(f"{url}/v1/traces", json=ONE) as reply:
+            assert reply.status == 200
+        assert (receiver.requests, receiver.refused) == (1, 1)
+
+
+@awaited
 async def test_without_the_library_only_json_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: str) -> None:
         raise MissingDependency("opentelemetry-proto", "otel")
@@ -563,7 +610,9 @@ async def test_a_client_that_stops_in_the_middle_gives_its_room_back(
         writer.write(
             b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
         )
-        assert (await reader.readline()).split()[1] == b"408"
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 "), "which exporters retry, unlike 408"
+        assert b"Retry-After: 1" in head
         assert receiver._bodies.size == 0  # pyright: ignore[reportPrivateUsage]
         writer.close()
         await writer.wait_closed()

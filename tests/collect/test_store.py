@@ -262,7 +262,9 @@ def _refuse(*_: Any, **__: Any) -> Any:
     raise OSError(24, "Too many open files")
 
 
-@pytest.mark.parametrize("content", [b"my notes", b"my notes\n", b'{"input": "q"}\n', LINE + b"\nmy notes"])
+@pytest.mark.parametrize(
+    "content", [b"my notes", b"my notes\n", b"[" * 100_000 + b"\n", b'{"input": "q"}\n', LINE + b"\nmy notes"]
+)
 def test_a_file_with_anything_else_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_bytes(content)

@@ -199,7 +199,7 @@ def test_an_error_in_read_is_a_failed_score_that_names_read(start: Start, caplog
         *(error for error in errors if error.startswith("the submission is not a sample: unknown sample field")),
     }
     assert len(errors) == 5
-    assert ["no sample" in message for message in caplog.messages] == [False, True], "each kind once"
+    assert ["not a sample" in message for message in caplog.messages] == [False, True], "each kind once"
 
 
 def test_the_worker_ends_with_the_lifespan_of_the_application(start: Start) -> None:

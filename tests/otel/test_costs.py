@@ -54,6 +54,8 @@ def test_what_was_retried_malformed_and_refused_costs_what_the_summary_says(emit
         first = evaluate(SAMPLES, scorers, judge=judge(server, retries=2), **options)
     assert exported(emitted) == (pytest.approx(first.cost), pytest.approx(first.cost))
     assert tokens(emitted) == recorded([first])
+    usage = emitted.metric("gen_ai.client.token.usage").values()
+    assert all(point.min > 0 for point in usage), "calls without an answer have no tokens, not zero"
     assert {record.sample for record in first.records if not isinstance(record.outcome, Score)} >= {"q3", "q4"}
 
 

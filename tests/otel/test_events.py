@@ -206,6 +206,8 @@ def test_emit_counts_scores_by_scorer(emitted: Emitted) -> None:
         dict(key)["evalstone.outcome"]: point.value for key, point in emitted.metric("evalstone.outcomes").items()
     }
     assert counted == {"score": 2, "failed": 1}
+    errors = {dict(key).get("error.type") for key in emitted.metric("evalstone.outcomes")}
+    assert errors == {None, "_OTHER"}
 
 
 def test_secrets_and_what_terminals_obey_are_in_no_event() -> None:

@@ -26,13 +26,20 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from requests import ReadTimeout, RequestException, Session
 
 import evalstone
 import evalstone.otel
 from evalstone import ConfigError, evaluate
 from evalstone._core.redaction import redacted
-from evalstone.otel.delivery import own_credentials
-from evalstone.otel.export import _Counting, _Troubles  # pyright: ignore[reportPrivateUsage]
+from evalstone.otel.delivery import Delivery, own_credentials
+from evalstone.otel.export import (
+    _Counting,  # pyright: ignore[reportPrivateUsage]
+    _ShutDown,  # pyright: ignore[reportPrivateUsage]
+    _Troubles,  # pyright: ignore[reportPrivateUsage]
+    check_environment,
+    endpoints,
+)
 from tests.fakes import ROOT, python
 
 CONTAINS = "contains(expected=Ada)"
@@ -247,7 +254,7 @@ def test_an_endpoint_that_nobody_answers_fails_nothing_and_delays_the_end_little
 
 
 def test_an_endpoint_that_is_slow_delays_the_end_no_longer_than_allowed(receiver: Receiver) -> None:
-    receiver.delay = 20.0
+    receiver.answers.clear()
     _, (lost,), seconds = exported(flush_seconds=0.3)
     assert lost.endswith("(not done within 0.3 s)")
     assert seconds < 2.0
@@ -272,6 +279,7 @@ def test_an_endpoint_that_refuses_is_named_without_its_secrets(
         (200, {"Content-Type": "text/html; charset=utf-8"}, "answered with a web page; is it an endpoint of OTLP?"),
         (503, {"Retry-After": "30"}, "answered HTTP 503 Service Unavailable"),
         (400, {}, "answered HTTP 400 Bad Request"),
+        (499, {}, "answered HTTP 499"),
     ],
 )
 def test_what_is_no_delivery_is_a_loss_in_plain_words(
@@ -330,7 +338,7 @@ def test_an_endpoint_that_takes_a_part_is_waited_for_to_the_end(
     receiver.reply, receiver.body = {"Content-Type": "application/x-protobuf"}, reply.SerializeToString()
     receiver.delay = 0.1
     _, (lost,), _ = exported()
-    assert lost.startswith("not exported to OpenTelemetry: 3 of 6 spans (")
+    assert lost == f"not exported to OpenTelemetry: 3 of 6 spans ({receiver.url} rejected a part: no reason given)"
 
 
 def test_a_password_in_the_url_of_an_endpoint_is_printed_nowhere(
@@ -397,6 +405,54 @@ def test_what_can_t_be_exported_to_is_refused(
     with pytest.raises(ConfigError, match=message):
         exported()
     assert library.propagate, "nothing has begun"
+
+
+@pytest.mark.parametrize("signal", ["TRACES", "METRICS", "LOGS"])
+def test_what_can_t_be_exported_is_known_before_anything_is(monkeypatch: pytest.MonkeyPatch, signal: str) -> None:
+    monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "console")
+    with pytest.raises(ConfigError, match=f"OTEL_{signal}_EXPORTER must be otlp or none, not console"):
+        check_environment()
+
+
+def test_the_endpoints_are_those_of_the_signals_that_are_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert endpoints() == {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://logs:2")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces:3")
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    assert endpoints() == {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://all:1",
+        "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://logs:2",
+    }
+
+
+@pytest.mark.parametrize(("name", "service"), [("", "evalstone"), ("unknown", "unknown")])
+def test_the_service_is_evalstone_unless_it_has_a_name(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, name: str, service: str
+) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", name)
+    exported()
+    assert receiver.services() == {service}
+
+
+def test_no_redirect_is_followed(receiver: Receiver) -> None:
+    receiver.status, receiver.reply = 307, {"Location": f"{receiver.url}/elsewhere"}
+    troubles = list[str]()
+    with Delivery("TRACES", troubles.append) as delivery, pytest.raises(RequestException, match="no answer of OTLP"):
+        delivery.request("POST", f"{receiver.url}/v1/traces", data=b"")
+    assert troubles == [f"{receiver.url} answered HTTP 307 Temporary Redirect"]
+    assert len(receiver.headers) == 1
+
+
+def test_an_endpoint_that_does_not_answer_in_time_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: Any, **__: Any) -> None:
+        raise ReadTimeout("HTTPConnectionPool(host='collector', port=4318): Read timed out. (read timeout=10)")
+
+    monkeypatch.setattr(Session, "request", late)
+    troubles = list[str]()
+    with Delivery("LOGS", troubles.append) as delivery, pytest.raises(ReadTimeout):
+        delivery.request("POST", "http://collector:4318/v1/logs")
+    assert troubles == ["http://collector:4318: no answer in time"]
 
 
 def test_variables_that_are_empty_are_as_none(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,6 +546,53 @@ def test_the_command_warns_and_ends_as_without(folder: Path) -> None:
     assert "exit code 0" in shown
     assert shown.count("not exported to OpenTelemetry: ") == 1
     assert "Traceback" not in shown
+
+
+def test_an_export_that_goes_on_after_the_end_logs_nothing(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = logging.getLogger("opentelemetry")
+    monkeypatch.setattr(library, "propagate", True)
+    before = list(library.handlers)
+    receiver.answers.clear()
+    try:
+        exported(flush_seconds=0.05)
+        assert not library.propagate
+    finally:
+        receiver.answers.set()
+        for thread in threading.enumerate():
+            if thread.name == "evalstone-otel":
+                thread.join(10)
+        library.handlers = before
+
+
+def test_the_end_is_never_longer_than_allowed_though_nothing_gets_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.otel.export.HOPELESS_SECONDS", 20.0)
+    troubles, going_on = _Troubles(), threading.Event()
+    troubles.say("refused")
+    began = time.monotonic()
+    try:
+        assert not _ShutDown(going_on.wait).within(0.01, [], troubles)
+        assert time.monotonic() - began < 15
+    finally:
+        going_on.set()
+        troubles.close()
+
+
+def test_an_exporter_is_shut_down_once() -> None:
+    ended = list[str]()
+
+    class Exporter:
+        def __init__(self, session: object) -> None:
+            pass
+
+        def shutdown(self) -> None:
+            ended.append("once")  # the SDK warns of a second time, which would be taken for the reason of a loss
+
+    troubles = _Troubles()
+    counting = _Counting(cast(Any, Exporter), "TRACES", troubles, "span")
+    counting.shutdown()
+    counting.shutdown()
+    troubles.close()
+    assert ended == ["once"]
 
 
 def test_what_two_threads_emit_at_the_same_time_is_counted_twice() -> None:

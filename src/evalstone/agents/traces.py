@@ -19,10 +19,20 @@ from typing import Any
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
-from evalstone.agents.formats.dialects import DOCUMENTS, INPUT, OUTPUT, QUESTION, Kind, asked, kind_of, translated
+from evalstone.agents.formats.dialects import (
+    DOCUMENTS,
+    INPUT,
+    OUTPUT,
+    QUESTION,
+    Kind,
+    asked,
+    event_message,
+    kind_of,
+    translated,
+)
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record
-from evalstone.agents.formats.spans import SpanReader, cost_of, is_part
+from evalstone.agents.formats.spans import SpanReader, cost_of, has_content, is_part
 from evalstone.agents.formats.tool_runs import ToolRun, is_certain, paired
 from evalstone.agents.formats.values import Entries, first, objects_in, parsed
 from evalstone.agents.from_traces import extract_trajectory
@@ -35,7 +45,6 @@ _CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client
 _ENTITIES = ("gen_ai.agent.name", "traceloop.entity.name", "ai.telemetry.functionId")
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _WITHOUT_CONTENT = {"type", "id", "name"}
-_EVENTS = (".message", ".choice")
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
 _TOKENS = ("gen_ai.usage.", "llm.token_count", "llm.usage.")
 _RESPONSE = "gen_ai.response.id"
@@ -100,9 +109,8 @@ class _Node:
     @property
     def has_messages(self) -> bool:
         """Whether it has a message of its own."""
-        return any(map(_has_messages, (self.attributes, *map(translated, self.beside)))) or any(
-            map(_is_message, self.beside)
-        )
+        said = filter(None, map(event_message, self.beside))
+        return any(map(_has_messages, (self.attributes, *map(translated, self.beside)))) or any(map(has_content, said))
 
 
 @dataclass
@@ -128,10 +136,6 @@ def _has_messages(attributes: Entries) -> bool:
     return any(map(_has_content, (parsed(attributes.get(key)) for key in keys))) or any(
         key.startswith(("llm.input_messages", "llm.output_messages")) for key in attributes
     )
-
-
-def _is_message(record: Record) -> bool:
-    return record.name.startswith("gen_ai.") and record.name.endswith(_EVENTS)
 
 
 def _has_content(messages: Any) -> bool:
@@ -201,19 +205,21 @@ def _tree(records: Sequence[Record], trace: str, notes: Notes) -> list[_Node]:
             if known is None or (record.end or 0) >= (known.record.end or 0):
                 nodes[key] = _Node(record, kind_of(record), translated(record))
     for node in nodes.values():
-        node.beside = events.get(id(node.record.source), [])
+        own = events.get(id(node.record.source), [])
+        node.beside = [each for each in own if node.kind != "tool" or event_message(each) is None]
     lone: dict[str, _Node] = {}
     for number, record in enumerate(logged.values()):
         node = nodes.get(record.span) if record.span else None
         if node is None and not record.span and not _has_messages(translated(record)):
-            if _is_message(record):
+            if event_message(record) is not None:
                 notes.add("a message in a log record without a span id, which belongs to no sample", trace)
             continue
         if node is None:
             made = replace(record, name="", attributes={}, source={}, kind="span")
             node = lone.setdefault(record.span or f"without id {number}", _Node(made, "model", {}))
         node.beside.append(record)
-    return _linked({**nodes, **{f"logs of {key}": node for key, node in lone.items() if node.says}})
+    calls = {f"logs of {key}": node for key, node in lone.items() if node.says or any(map(event_message, node.beside))}
+    return _linked({**nodes, **calls})
 
 
 def _linked(nodes: Mapping[str, _Node]) -> list[_Node]:

@@ -106,13 +106,12 @@ class Body:
         parts, left = list[bytes](), row_limit()
         unpacker, given = None, memoryview(data)
         for start in range(0, len(given), _SLICE):  # what is left of the data is copied for each part
-            rest, more = bytes(given[start : start + _SLICE]), False
-            while rest or more:
+            rest = bytes(given[start : start + _SLICE])
+            while rest:  # the checksum at the end can't be read before all that was compressed
                 if unpacker is None or unpacker.eof:  # each part is compressed by itself
                     unpacker = zlib.decompressobj(31)
-                most = min(_PIECE, left + 1)
                 try:
-                    part = unpacker.decompress(rest, most)
+                    part = unpacker.decompress(rest, min(_PIECE, left + 1))
                 except zlib.error as error:
                     raise DataError(f"not compressed with gzip ({error})") from None
                 left -= len(part)
@@ -122,7 +121,6 @@ class Body:
                     self._add(len(part))
                     parts.append(part)
                 rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-                more = len(part) == most and not unpacker.eof
         if unpacker is None or not unpacker.eof:
             raise DataError("the data compressed with gzip is not complete")
         return b"".join(parts)

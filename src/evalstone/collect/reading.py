@@ -22,12 +22,12 @@ from evalstone.errors import ConfigError, DataError
 PIECE = 1_000_000
 """Bytes that are read at a time; a longer line is read whole."""
 LOOKED_BACK = 1_000_000_000
-"""Bytes at the end of the file in which traces are found that a restart has cut in two."""
+"""Bytes at the end of the file that are searched for traces that a restart has cut in two."""
 _BLOCK = 50_000
 """How many places are sorted together."""
 _PLACE_BITS = 40
 _HASH_MASK = (1 << 24) - 1
-_ID = re.compile(rb'"trace(?:Id|_id)":"([^"]{1,200})"')
+_ID = re.compile(rb'"trace(?:Id|_id)"\s*:\s*"([^"]{1,200})"')
 
 
 @dataclass
@@ -39,6 +39,8 @@ class _Extent:
     end: int
     at: float
     """When the first of them was written."""
+    until: float
+    """When the last of them was written."""
 
 
 class Line(NamedTuple):
@@ -56,14 +58,16 @@ class Piece(NamedTuple):
 
     lines: list[Line]
     at: float
-    """When they were written."""
+    """None was written before this time."""
+    until: float
+    """None was written after this time."""
     file: os.stat_result
     unreadable: str = ""
-    """What is wrong with lines that are left out."""
+    """Why lines are left out; "" if none are."""
 
 
 class Written:
-    """What was written to a file and not read yet. It holds places in the file, not what is there.
+    """What was written to a file and not read yet, as places in the file.
 
     A file that was moved or removed is read to its end. One thread may read while others open files and add.
 
@@ -97,9 +101,9 @@ class Written:
         with self._lock:
             last = self._extents[-1] if self._extents else None
             if last and last.file is self._files[-1] and last.end == start and at - last.at < self._resolution:
-                last.end = end
+                last.end, last.until = end, at
             else:
-                self._extents.append(_Extent(self._files[-1], start, end, at))
+                self._extents.append(_Extent(self._files[-1], start, end, at, at))
 
     def read(self) -> Piece | None:
         """The next lines; None if all were read. Call it from one thread at a time."""
@@ -107,7 +111,7 @@ class Written:
             if not self._extents:
                 return None
             extent = self._extents[0]
-            start, end = extent.start, extent.end
+            start, end, until = extent.start, extent.end, extent.until
         lines, problem = list[Line](), ""
         of = os.fstat(extent.file.fileno())
         try:
@@ -127,7 +131,7 @@ class Written:
             except DataError as error:
                 problem = str(error)
             start += len(line)
-        return Piece(lines, extent.at, of, problem)
+        return Piece(lines, extent.at, until, of, problem)
 
     def close(self) -> None:
         """Close the files."""
@@ -166,25 +170,25 @@ def _records(line: bytes) -> list[Record]:
 
 
 class TraceIndex:
-    """Where in a file each trace is, so that what comes late for it can be read together with what came before.
+    """Where in a file each trace is, so that late records can be read together with earlier ones.
 
-    It knows the last `LOOKED_BACK` bytes of the file: eight bytes for each trace of a line, not what is there. Of a
-    file that takes its place, as after a rotation, it knows what was added.
+    It covers the last `LOOKED_BACK` bytes of the file, and takes eight bytes for each trace and line. If another file
+    takes its place, as after a rotation, it covers what was added to that file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: os.stat_result | None = None
         self._earlier = array("Q")
-        """Of each trace and line, a part of the hash of the trace's ID before the place of the line; sorted. These are
-        the lines that were there before anything was added."""
+        """For each trace and line, a part of the hash of the trace's ID, followed by the place of the line; sorted.
+        These lines were there before anything was added."""
         self._later: deque[tuple[int, array[int]]] = deque()
         """The lines that were added, with the last of their places."""
         self._recent = array("Q")
         """The last of them, in any order."""
 
     def look_back(self) -> None:
-        """Note what the file has already: what came before a restart and after it is one trace. Raises OSError."""
+        """Note what the file has already, because a restart may have cut a trace in two. Raises OSError."""
         places = array("Q")
         with self._path.open("rb") as file:
             self._file = os.fstat(file.fileno())

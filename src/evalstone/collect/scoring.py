@@ -23,6 +23,7 @@ from collections.abc import (
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalstone._core import sync
 from evalstone._core.display import safe
 from evalstone._core.redaction import masked
 from evalstone.agents.formats.records import Record
@@ -91,7 +92,7 @@ class TraceScoring:
         """
         index = TraceIndex(path)
         with self._noted():
-            await asyncio.to_thread(index.look_back)
+            await sync.call(index.look_back)
         while not stopping.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), self._interval)
@@ -103,13 +104,13 @@ class TraceScoring:
         """Read what was written, and pass on what is complete: at the time of what was read, which may be long ago."""
         while True:
             now = time.monotonic()
-            piece = await asyncio.to_thread(self.written.read)
+            piece = await sync.call(self.written.read)
             if piece is None:
                 break
             if piece.unreadable:
                 self.notes.add("lines that cannot be read back from the file", "", piece.unreadable)
             for line in piece.lines:
-                self.traces.add(line.records, piece.at, line.size)
+                self.traces.add(line.records, piece.until, line.size)
                 index.add(piece.file, line.place, {record.trace for record in line.records})
             await self._pass_on(index, self.traces.complete(piece.at))
         await self._pass_on(index, self.traces.complete(now))
@@ -118,7 +119,7 @@ class TraceScoring:
         for traces in chunks(complete, AT_ONCE):
             ids = {records[0].trace for records in traces} - {""}
             scored = await self._known(ids)
-            whole = await asyncio.to_thread(self._whole, index, ids, scored.keys())
+            whole = await sync.call(self._whole, index, ids, scored.keys())
             for records in traces:
                 counted = sum(record.kind != "event" for record in records)
                 trace = records[0].trace
@@ -170,7 +171,7 @@ class TraceScoring:
 
     async def _samples(self, records: list[Record]) -> list[Sample]:
         try:
-            return await asyncio.to_thread(samples_of, records, self.notes)
+            return await sync.call(samples_of, records, self.notes)
         except Exception as error:  # noqa: BLE001 - anyone can write to the port, and the next traces are scored
             self.notes.add("a trace that cannot be read", records[0].trace, described(error))
             return []

@@ -82,7 +82,11 @@ class Receiver:
         return 0 if self.scoring is None else self.spans + self.logs - self.scoring.taken
 
     async def start(self, host: str, port: int) -> str:
-        """Listen; the URL to export to. Raises ConfigError when the address can't be listened on."""
+        """Listen; the URL to export to. Raises ConfigError if it can't listen there or start a thread."""
+        try:
+            await sync.call(time.monotonic)  # a thread stays for all requests, even if no other can be started later
+        except RuntimeError as error:
+            raise ConfigError(f"cannot receive traces: {error}") from None
         application = web.Application()
         application.router.add_post("/v1/traces", functools.partial(self._export, signal="traces"))
         application.router.add_post("/v1/logs", functools.partial(self._export, signal="logs"))
@@ -153,18 +157,18 @@ class Receiver:
                 with self._connections.answering(request.protocol):
                     if encoding == "gzip" or len(body) > _IN_A_THREAD:
                         async with self._reading:
-                            body = await asyncio.to_thread(held.unzipped, body) if encoding == "gzip" else body
-                            data, records, rejected = await asyncio.to_thread(_read, body, content_type, signal)
+                            body = await sync.call(held.unzipped, body) if encoding == "gzip" else body
+                            data, records, rejected = await sync.call(_read, body, content_type, signal)
                     else:
                         data, records, rejected = _read(body, content_type, signal)
                     if records:
                         await self.file.append(data)
         except TooLong:
             return self._failure(content_type, 413, _INVALID, f"the request is longer than {row_limit():,} bytes")
-        except Busy:
+        except (Busy, MemoryError):
             return self._failure(content_type, 503, _UNAVAILABLE, "too much is being received; try again")
         except TooSlow as error:
-            return self._failure(content_type, 408, _UNAVAILABLE, str(error))
+            return self._failure(content_type, 503, _UNAVAILABLE, str(error))
         except StoreFull:
             return self._failure(content_type, 503, _UNAVAILABLE, "the disk can't follow; try again")
         except OSError as error:

@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
+from evalstone._core import sync
 from evalstone._core.files import cannot_write, lock, private, text_pieces
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.collect.reading import Written
@@ -77,7 +78,7 @@ class TraceFile:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
-                start, end = await asyncio.to_thread(self._write, b"".join(line for line, _ in batch))
+                start, end = await sync.call(self._write, b"".join(line for line, _ in batch))
                 if self._written is not None:
                     self._written.add(start, end, time.monotonic())
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for these lines any more

@@ -65,8 +65,9 @@ def disable() -> None:
 
 
 def emit(record: Record, sample: Sample, scorer: Scorer | None = None) -> None:
-    """Emit one score as an event, and count it: one that was not made while `enable` was on, such as that of a saved
-    run. The others are emitted already, and not a second time.
+    """Emit one score as an event, and count it: a score of a saved run, for example.
+
+    A score that was made while `enable` was on has been emitted already, and isn't emitted again.
 
     The event's parent is the span in `sample.metadata["trace"]`; without one, the current span.
 
@@ -83,11 +84,11 @@ def emit(record: Record, sample: Sample, scorer: Scorer | None = None) -> None:
 
 
 def emit_otlp(record: Record, sample: Sample, scorer: Scorer | None = None) -> None:
-    """`emit`, for a process that nobody else sets OpenTelemetry up in: `Live(…, on_record=evalstone.otel.emit_otlp)`.
+    """`emit`, for a process without its own providers: `Live(…, on_record=evalstone.otel.emit_otlp)`.
 
-    It exports score events, and the metrics of scores and outcomes, to where the standard `OTEL_…` variables say, until
-    the process ends. The work for a score is not traced. In a process that has called `enable` or `export_otlp`, this
-    is `emit`.
+    It exports score events, and the metrics of scores and outcomes, as configured by the standard `OTEL_…` variables,
+    until the process ends. The scoring itself is not traced. In a process that has called `enable` or `export_otlp`,
+    this is `emit`.
 
     Raises:
         MissingDependency: The SDK or the exporter is not installed.
@@ -107,10 +108,10 @@ def emit_otlp(record: Record, sample: Sample, scorer: Scorer | None = None) -> N
 def export_otlp(
     *, content: bool = False, flush_seconds: float = FLUSH_SECONDS, on_loss: Callable[[str], None] | None = None
 ) -> AbstractContextManager[None]:
-    """Enable, and export over OTLP/HTTP to where the standard `OTEL_…` variables say, until the end of the block.
+    """Enable, and export over OTLP/HTTP as configured by the standard `OTEL_…` variables, until the end of the block.
 
-    For processes that don't set OpenTelemetry up by themselves; this sets the global providers. An endpoint that can't
-    be reached neither fails nor slows what goes on in the block.
+    For processes without their own providers: this sets the global ones. If the endpoint can't be reached, the code in
+    the block neither fails nor slows down.
 
     Args:
         content: As for `enable`; the variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it too.
@@ -125,7 +126,7 @@ def export_otlp(
 
 
 def _checked_export() -> ModuleType:
-    """The module that exports, once what the environment asks of it can be done."""
+    """The module that exports, after a check of the environment variables."""
     try:
         from evalstone.otel import export  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:

@@ -1,5 +1,5 @@
-"""Export requests and what became of them. The SDK takes redirects, web pages and partly refused requests for success,
-and logs the rest in words about its own retries."""
+"""The HTTP session of the exporters, which knows what was delivered. The SDK counts redirects, web pages and partly
+rejected requests as delivered."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Delivery(requests.Session):
         self._reply, self._field = _REPLIES[signal]
         self._trouble = trouble
         self.rejected = 0
-        """How many spans, data points or events the endpoint has refused of requests that it took."""
+        """How many spans, data points or events the endpoint rejected in requests that it accepted."""
 
     def request(self, method: str, url: str | bytes, *arguments: Any, **settings: Any) -> requests.Response:
-        """Send a request. Raises RequestException where nothing or no exporter's endpoint answers."""
+        """Send a request. Raises RequestException if nothing answers, or something that is no endpoint of OTLP."""
         host = _host(str(url))
         try:
             response = super().request(method, url, *arguments, **{**settings, "allow_redirects": False})
@@ -57,7 +57,7 @@ class Delivery(requests.Session):
         return response
 
     def _count(self, response: requests.Response, host: str) -> None:
-        """Take over what of a request was refused."""
+        """Count what the endpoint rejected in a request."""
         if _kind(response) != "application/x-protobuf":
             return
         try:
@@ -66,11 +66,11 @@ class Delivery(requests.Session):
             return  # it took the request, which the status says
         if rejected := max(0, getattr(said, self._field)):
             self.rejected += rejected
-            self._trouble(f"{host} rejected a part: {said.error_message or 'it says no reason'}")
+            self._trouble(f"{host} rejected a part: {said.error_message or 'no reason given'}")
 
 
 def own_credentials(signal: str) -> bool:
-    """Whether the variables name a provider of credentials, which brings a session of its own."""
+    """Whether the variables name a credential provider, which has its own session."""
     names = (f"OTEL_PYTHON_EXPORTER_OTLP_HTTP_{each}CREDENTIAL_PROVIDER" for each in ("", f"{signal}_"))
     return any(map(os.environ.get, names))
 

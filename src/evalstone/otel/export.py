@@ -39,9 +39,9 @@ QUEUE = 32_768
 """Spans, and score events, that wait to be exported, unless OTEL_BSP_MAX_QUEUE_SIZE or OTEL_BLRP_MAX_QUEUE_SIZE says
 otherwise. The SDK's 2,048 are fewer than a fast run makes before the first batch is sent."""
 HOPELESS_SECONDS = 1.0
-"""How long the end waits where nothing could be exported until then."""
+"""How long the end waits if nothing has been exported by then."""
 LAST_SECONDS = 0.2
-"""How long what is being sent then may still take."""
+"""How long requests in flight may still take after that."""
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CAPTURED = ("TRUE", "SPAN_ONLY", "SPAN_AND_EVENT")
 EACH_COUNTED = ("span", "score event")
@@ -59,8 +59,7 @@ def exporting(*, content: bool, flush_seconds: float, on_loss: Callable[[str], N
 
 @contextmanager
 def exporting_scores(*, flush_seconds: float) -> Generator[Telemetry]:
-    """What emits scores, and nothing else: of a process whose work for them is of no interest, neither spans nor what
-    other libraries measure."""
+    """Export scores only: neither spans, nor the metrics of other libraries."""
     with _providers(("METRICS", "LOGS"), flush_seconds, None) as (tracers, meters, loggers):
         yield Telemetry(tracers, meters, loggers)
 
@@ -108,8 +107,8 @@ def _providers(
 
 
 def check_environment() -> None:
-    """Raise ConfigError for what the standard variables ask for and evalstone can't do; keep their secrets out of what
-    is printed."""
+    """Raise ConfigError if the standard variables ask for something that evalstone can't do. Their secrets are masked
+    from then on."""
     for signal in ("", *(f"{signal}_" for signal in SIGNALS)):
         variable = f"OTEL_EXPORTER_OTLP_{signal}PROTOCOL"
         if (protocol := os.environ.get(variable, PROTOCOL).strip() or PROTOCOL) != PROTOCOL:
@@ -154,7 +153,8 @@ def _set_global(tracers: TracerProvider, meters: MeterProvider, loggers: LoggerP
 
 
 class _ShutDown:
-    """Shuts providers down, each in a thread. They wait from the beginning: none can be started while Python exits."""
+    """Shuts down providers, each in its own thread. The threads are started early and wait, because none can be started
+    while Python exits."""
 
     def __init__(self, *work: Callable[[], object]) -> None:
         self._begin = threading.Event()
@@ -173,8 +173,8 @@ class _ShutDown:
         return any(thread.is_alive() for thread in self._threads)
 
     def within(self, seconds: float, exporters: Sequence[_Counting], troubles: _Troubles) -> bool:
-        """Export what waits, for so many seconds at most, or HOPELESS_SECONDS where nothing gets through; whether that
-        was enough."""
+        """Export what is left, within this many seconds, or HOPELESS_SECONDS if nothing gets through. Returns whether
+        everything ended in time."""
         began = time.monotonic()
         self._begin.set()
         while self._going_on:
@@ -193,7 +193,8 @@ class _ShutDown:
 
 
 class _Troubles(logging.Handler):
-    """The first that the SDK and the exporters log, which is kept off standard error: they say so with every batch."""
+    """The first warning of the SDK and the exporters. They repeat it for every batch, so it is kept off standard
+    error."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""What evalstone observes, as spans, events and metrics: the one module that imports the API of OpenTelemetry."""
+"""Spans, events and metrics of what evalstone does: the one module that imports the API of OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ SECONDS = tuple(0.01 * 2**power for power in range(14))
 
 
 class _Spanned(Observed[R], Generic[R]):
-    """What goes on, as a span.
+    """An operation, as a span.
 
     Args:
         span: Begun, and not yet the current one.
         ended: Called with the result, before the span ends.
         left: Called with the seconds it took and the error that ended it, or None.
-        source: What its trace says beside its IDs; None for what no score can belong to.
+        source: What a sample's trace metadata has beside the IDs; None if no score can belong to the operation.
     """
 
     def __init__(

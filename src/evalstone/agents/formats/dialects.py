@@ -116,6 +116,36 @@ def translated(record: Record) -> Entries:
     return {**added, **own, **replaced}
 
 
+def event_message(record: Record) -> Entries | None:
+    """The message that an event of OpenTelemetry's has, as in version 1.36 and earlier; None for any other record.
+
+    Events of spans have lists and objects as JSON.
+    """
+    if not record.name.startswith("gen_ai.") or not record.name.endswith((".message", ".choice")):
+        return None
+    body = {**entries_of(parsed(record.attributes.get("gen_ai.event.content"))), **record.attributes}
+    if record.name.endswith(".choice"):
+        said: Any = parsed(body.get("message"))
+        if not said or not entries_of(said).keys().isdisjoint(("role", "content", "tool_calls")):
+            message = {"role": "assistant", "content": None, **entries_of(said or body)}
+        else:
+            message = {"role": "assistant", "content": body["message"]}
+    else:
+        role = record.name.removeprefix("gen_ai.").removesuffix(".message")
+        answered_call = {"tool_call_id": body.get("id")} if role == "tool" else {}
+        message = {"role": role, "content": None, **answered_call, **body}
+    parts: Any = parsed(message["content"])
+    if record.kind == "event" and objects_in(parts) and all(map(_is_part, objects_in(parts))):
+        message["content"] = parts
+    return {**message, "tool_calls": parsed(message["tool_calls"])} if "tool_calls" in message else message
+
+
+def _is_part(part: Entries) -> bool:
+    """Whether this is a text, or a tool call or its result as Bedrock has them, and not data in JSON."""
+    is_text = "text" in part and part.keys() <= {"type", "text"}
+    return is_text or not part.keys().isdisjoint(("toolUse", "toolResult"))
+
+
 def asked(attributes: Entries) -> str | None:
     """The question in the input of a chain or an agent: its text, or the one of the names of a question in an object.
 

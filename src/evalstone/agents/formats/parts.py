@@ -76,11 +76,11 @@ _IGNORED = frozenset(
         *("toolapprovalrequest", "mcplisttools", "additionaltools", "configurationupdate", "compactiontrigger"),
     )
 )
-# Gemini's parts have no type; their one entry names it.
+# Gemini's and Bedrock's parts have no type; their one entry names it.
 _UNTYPED = frozenset(
     (
         *("functioncall", "functionresponse", "toolcall", "toolresponse", "inlinedata", "filedata"),
-        *("executablecode", "codeexecutionresult"),
+        *("executablecode", "codeexecutionresult", "tooluse", "toolresult"),
     )
 )
 ITEM_ROLES: Mapping[str, Literal["assistant", "tool"]] = {
@@ -99,7 +99,7 @@ _EXTRA = ("refusal", "reasoning", "reasoningcontent", "audio", "functioncall")
 _CALL_LISTS = ("toolcalls", "toolinvocations", "toolscalled")
 _CALL_ARGUMENTS = ("arguments", "args", "inputparameters", "input", "parameters", "servertoolcall")
 _CALL_RESULTS = ("result", "output", "response", "servertoolcallresponse")
-_CALL_IDS = ("toolcallid", "callid", "id")
+_CALL_IDS = ("toolcallid", "callid", "tooluseid", "id")
 _CALL_ERRORS = ("error", "errortext")
 _State: TypeAlias = Literal["result", "call", "error", "partial"]
 _CALL_STATES: Mapping[str, _State] = {
@@ -282,7 +282,7 @@ def _tool_result(part: Mapping[str, Any]) -> ToolResult:
     result, failed = _plain_result(first(by_name, ("content", *_CALL_RESULTS, "tools", "error")))
     failed = failed or bool(by_name.get("iserror")) or by_name.get("status") in ("error", "failed")
     failed = failed or part.get("type") == "tool-error" or (isinstance(result, dict) and result.keys() == {"error"})
-    call_id = first(by_name, ("tooluseid", *_CALL_IDS))
+    call_id = first(by_name, _CALL_IDS)
     return ToolResult(str(call_id or ""), result, failed, str(first(by_name, (*CALL_NAMES, "tooltype")) or ""))
 
 

@@ -11,9 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
-from evalstone.agents.formats.dialects import DOCUMENTS, INPUT, OUTPUT, SYSTEM, answered, asked, kind_of, translated
+from evalstone.agents.formats.dialects import (
+    DOCUMENTS,
+    INPUT,
+    OUTPUT,
+    SYSTEM,
+    answered,
+    asked,
+    event_message,
+    kind_of,
+    translated,
+)
 from evalstone.agents.formats.known_messages import KnownMessages, same_call
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
+from evalstone.agents.formats.parts import CONTENT_KEYS
 from evalstone.agents.formats.records import Record, records_in
 from evalstone.agents.formats.tool_runs import ToolRun, paired
 from evalstone.agents.formats.values import (
@@ -63,6 +74,14 @@ def is_part(attributes: Entries) -> bool:
     return str(attributes.get("openinference.span.kind")).upper() in ("CHAIN", "AGENT")
 
 
+def has_content(message: Entries) -> bool:
+    """Whether the message of an event has more than its role and the names of tools."""
+    calls = objects_in(message.get("tool_calls"))
+    return any(message.get(key) is not None for key in (*CONTENT_KEYS, "refusal")) or any(
+        "arguments" in {**call, **entries_of(call.get("function"))} for call in calls
+    )
+
+
 def cost_of(attributes: Entries) -> float | None:
     """The cost of a call in US dollars, from the attributes of its span; None if they don't have it."""
     return read_cost(next((attributes[key] for key in _COSTS if attributes.get(key) is not None), None))
@@ -97,7 +116,7 @@ class SpanReader:
     passages: dict[str, None] = field(default_factory=dict[str, None])
     reranked: dict[str, None] = field(default_factory=dict[str, None])
     pending: list[Entries] = field(default_factory=list[Entries])
-    """The messages of a model call that come in log records of their own, until its answer."""
+    """The messages of a model call that come in events of their own, until its answer."""
     usage: Usage = NO_USAGE
     total: Usage = NO_USAGE
     cost: float | None = None
@@ -106,7 +125,7 @@ class SpanReader:
     asked: str | None = None
     answered: str | None = None
     closed: int | None = None
-    """Where tool calls go that no message has, if the answer has been read before them."""
+    """Where tool calls go that are in no message, if the answer was read before them."""
     retrieved: bool = False
     """Whether a retrieval said what it returned, be it nothing."""
     without_text: int = 0
@@ -132,8 +151,8 @@ class SpanReader:
         """
         attributes, kind = translated(record), kind_of(record) if record.kind == "span" else None
         operation = attributes.get("gen_ai.operation.name")
-        if record.name.startswith("gen_ai.") and record.name.endswith((".message", ".choice")):
-            self._read_event(record)
+        if (message := event_message(record)) is not None:
+            self._read_event(message, last=record.name.endswith(".choice"))
         elif kind == "tool":
             self.runs.append(ToolRun.of(attributes, record.error))
             self._run_places.append(len(self.messages) if self.closed is None else self.closed)
@@ -145,7 +164,7 @@ class SpanReader:
         self._read_openinference(record, attributes, main=main, counted=counted)
 
     def end_call(self) -> None:
-        """Take what was said in log records as said, though no answer came."""
+        """Add the messages that came in events of their own, even if no answer followed."""
         if self.pending:
             self._merge(read_conversation(self.pending))
             self.pending = []
@@ -174,19 +193,12 @@ class SpanReader:
         if given:
             self._merge(conversation, summary=summary)
 
-    def _read_event(self, record: Record) -> None:
-        """One message of a model call, as OpenTelemetry had them before version 1.37."""
-        body = record.attributes
-        if record.name == "gen_ai.choice":
-            message = {"role": "assistant", "content": None, **entries_of(body.get("message") or body)}
-            self._merge(read_conversation([*self.pending, message]))
-            self.pending = []
-            return
-        role = record.name.removeprefix("gen_ai.").removesuffix(".message")
-        message = {"role": role, "content": None, **body}
-        if role == "tool":
-            message = {"tool_call_id": body.get("id"), **message}
-        self.pending.append(message)
+    def _read_event(self, message: Entries, *, last: bool) -> None:
+        """One message of a model call, which its answer ends. Without captured content, there is nothing to read."""
+        if has_content(message):
+            self.pending.append(message)
+        if last:
+            self.end_call()
 
     def _read_openinference(self, record: Record, attributes: Entries, *, main: bool, counted: bool) -> None:
         nested = _nested(attributes)

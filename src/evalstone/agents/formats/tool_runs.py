@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -69,29 +69,49 @@ class ToolRun:
 def paired(runs: Sequence[ToolRun], calls: Sequence[ToolCall]) -> dict[int, int]:
     """The places of the runs that are of a call, with those of the calls.
 
-    A run with an ID is of the last call with it. The others are of a call each that no run with an ID is of: of the
-    first one of their tool with their arguments or their only argument, else of the first one of their tool that is
-    left.
+    A run with an ID is of the only call with it. If several calls have it, the last runs are of the last calls, first
+    by their arguments: earlier calls may have no run here. The others are of a call each that no run with an ID is of:
+    of the first one of their tool with their arguments or their only argument, else of the first one of their tool that
+    is left.
     """
-    ids = {call.id: place for place, call in enumerate(calls) if call.id}
-    pairs = {number: ids[run.id] for number, run in enumerate(runs) if run.id in ids}
-    taken = set(pairs.values())
+    last = {call.id: place for place, call in enumerate(calls) if call.id}
+    pairs: dict[int, int] = {}
+    with_id = [(number, run) for number, run in enumerate(runs) if run.id in last]
+    _pair(with_id[::-1], [*enumerate(calls)][::-1], (_with_id_and_arguments, _with_id), pairs)
+    pairs = {number: pairs.get(number, last[run.id]) for number, run in with_id}
     without = [(number, run) for number, run in enumerate(runs) if not run.id]
-    for key_of in (_with_arguments, _with_only_argument, _name):
-        places: dict[Hashable, deque[int]] = {}
-        for place, call in enumerate(calls):
+    _pair(without, [*enumerate(calls)], (_with_arguments, _with_only_argument, _name), pairs)
+    return pairs
+
+
+def _pair(
+    runs: Sequence[tuple[int, ToolRun]],
+    calls: Sequence[tuple[int, ToolCall]],
+    keys: Sequence[Callable[[ToolRun | ToolCall], Hashable]],
+    pairs: dict[int, int],
+) -> None:
+    """Add pairs: of each run with the first call that is in no pair and has the same key, key by key."""
+    for key_of in keys:
+        taken, places = set(pairs.values()), dict[Hashable, deque[int]]()
+        for place, call in calls:
             if place not in taken:
                 places.setdefault(key_of(call), deque()).append(place)
-        for number, run in without:
+        for number, run in runs:
             if number not in pairs and (left := places.get(key_of(run))):
                 pairs[number] = left.popleft()
-                taken.add(pairs[number])
-    return pairs
 
 
 def is_certain(run: ToolRun, call: ToolCall) -> bool:
     """Whether a run is of its call by more than its place."""
     return bool(run.id) or any(key(run) == key(call) for key in (_with_arguments, _with_only_argument))
+
+
+def _with_id_and_arguments(one: ToolRun | ToolCall) -> Hashable:
+    return one.id, _with_arguments(one)
+
+
+def _with_id(one: ToolRun | ToolCall) -> Hashable:
+    return one.id
 
 
 def _with_arguments(one: ToolRun | ToolCall) -> Hashable:
