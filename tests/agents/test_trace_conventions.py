@@ -175,12 +175,12 @@ def test_the_events_of_a_span_have_parts_as_json() -> None:
             ),
         )
     )
-    assert [(each.role, each.content) for each in sample.messages or ()] == [
+    assert [(each.role, each.content) for each in sample.messages] == [
         ("user", "Weather?"),
         ("assistant", "Let me see."),
         ("assistant", "It rains."),
     ]
-    (called,) = (sample.messages or ())[1].tool_calls
+    (called,) = sample.messages[1].tool_calls
     assert (called.id, called.arguments, called.result) == ("t1", {"city": "Bern"}, "rainy")
 
 
