@@ -128,6 +128,20 @@ def test_a_close_starts_a_worker_for_what_none_has_taken_but_not_when_the_applic
     assert numbers(live).scored == 3
 
 
+def test_a_close_after_the_exit_handler_says_that_samples_are_left(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = start()
+
+    def refuse(_: object) -> None:
+        raise sender.ChannelLost("no")
+
+    monkeypatch.setattr(live._sender, "_connect", refuse)  # pyright: ignore[reportPrivateUsage]
+    live.submit(**SAMPLE)
+    live._sender.exit(0.2)  # pyright: ignore[reportPrivateUsage]
+    assert not live.close(0.2)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 def test_what_a_worker_that_hangs_has_not_taken_is_counted_and_goes_to_the_next_one(
     start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -298,11 +298,12 @@ class Sender:
         """Wait like `flush`, leave unfinished samples pending, and end the worker."""
         end = time.monotonic() + timeout
         with self._lock:
+            unfinished = self._is_unfinished()
             if self._thread is None and self._has_work():
-                self._start()  # for what no worker has taken
+                self._start()  # for samples that no worker has accepted
             thread = self._thread
             if thread is None:
-                return not self._is_unfinished()
+                return not unfinished
         done = self.flush(timeout)
         with self._changes:
             if self._thread is thread:  # no other call has ended it
