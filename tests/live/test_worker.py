@@ -201,7 +201,7 @@ live.submit(output="In Rome.")
     done = application(code, str(tmp_path / "l.db"))
     said, warned = done.communicate(timeout=30)
     assert said == "False\n"
-    assert "is lost" in warned
+    assert "are lost" in warned
     assert total(Live(own.slow, ledger=tmp_path / "l.db")).scored == 1
 
 
