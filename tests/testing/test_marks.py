@@ -93,7 +93,7 @@ def test_text_alone(input):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "_* test_text_alone *_",
+            "_* test_text_alone*_",
             "faithfulness skipped 8 of 8 answers: faithfulness needs context",
             "faithfulness has no score, and must be at least 0.7",
         ],

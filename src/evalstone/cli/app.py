@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 import typer.main
@@ -206,7 +206,7 @@ def _command(name: str, module: str) -> Any:
 
 def _quick(command: Any, parameters: list[Any]) -> list[Any]:
     """Parameters that convert values only if necessary: Typer converts with pydantic, which is slow to import."""
-    types: dict[str, Any] = get_type_hints(command.callback) if command.callback else {}
+    types: dict[str, Any] = get_type_hints(command.callback, include_extras=True) if command.callback else {}
     for parameter in parameters:
         if "process_value" not in vars(parameter):
             convert = parameter.process_value
@@ -214,16 +214,16 @@ def _quick(command: Any, parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-def _value(parameter: Any, kind: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+def _value(parameter: Any, hint: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
     """A parameter's value from the command line, or its default."""
     if parameter.required and not value:
         return convert(ctx, value)
     if value is None:
         return () if parameter.multiple or parameter.nargs == -1 else None
+    kind, *declared = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if isinstance(value, str) and kind in (int, int | None, float, float | None):
-        return number(
-            value, max(parameter.opts, key=len), parameter.min, parameter.max, whole=kind in (int, int | None)
-        )
+        limits = declared[0].min, declared[0].max
+        return number(value, max(parameter.opts, key=len), *limits, whole=kind in (int, int | None))
     is_text = kind in (Value, Values, list[str]) and type(value) in (str, list, tuple)
     return value if is_text or type(value) is kind else convert(ctx, value)
 
