@@ -117,6 +117,10 @@ def test_the_nearest_name_of_a_scorer_has_the_same_words(name: str, first: str) 
     assert near(name, SCORERS)[0] == first
 
 
+def test_a_name_that_is_too_long_for_a_misspelling_is_near_nothing() -> None:
+    assert near("faithfulness_" * 50_000, SCORERS) == []
+
+
 def test_an_unknown_name_near_nothing_is_told_with_all_known_ones_sorted():
     assert unknown("judge", "zzz", ["b", "a"]) == "unknown judge 'zzz'; known: a, b"
 

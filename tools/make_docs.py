@@ -50,7 +50,7 @@ classes with parameters in Python:
 ```sh
 evalstone run answers.jsonl --scorer faithfulness --scorer 'context_relevance(scale=10)'
 evalstone scorers faithfulness                # formula, fields, parameters, interpretation
-evalstone scorers --json                     # every scorer, for programs
+evalstone scorers --json                      # every scorer, for programs
 ```
 
 ```python

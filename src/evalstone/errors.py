@@ -218,13 +218,17 @@ class ReplyError(JudgeError):
     """The judge replied, but the reply is not an answer to the question."""
 
 
+LONGEST_GUESSED = 200
+"""The most characters of a name that is compared with known ones. A comparison of 4,000 takes a second."""
 MOST_GUESSES = 3
 """Where more names have the unknown one as a word, all known ones are told."""
 _GENERIC = re.compile(r"(?<=.)_(?:score|metric|scorer|evaluator)$")
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that are most like a name, in letters or in words, the nearest first."""
+    """The known names that are most like a name, in letters or in words, the nearest first; none for a long name."""
+    if len(name) > LONGEST_GUESSED:
+        return []
     words = _words(_GENERIC.sub("", "_".join(_words(name))))
     ranked = sorted(((_likeness(words, _words(each)), each) for each in known), reverse=True)[:MOST_GUESSES]
     return [each for likeness, each in ranked if likeness and likeness >= ranked[0][0] - 0.2]

@@ -126,6 +126,19 @@ def test_the_events_of_a_span_have_messages_as_texts_or_json(asked: dict[str, An
     assert (sample.input, sample.output) == ("q", "a")
 
 
+@pytest.mark.parametrize("is_log", [True, False])
+def test_the_answer_in_an_event_may_be_a_refusal_without_a_role(is_log: bool) -> None:
+    refusal = {"refusal": "I can't help."}
+    event = {
+        "name": "gen_ai.choice",
+        "timeUnixNano": "1",
+        "attributes": attributes({"message": json.dumps(refusal)}),
+    }
+    model = span(1, "chat m", {"gen_ai.operation.name": "chat"}, events=[] if is_log else [event])
+    answer = [logs(log(1, {"index": 0, "message": refusal}, {}, name="gen_ai.choice"))] if is_log else []
+    assert only(spans(model), *answer).output == "I can't help."
+
+
 @pytest.mark.parametrize("text", ['{"a": 1}', '[{"a": 1}]', '["a"]'])
 def test_an_answer_in_an_event_may_be_json_itself(text: str) -> None:
     event = {"name": "gen_ai.choice", "timeUnixNano": "1", "attributes": attributes({"message": text})}

@@ -228,6 +228,17 @@ def test_a_wrong_table_is_refused_before_anything_is_called(
     assert calls(tmp_path) == []
 
 
+def test_an_experiment_names_its_file_for_its_own_settings_but_not_for_options(
+    evalstone: Evalstone, app: str, tmp_path: Path
+) -> None:
+    written(tmp_path, f'data = "easy.jsonl"\ntargets = ["{app}:agent"]')
+    for option, value in (("--judge", "gpt5"), ("--scorer", "containss")):
+        done = evalstone("run", "e.toml", "-q", option, value)
+        assert (done.returncode, done.stderr.startswith("evalstone: unknown ")) == (2, True), done.stderr
+    written(tmp_path, f'data = "easy.jsonl"\ntargets = ["{app}:none"]')
+    assert evalstone("run", "e.toml", "-q").stderr.startswith("evalstone: e.toml: ")
+
+
 @pytest.mark.parametrize("name", ["..", ".", "../../x", "é" * 300])
 def test_no_cell_is_written_beside_the_folder_of_the_results(
     evalstone: Evalstone, app: str, tmp_path: Path, name: str

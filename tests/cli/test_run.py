@@ -607,7 +607,7 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
     ("line", "told"),
     [
         ('concurrency = "eight"', "concurrency must be a whole number, not 'eight'"),
-        ("concurrency = 0", "concurrency must be a finite number, 1 or more, not 0"),
+        ("concurrency = 0", "concurrency must be a whole number, 1 or more, not 0"),
         ("budget = nan", "budget must be a finite number, 0 or more, not nan"),
         ("budget = true", "budget must be a number, not True"),
         ("gate = 1", "gate must be true or false, not 1"),
@@ -662,6 +662,7 @@ def test_what_is_wrong_in_a_file_names_the_file_and_an_option_does_not(
         (("run", "d.jsonl", "--limit", "-1"), "--limit takes a whole number, 1 or more, not '-1'"),
         (("run", "d.jsonl", "--limit", "2.5"), "--limit takes a whole number, 1 or more, not '2.5'"),
         (("run", "d.jsonl", "--limit", "many"), "--limit takes a whole number, 1 or more, not 'many'"),
+        (("run", "d.jsonl", "--limit", "-" + "9" * 400), f"--limit takes a whole number, 1 or more, not '-{'9' * 78}"),
         (("run", "d.jsonl", "--top", "-1"), "--top takes a whole number, 0 or more, not '-1'"),
         (("run", "d.jsonl", "--budget", "five"), "--budget takes a finite number, 0 or more, not 'five'"),
         (("run", "d.jsonl", "--budget", "nan"), "--budget takes a finite number, 0 or more, not 'nan'"),

@@ -49,7 +49,9 @@ def scorers(
         _list_foreign(system, name, as_json=as_json)
         return ExitCode.OK
     if name is None:
-        if not deliver(json_lines(as_json, [_scorer_data(kind, key) for key, kind in SCORERS.items()])):
+        if as_json:
+            deliver(json_lines(as_json, [_scorer_data(kind, key) for key, kind in SCORERS.items()]))
+        else:
             _list_scorers(SCORERS)
         return ExitCode.OK
     if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:

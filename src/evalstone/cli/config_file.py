@@ -133,7 +133,8 @@ def load_config(data: str, **options: Any) -> RunConfig:
         raise ConfigError(f"{data}: scorers must be a list of one or more scorers, not []")
     for name, least in LEAST.items():
         if (value := getattr(config, name)) is not None and not least <= value < inf:
-            raise ConfigError(f"{data}: {name} must be a finite number, {least} or more, not {value!r}")
+            kind = "finite" if name == "budget" else "whole"
+            raise ConfigError(f"{data}: {name} must be a {kind} number, {least} or more, not {value!r}")
     return config
 
 

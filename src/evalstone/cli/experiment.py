@@ -72,10 +72,9 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
                 f"{config.named(name)} can't be used with an experiment; use evalstone gate or report on its cells"
             )
     with config.naming_file("experiment"):
-        cells = [
-            Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0])
-            for name, one in _configs(config, folder)
-        ]
+        configs = list(_configs(config, folder))
+    cells = [Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0]) for name, one in configs]
+    with config.naming_file("experiment"):
         _check_distinct(cells)
     options.say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))
     if dry_run:
@@ -127,7 +126,9 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
             raise ConfigError(f'two cells of the experiment are called {name}; name its targets: {{ name = "…", … }}')
         names.add(name)
         out = None if config.out is None else str(Path(config.out) / name)
-        yield name, replace(config, data=file, target=parsed, out=out, name=f"{config.name} {name}".strip())
+        in_file = config.in_file if specs is None else config.in_file | {"target"}
+        run_name = f"{config.name} {name}".strip()
+        yield name, replace(config, data=file, target=parsed, out=out, name=run_name, in_file=in_file)
 
 
 def _folder_name(text: str) -> str:

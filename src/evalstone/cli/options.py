@@ -254,7 +254,8 @@ def number(text: str, option: str, least: float | None, most: float | None, *, w
         value = int(text) if whole else float(text)
     except ValueError:
         value = math.nan
-    if math.isfinite(value) and (least is None or value >= least) and (most is None or value <= most):
+    # Compared, since math.isfinite can't take an int of any length.
+    if -math.inf < value < math.inf and (least is None or value >= least) and (most is None or value <= most):
         return value
     limits = "" if least is None else f", {least:g} or more" if most is None else f" from {least:g} to {most:g}"
     raise ConfigError(f"{option} takes a {'whole' if whole else 'finite'} number{limits}, not {text!r:.80}")

@@ -126,7 +126,9 @@ def event_message(record: Record) -> Entries | None:
     body = {**entries_of(parsed(record.attributes.get("gen_ai.event.content"))), **record.attributes}
     if record.name.endswith(".choice"):
         said: Any = parsed(body.get("message"))
-        if not said or not entries_of(said).keys().isdisjoint(("role", "content", "tool_calls")):
+        # A text may be an answer that is JSON itself.
+        is_message = not entries_of(said).keys().isdisjoint(("role", "content", "tool_calls", "refusal"))
+        if not said or is_message or isinstance(body["message"], dict):
             message = {"role": "assistant", "content": None, **entries_of(said or body)}
         else:
             message = {"role": "assistant", "content": body["message"]}
