@@ -87,12 +87,20 @@ print(asyncio.run(ascored(5, "two")))
 
 
 def test_a_child_that_is_forked_during_a_run_evaluates_and_so_does_its_parent(server: Server, tmp_path: Path) -> None:
+    # The fork waits until nothing is written: a child can't use SQLite if its parent was just using it.
     code = """
-done = []
-thread = threading.Thread(target=lambda: done.append(scored(24, "parent", concurrency=2)))
+done, forked = [], threading.Event()
+
+def paused(record):
+    under_way.set()
+    forked.wait(30)
+
+thread = threading.Thread(target=lambda: done.append(scored(24, "parent", concurrency=2, on_record=paused)))
 thread.start()
 under_way.wait(30)
+time.sleep(1)
 child = os.fork()
+forked.set()
 if child == 0:
     count = scored(5, "child")
     gc.collect()
