@@ -523,20 +523,27 @@ def test_what_was_written_while_it_was_read_is_read_too(tmp_path: Path, monkeypa
     assert [piece and len(piece.lines) for piece in pieces] == [1, 1, None]
 
 
-@awaited
-async def test_a_trace_that_is_written_soon_after_others_is_no_sooner_complete(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def three_traces(path: Path, quiet: float) -> tuple[TraceScoring, list[bytes], list[str]]:
+    """The scoring of a file with three traces, its lines, and the traces that have been passed on."""
     found = list[str]()
 
     async def take(sample: Sample, trace: str) -> None:
         found.append(trace)
 
-    scoring, path = TraceScoring(take, quiet=4.0), tmp_path / "t.jsonl"
+    scoring = TraceScoring(take, quiet=quiet)
     lines = [json.dumps(spans(one(number))).encode() + b"\n" for number in range(3)]
     path.write_bytes(b"".join(lines))
     with path.open("rb") as writer:
         scoring.written.open(path, writer)
+    return scoring, lines, found
+
+
+@awaited
+async def test_a_trace_that_is_written_soon_after_others_is_no_sooner_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.jsonl"
+    scoring, lines, found = three_traces(path, quiet=4.0)
     start = 0
     for data, at in zip(lines, (0.0, 0.9, 4.5), strict=True):
         scoring.written.add(start, start + len(data), at)
@@ -552,16 +559,8 @@ async def test_a_trace_that_is_written_soon_after_others_is_no_sooner_complete(
 async def test_of_lines_that_are_too_long_together_the_first_traces_are_passed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = list[str]()
-
-    async def take(sample: Sample, trace: str) -> None:
-        found.append(trace)
-
-    scoring, path = TraceScoring(take, quiet=60.0), tmp_path / "t.jsonl"
-    lines = [json.dumps(spans(one(number))).encode() + b"\n" for number in range(3)]
-    path.write_bytes(b"".join(lines))
-    with path.open("rb") as writer:
-        scoring.written.open(path, writer)
+    path = tmp_path / "t.jsonl"
+    scoring, lines, found = three_traces(path, quiet=60.0)
     scoring.written.add(0, path.stat().st_size, time.monotonic())
     monkeypatch.setattr(completion, "MOST_BYTES", 2 * len(lines[0]))
     await scoring._follow(TraceIndex(path))  # pyright: ignore[reportPrivateUsage]
