@@ -62,7 +62,7 @@ json_data: st.SearchStrategy[Any] = st.recursive(
 
 def test_a_sample_without_an_id_gets_the_hash_of_its_content():
     same = dataclasses.replace(FULL, id="")
-    assert FULL.id == same.id == FULL.content_hash[:16]
+    assert FULL.id == same.id == FULL.default_id == f"hash-{FULL.content_hash[:16]}"
     assert same == FULL
     assert hash(FULL) == hash(same)
 

@@ -10,6 +10,7 @@ from evalstone import ConfigError, Run, Score, Scorer, compare
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
 from evalstone.results.compare import pair_runs, same_outputs
+from evalstone.results.pairing import Pairing
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import Comparison
 from tests.runs import Given, Harm, run_of
@@ -250,8 +251,9 @@ def test_a_p_value_of_one_minus_the_confidence_is_significant() -> None:
 
 def test_outputs_of_a_run_without_its_dataset_are_the_same_as_none() -> None:
     run = run_of(["0.0", "1.0"])
-    assert same_outputs(run, run) == {"s1", "s2"}
-    assert same_outputs(replace(run, dataset=None), run) == same_outputs(run, replace(run, dataset=None)) == set()
+    assert same_outputs(run, run, Pairing()) == {"s1", "s2"}
+    for without in ((replace(run, dataset=None), run), (run, replace(run, dataset=None))):
+        assert same_outputs(*without, Pairing()) == set()
 
 
 def test_a_verdict_takes_the_corrected_p_value() -> None:

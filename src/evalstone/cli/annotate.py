@@ -40,6 +40,10 @@ def annotate(
         str | None,
         option("--same-as FILE", "Label the samples that are labeled in this file, such as those of a baseline."),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        option("--baseline RUN", "The run whose labels --same-as names. Only needed for samples without IDs."),
+    ] = None,
     number: Annotated[int, option("--count N", "How many samples to label.", min=1)] = 20,
     seed: Annotated[int, option("--seed N", "Seed of the random choice of samples.", min=0)] = 0,
     data: options.Data = None,
@@ -62,6 +66,8 @@ def annotate(
         raise ConfigError(f"run {found.id} was saved without its samples; name their file with --data")
     if not found[info.signature].scored:
         raise ConfigError(f"no sample of run {found.id} has a score of {title} to compare labels with")
+    if baseline is not None and same_as is None:
+        raise ConfigError("--baseline is the run of the labels in --same-as FILE, which is missing")
     file = LabelFile(labels)
     if not file.exists:
         check_writable(labels)
@@ -69,7 +75,12 @@ def annotate(
     if same_as is None:
         chosen = select_for_labeling(found, title, known, count=number, seed=seed)
     else:
-        chosen = [name for name in load_labels(found, title, same_as) if name not in known][:number]
+        names = (
+            load_labels(found, title, same_as)
+            if baseline is None
+            else _partners(find_run(baseline, ledger), found, title, same_as)
+        )
+        chosen = [name for name in names if name not in known][:number]
     selected = set(chosen)
     samples = {sample.key: sample for sample in found.dataset if sample.key in selected}
     ready = [samples[id] for id in chosen if id in samples]
@@ -98,6 +109,15 @@ def annotate(
     command = f"evalstone report {of} --labels {shlex.quote(f'{title}={file.path}')}"
     screen.print(command, style="dim", soft_wrap=True)
     return ExitCode.OK
+
+
+def _partners(baseline: Run, run: Run, title: str, labels: str) -> list[str]:
+    """The samples of a run whose partners in the baseline are labeled in this file."""
+    from evalstone.results.human_labels import load_labels
+    from evalstone.results.pairing import pair_samples
+
+    pairing = pair_samples(baseline, run)
+    return [pairing.in_second(name) for name in load_labels(baseline, title, labels)]
 
 
 def _more_labels(run: Run, title: str, file: LabelFile) -> str:

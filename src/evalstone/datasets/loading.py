@@ -16,7 +16,7 @@ from evalstone.agents.turns import turns_of
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import JSON_LINES, find, standard_input
 from evalstone.datasets.rows import RowReader
-from evalstone.datasets.streaming import STREAMED_FROM, SampleFile, has_own_id, survey, version_of
+from evalstone.datasets.streaming import STREAMED_FROM, SampleFile, survey, version_of
 from evalstone.datasets.tables import Rows, is_table, memory_rows, numbered, table_rows
 from evalstone.datasets.traces import TraceReader
 from evalstone.errors import ConfigError, DataError
@@ -204,13 +204,13 @@ def _with_unique_ids(samples: Sequence[Sample], places: Sequence[str]) -> list[S
     """
     own: dict[str, str] = {}
     for sample, place in zip(samples, places, strict=True):
-        if has_own_id(sample) and own.setdefault(sample.id, place) != place:
+        if sample.id != sample.default_id and own.setdefault(sample.id, place) != place:
             raise DataError(f"{place}: the id {excerpt(sample.id)} is already used by {own[sample.id]}")
     used = set(own)
     counts: dict[str, int] = {}
     unique: list[Sample] = []
     for sample in samples:
-        if not has_own_id(sample):
+        if sample.id == sample.default_id:
             number, new = counts.get(sample.id, 1), sample.id
             while new in used:
                 number += 1

@@ -85,7 +85,7 @@ def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, s
         count += 1
         key = hash(sample.id)
         if key in ids:
-            if has_own_id(sample):
+            if sample.id != sample.default_id:
                 raise DataError(f"{place}: the id {excerpt(sample.id)} is already used by an earlier line")
             seen[sample.id] = seen.get(sample.id, 1) + 1
             sample = replace(sample, id=f"{sample.id}-{seen[sample.id]}")
@@ -94,11 +94,6 @@ def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, s
     reader.columns.check()
     samples = SampleFile(file, dict(mapping or {}), count, frozenset(seen), state)
     return samples, version.hexdigest(), reader
-
-
-def has_own_id(sample: Sample) -> bool:
-    """Whether the data has an id for the sample; otherwise, the id is derived from the hash of its content."""
-    return sample.id != sample.content_hash[:16]
 
 
 def version_of(samples: Iterable[Sample]) -> str:

@@ -273,14 +273,19 @@ def _left_out(unpaired: int, noun: str) -> str:
 
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     """The samples that changed most, with the answers and reasons of both runs."""
-    shown = {change.sample for line in comparison.scorers for change in line.changes[:most]}
+    shown: dict[str, set[str]] = {}
+    for line in comparison.scorers:
+        for change in line.changes[:most]:
+            shown.setdefault(line.a, set()).add(change.sample)
+            shown.setdefault(line.b, set()).add(change.sample_b)
     texts: dict[str, dict[tuple[str, int | None], Sample]] = {}
     records: dict[str, dict[tuple[str, str], list[Record]]] = {}
     for name, run in comparison.runs.items():
-        texts[name] = {(s.id, s.trial): s for s in run.dataset or () if s.id in shown}
+        names = shown.get(name, set())
+        texts[name] = {(s.id, s.trial): s for s in run.dataset or () if s.id in names}
         records[name] = {}
         for record in run.records:
-            if record.sample in shown:
+            if record.sample in names:
                 records[name].setdefault((record.sample, record.scorer), []).append(record)
     for line in comparison.scorers:
         if line.changes[:most]:
@@ -299,12 +304,15 @@ def _change(
     question = ""
     gain = (change.a - change.b) if line.info.lower_is_better else (change.b - change.a)
     both: list[Block] = []
-    sides = ((line.a, line.info, change.a, change.b), (line.b, line.info_b, change.b, change.a))
-    for name, info, value, other in sides:
-        scored = [r for r in records[name].get((change.sample, info.signature), ()) if isinstance(r.outcome, Score)]
+    sides = (
+        (line.a, line.info, change.sample, change.a, change.b),
+        (line.b, line.info_b, change.sample_b, change.b, change.a),
+    )
+    for name, info, id, value, other in sides:
+        scored = [r for r in records[name].get((id, info.signature), ()) if isinstance(r.outcome, Score)]
         pick = min if value < other else max
         record = pick(scored, key=lambda record: record.value or 0.0, default=None)
-        sample = texts[name].get((change.sample, None if record is None else record.trial))
+        sample = texts[name].get((id, None if record is None else record.trial))
         answer = sample.output if sample is not None and sample.output is not None else "The text is not available."
         question = question or (sample.input if sample is not None and sample.input else "")
         score = score_text(value, line.info.scale)

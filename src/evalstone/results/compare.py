@@ -1,8 +1,9 @@
 """Comparison of runs over the same samples: paired differences, tests, and the samples that changed most.
 
-Runs are comparable if the same judge scored the same cases with the same scorers. Cases are the same if the samples
-have equal ids, inputs, references and instructions. Outputs, contexts and conversations are under test and may differ.
-Differences are taken sample by sample: the second run minus the first.
+Runs are comparable if the same judge scored the same cases with the same scorers. Samples are paired by ID or by what
+was asked (`evalstone.results.pairing`). Cases are the same if paired samples have equal inputs, references and
+instructions. Outputs, contexts and conversations are under test and may differ. Differences are taken sample by sample:
+the second run minus the first.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
+from evalstone.results.pairing import Pairing, id_hint, pair_samples
 from evalstone.results.run import OfScorer, Run, result_for
 from evalstone.results.scores import check_same_weights, group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
@@ -44,11 +46,13 @@ class Change:
     """A sample whose score differs between two runs."""
 
     sample: str
-    """The sample's id."""
+    """The sample's ID in the baseline."""
     a: float
     """Its score in the baseline."""
     b: float
     """Its score in the other run."""
+    sample_b: str
+    """The sample's ID in the other run. Only default IDs, which are hashes of the content, differ."""
 
 
 @dataclass(frozen=True)
@@ -207,16 +211,21 @@ def compare(
     lines: list[ScorerComparison] = []
     sliced: list[ScorerComparison] = []
     corrected: list[CorrectedDifference] = []
+    pairings: dict[str, Pairing] = {"A": Pairing()}
     small: dict[str, set[str]] = {}
     notes: dict[str, None] = {}
     for letter, run in itertools.islice(runs.items(), 1, None):
         pairs, differences = (unpaired_runs if unpaired else pair_runs)(a, run, allow_mismatch=allow_mismatch)
         notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
         for pair in pairs:
+            if isinstance(pair, PairedScores):
+                pairings[letter] = pair.pairing
             lines += _compare_scorer(pair, letter, confidence)
             both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
             if any(both) and isinstance(pair, PairedScores):
-                corrected.append(_corrected_difference(pair, letter, both, same_outputs(a, run), confidence))
+                corrected.append(
+                    _corrected_difference(pair, letter, both, same_outputs(a, run, pair.pairing), confidence)
+                )
             for by, keys in fields:
                 field = field_name(by)
                 paired = isinstance(pair, PairedScores)
@@ -237,7 +246,7 @@ def compare(
         correction=correction,
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
-        all_runs=_compare_all(runs, lines, confidence) if others and not unpaired else {},
+        all_runs=_compare_all(runs, pairings, lines, confidence) if others and not unpaired else {},
     )
 
 
@@ -271,7 +280,10 @@ def _compare_scorer(pair: PairedScores | UnpairedScores, letter: str, confidence
     )
     if result is not None:
         changed = biggest_changes(pair.a, pair.b, MAX_CHANGES)
-        changes = tuple(Change(pair.samples[index], pair.a[index], pair.b[index]) for index in changed)
+        changes = tuple(
+            Change(name := pair.samples[index], pair.a[index], pair.b[index], pair.pairing.in_second(name))
+            for index in changed
+        )
         p_value = result.p_value
         yield ScorerComparison(
             pair.title, info, "A", letter, pair.info_b, result, p_value, confidence, pair.unpaired, changes=changes
@@ -298,12 +310,13 @@ def _by_signature(
     }
 
 
-def same_outputs(a: Run, b: Run) -> frozenset[str]:
-    """The ids of the samples whose outputs, contexts and conversations are the same in both runs."""
+def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
+    """The ids in the first run of the samples whose outputs, contexts and conversations are the same in both runs."""
     if a.dataset is None or b.dataset is None:
         return frozenset()
     by_trial = a.trials == b.trials
-    ours, theirs = _hashes(a.dataset, by_trial=by_trial), _hashes(b.dataset, by_trial=by_trial)
+    ours = _hashes(a.dataset, by_trial=by_trial)
+    theirs = pairing.renamed(_hashes(b.dataset, by_trial=by_trial))
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
 
 
@@ -353,7 +366,7 @@ def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tup
 
 
 def _compare_all(
-    runs: Mapping[str, Run], lines: Sequence[ScorerComparison], confidence: float
+    runs: Mapping[str, Run], pairings: Mapping[str, Pairing], lines: Sequence[ScorerComparison], confidence: float
 ) -> dict[str, stats.ManyComparison]:
     """The comparison of all runs at once, for the scorers that every run has."""
     from evalstone.stats.comparison import compare_many  # noqa: PLC0415 - numpy
@@ -368,6 +381,7 @@ def _compare_all(
         scores = {letter: scores_by_sample(runs[letter], signature) for letter, signature in signatures.items()}
         if max(runs[letter].trials for letter in scores) > 1:
             scores = {letter: of.by_sample for letter, of in scores.items()}
+        scores = {letter: pairings[letter].scores(of) for letter, of in scores.items()}
         common = [sample for sample in scores["A"].values if all(sample in of.values for of in scores.values())]
         columns = {letter: [of.values[sample] for sample in common] for letter, of in scores.items()}
         groups = {sample: group for of in reversed(scores.values()) for sample, group in of.group_of.items()}
@@ -402,6 +416,8 @@ class PairedScores(OfScorer):
     """The samples' weights, which are the same in both runs; None if all are equal."""
     unpaired: int
     """The number of samples with a score in only one of the runs."""
+    pairing: Pairing
+    """Which sample of the second run is which sample of the first."""
 
     @property
     def units(self) -> int:
@@ -413,21 +429,25 @@ def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[Pai
     """The paired scores of each scorer that both runs have, and notes on other differences between the runs.
 
     Raises:
-        ConfigError: the runs have no scorer or no scored sample in common, or a sample has different weights in the
-            two. Unless `allow_mismatch`: their judges, scorer signatures or cases differ.
+        ConfigError: the runs have no scorer or no scored sample in common, it is not clear which samples belong
+            together (`pair_samples`), or a sample has different weights in the two. Unless `allow_mismatch`: their
+            judges, scorer signatures or cases differ.
     """
     scorers = _common_scorers(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := _pair(a, b, ours, theirs)).samples]
+    pairing = pair_samples(a, b)
+    pairs = [pair for ours, theirs in scorers if (pair := _pair(a, b, ours, theirs, pairing)).samples]
     if not pairs:
+        by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
         raise ConfigError(
-            "no sample was scored in both runs. Samples are matched by id; a sample without an id gets one from its "
-            "content, so give ids to compare different outputs. To compare the means of different samples, use compare "
-            f"with {term('unpaired', True)}"
+            f"no sample was scored in both runs. Samples are paired by {by}. {id_hint(a, b)}. To compare the means of "
+            f"different samples, use compare with {term('unpaired', True)}"
         )
     mismatches, notes = _differences(a, b, scorers)
+    notes += pairing.notes
     if a.version != b.version:
-        _case_differences(a, b, mismatches, notes)
-    return pairs, _allowed(mismatches, notes, allow_mismatch)
+        _case_differences(a, b, pairing, mismatches, notes)
+    hint = "" if pairing.partners is None or allow_mismatch else id_hint(a, b)
+    return pairs, _allowed(mismatches, notes, allow_mismatch, hint)
 
 
 def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[UnpairedScores], tuple[str, ...]]:
@@ -448,12 +468,12 @@ def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list
     return pairs, _allowed(mismatches, notes, allow_mismatch)
 
 
-def _allowed(mismatches: Sequence[str], notes: Sequence[str], allow_mismatch: bool) -> tuple[str, ...]:
-    """All differences, as notes. Raises ConfigError for mismatches that are not allowed."""
+def _allowed(mismatches: Sequence[str], notes: Sequence[str], allow_mismatch: bool, hint: str = "") -> tuple[str, ...]:
+    """All differences, as notes. Raises ConfigError for mismatches that are not allowed, with a hint at what to do."""
     if mismatches and not allow_mismatch:
+        anyway = f"To compare them anyway, use {option}" if (option := term("allow_mismatch", True)) else ""
         raise ConfigError(
-            f"these runs are not comparable: {'; '.join(mismatches)}"
-            + (f". To compare them anyway, use {anyway}" if (anyway := term("allow_mismatch", True)) else "")
+            ". ".join(filter(None, (f"these runs are not comparable: {'; '.join(mismatches)}", hint, anyway)))
         )
     return (*mismatches, *notes)
 
@@ -509,13 +529,14 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
     return mismatches, notes
 
 
-def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -> None:
+def _case_differences(a: Run, b: Run, pairing: Pairing, mismatches: list[str], notes: list[str]) -> None:
     """Append how the datasets differ: in their cases (mismatches), or only in what is under test (notes)."""
     if a.dataset is None or b.dataset is None:
         mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
         return
     by_trial = a.trials == b.trials
-    ours, theirs = _hashes(a.dataset, by_trial=by_trial), _hashes(b.dataset, by_trial=by_trial)
+    ours = _hashes(a.dataset, by_trial=by_trial)
+    theirs = pairing.renamed(_hashes(b.dataset, by_trial=by_trial))
     common = ours.keys() & theirs.keys()
     if cases := sum(ours[name][0] != theirs[name][0] for name in common):
         mismatches.append(
@@ -523,7 +544,10 @@ def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -
         )
     if ours.keys() != theirs.keys():
         first, second = len(ours) - len(common), len(theirs) - len(common)
-        mismatches.append(f"the samples differ: {first} only in the first run, {second} only in the second")
+        without_ids = "" if pairing.partners is None else ", by what was asked, because they have no IDs"
+        mismatches.append(
+            f"the samples differ: {first} only in the first run, {second} only in the second{without_ids}"
+        )
     if tested := sum(ours[name][1] != theirs[name][1] for name in common):
         notes.append(f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation")
 
@@ -539,10 +563,11 @@ def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, tuple[
     }
 
 
-def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
+def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing) -> PairedScores:
     first, second = scores_by_sample(a, ours.signature), scores_by_sample(b, theirs.signature)
     if max(a.trials, b.trials) > 1:
         first, second = first.by_sample, second.by_sample
+    second = pairing.scores(second)
     samples = tuple(name for name in first.values if name in second.values)
     check_same_weights(samples, first.weight_of, second.weight_of)
     return PairedScores(
@@ -555,4 +580,5 @@ def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
         groups=group_labels(samples, {**second.group_of, **first.group_of}),
         weights=weight_column(samples, first.weight_of),
         unpaired=len(first.values) + len(second.values) - 2 * len(samples),
+        pairing=pairing,
     )

@@ -273,14 +273,14 @@ def _regression_checks(
         pair = by_scorer.get(info)
         if pair is None:
             raise ConfigError(f"maximum regression of {name}: no sample has a score in both runs")
-        ours, theirs = _by_sample(run, info), _by_sample(baseline, pair.info)
+        ours, theirs = pair.pairing.renamed(_by_sample(run, info)), _by_sample(baseline, pair.info)
         samples = [sample for sample in (theirs if run.drawn is None else ours) if sample in ours and sample in theirs]
         if unpaired := len(ours) + len(theirs) - 2 * len(samples):
             notes[f"{name}: the regression leaves out {count(unpaired, 'sample')} that only one of the runs has"] = None
         samples = [sample for sample in samples if pair_counts(ours[sample], theirs[sample], missing)]
         before, after = ([of[sample].value for sample in samples] for of in (theirs, ours))
-        groups = group_labels(samples, group_of(theirs.values()) | group_of(ours.values()))
-        weights = weight_of(ours.values())
+        groups = group_labels(samples, {**group_of(theirs.values()), **pair.pairing.renamed(group_of(ours.values()))})
+        weights = pair.pairing.renamed(weight_of(ours.values()))
         check_same_weights(samples, weight_of(theirs.values()), weights)
         criterion = MaxRegression(
             name,
@@ -299,7 +299,7 @@ def _regression_checks(
             paired = replace(
                 pair, samples=tuple(samples), a=filled[0], b=filled[1], groups=groups, weights=criterion.weights
             )
-            columns = labeled_pairs(paired, both, same_outputs(baseline, run))
+            columns = labeled_pairs(paired, both, same_outputs(baseline, run, pair.pairing))
             criterion = replace(criterion, human=columns["human"], same=columns["same"], strata=columns["strata"])
         yield criterion
 

@@ -206,8 +206,8 @@ def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Colle
 
     Args:
         pair: the values.
-        labels: the labels of the first run's outputs, and those of the second's.
-        same: the ids of the samples whose outputs are the same in both runs.
+        labels: the labels of the first run's outputs, and those of the second's, each by the sample's ID in that run.
+        same: the ids in the first run of the samples whose outputs are the same in both runs.
 
     Raises:
         ConfigError: samples have unequal weights.
@@ -217,7 +217,7 @@ def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Colle
     if pair.weights is not None:
         refuse_weights(zip(pair.samples, pair.weights, strict=True), CORRECTION)
     is_same = [name in same for name in pair.samples]
-    human = tuple([of.get(name) for name in pair.samples] for of in labels)
+    human = tuple([of.get(name) for name in pair.samples] for of in (labels[0], pair.pairing.renamed(labels[1])))
     strata: Sequence[Hashable] = score_strata(pair.a)
     changed = [both for both, equal in zip(zip(*human, strict=True), is_same, strict=True) if not equal]
     if any(before is not None and after is None for before, after in changed):

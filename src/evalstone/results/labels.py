@@ -24,6 +24,7 @@ from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.rows import native, read_id, unpacked
 from evalstone.datasets.tables import is_table, table_rows
 from evalstone.errors import ConfigError, DataError
+from evalstone.types import is_own_id
 
 
 def _words(spaced: str) -> frozenset[str]:
@@ -253,7 +254,8 @@ def _joined_rows(source: Any, dataset: Dataset) -> list[_Row]:
         row = _row_with_id(place, cells)
         if row.id not in ids:
             of = "" if dataset.name == IN_MEMORY else f" of {named(dataset.name)}"
-            raise DataError(f"{place}: no sample{of} has the id {excerpt(row.id)}")
+            note = "" if is_own_id(row.id) else " (a default ID changes with the answer, so it fits one run only)"
+            raise DataError(f"{place}: no sample{of} has the id {excerpt(row.id)}{note}")
         if (first := rows.setdefault(row.id, row)) is not row:
             raise DataError(
                 f"{place}: the id {excerpt(row.id)} was already labeled at {first.place}; put each annotator's labels "

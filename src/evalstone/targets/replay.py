@@ -20,7 +20,7 @@ from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_of, samp
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.targets.base import Answer, Target
-from evalstone.types import TARGET_FAILED, Failed, Record, Sample, StoredTarget
+from evalstone.types import TARGET_FAILED, Failed, Record, Sample, StoredTarget, default_id_note
 
 
 @runtime_checkable
@@ -136,7 +136,8 @@ class ReplayTarget(Target):
         if (failure := self._failures.get(key)) is not None:
             raise TargetError(failure)
         if (place := self._places.get(key)) is None:
-            raise TargetError(f"sample {sample.id!r}, trial {trial}, is not recorded in {self._where}")
+            note = default_id_note(sample.id)
+            raise TargetError(f"sample {sample.id!r}, trial {trial}, is not recorded in {self._where}{note}")
         recorded = self._recorded(place)
         if (recorded.id, recorded.trial or 1) != key:
             raise TargetError(f"{self._where} has changed since the run began")

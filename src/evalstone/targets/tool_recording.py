@@ -32,6 +32,7 @@ from evalstone._core.json import content_hash
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import check_writable, json_line
 from evalstone.errors import ConfigError, DataError, TargetError
+from evalstone.types import default_id_note
 
 _START = b'{"sample": '
 """The beginning of every line, even of one whose writer was killed."""
@@ -303,7 +304,10 @@ class Recording:
             TargetError: They are not recorded, or the file has changed.
         """
         if (places := self._lines.get((sample, trial))) is None:
-            raise TargetError(f"the tool calls of sample {sample!r}, trial {trial}, are not recorded in {self.path}")
+            raise TargetError(
+                f"the tool calls of sample {sample!r}, trial {trial}, are not recorded in {self.path}"
+                f"{default_id_note(sample)}"
+            )
         places = [each for each in places if each.turn >= turn]
         changed = f"{self.path} has changed since the run began"
         try:

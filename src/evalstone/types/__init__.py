@@ -36,6 +36,8 @@ from evalstone.types.samples import LISTS as LISTS
 from evalstone.types.samples import SAMPLE_FIELDS as SAMPLE_FIELDS
 from evalstone.types.samples import Sample as Sample
 from evalstone.types.samples import case_key as case_key
+from evalstone.types.samples import default_id_note as default_id_note
+from evalstone.types.samples import is_own_id as is_own_id
 from evalstone.types.samples import passages as passages
 from evalstone.types.samples import trace_metadata as trace_metadata
 from evalstone.types.trajectories import STEP_DATA as STEP_DATA

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ LISTS = ("messages", "turns")
 """The sample fields that are empty instead of None if absent."""
 _HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state", "turns")
 _LAST_TRIAL = 2**63 - 1
+_DEFAULT_ID = "hash-"
+_IS_DEFAULT_ID = re.compile(_DEFAULT_ID + "[0-9a-f]{16}(?![0-9a-f])")
 TEXTS = ("id", "input", "output", "reference", "instructions")
 """The fields of a sample that are texts."""
 
@@ -51,7 +54,7 @@ class Sample:
     """
 
     id: str = ""
-    """Your own ID. By default, a hash of the content."""
+    """Your own ID. By default, a hash of the content: "hash-" and 16 hexadecimal digits."""
     input: str | None = None
     """The user's question or request."""
     output: str | None = None
@@ -105,7 +108,7 @@ class Sample:
         if "weight" in self.metadata:
             check_weight(self.metadata["weight"], f"sample {self.id!r:.80}: " if self.id else "")
         if not self.id:
-            object.__setattr__(self, "id", self.content_hash[:16])
+            object.__setattr__(self, "id", self.default_id)
 
     @property
     def group(self) -> str | None:
@@ -115,6 +118,16 @@ class Sample:
         if group is None or group == "":
             return None if self.trial is None else self.id
         return str(group)
+
+    @property
+    def default_id(self) -> str:
+        """The ID that the sample has without one of its own: a hash of the content."""
+        return _DEFAULT_ID + self.content_hash[:16]
+
+    @property
+    def has_own_id(self) -> bool:
+        """Whether the ID is your own, not a default ID."""
+        return is_own_id(self.id)
 
     @property
     def key(self) -> str:
@@ -192,6 +205,17 @@ def check_weight(weight: object, where: str = "") -> None:
             f"{where}weight must be a finite number above 0, not {found} (a `weight` in the metadata weights means; "
             "give anything else another name)"
         )
+
+
+def is_own_id(id: str) -> bool:
+    """Whether an ID is a user's own. A default ID shows that by its form, so that it is still known as one when it was
+    stored and read again, and after a target has changed the content."""
+    return _IS_DEFAULT_ID.match(id) is None
+
+
+def default_id_note(id: str) -> str:
+    """Why a sample with this ID can be missing elsewhere, for messages; "" for an ID of the user's own."""
+    return "" if is_own_id(id) else " (it has no ID of its own, and its default ID changes with its content)"
 
 
 def case_key(sample: str, trial: int | None) -> str:

@@ -1,0 +1,273 @@
+"""Pairing: which sample of one run is which sample of another.
+
+Samples are paired by their IDs. Without IDs of their own, they are paired by what was asked: the reference, and the
+input, or in a conversation what the user said. Outputs, contexts, instructions, tool calls and states are under test,
+so they never decide which samples are paired: pairs chosen by equal answers would hide every difference.
+
+In a conversation, what the user says after the first answer may depend on that answer. It only tells conversations
+apart that begin in the same way, and only if both runs have the same ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeGuard, TypeVar
+
+from evalstone._core.display import count, excerpt, shortlist
+from evalstone._core.json import content_hash
+from evalstone._core.terms import term
+from evalstone._core.text import is_blank
+from evalstone.agents.messages import texts
+from evalstone.errors import ConfigError
+from evalstone.results.run import Run
+from evalstone.results.scores import Scores
+from evalstone.types import Sample, case_key, is_own_id, trace_metadata
+
+_NOT_COLUMNS = ("group", "weight", "target", "trace")
+"""Metadata that has a meaning of its own."""
+_T = TypeVar("_T")
+NO_IDS = "these samples have no IDs"
+TRACES = "these samples are from traces, each with an ID of its own"
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Which sample of the second of two runs is which sample of the first, by their keys."""
+
+    partners: Mapping[str, str] | None = None
+    """Keys in the second run, with those in the first; None if paired samples have the same key in both."""
+    notes: tuple[str, ...] = ()
+    """What the samples are paired by, if not by ID."""
+
+    def in_first(self, key: str) -> str:
+        """The key in the first run of a sample of the second run; without a partner, a key that no sample has."""
+        return key if self.partners is None else self.partners.get(key, f"\0{key}")
+
+    def in_second(self, key: str) -> str:
+        """The key in the second run of a sample of the first run; without a partner, a key that no sample has."""
+        return key if self.partners is None else self._inverse.get(key, f"\0{key}")
+
+    def renamed(self, values: Mapping[str, _T]) -> Mapping[str, _T]:
+        """Values of the second run's samples, by their keys in the first run."""
+        return values if self.partners is None else {self.in_first(key): value for key, value in values.items()}
+
+    def scores(self, of_second: Scores) -> Scores:
+        """The second run's scores, by the samples' keys in the first run."""
+        if self.partners is None:
+            return of_second
+        return Scores(
+            values=self.renamed(of_second.values),
+            group_of=self.renamed(of_second.group_of),
+            weight_of=self.renamed(of_second.weight_of),
+            sample_of={self.in_first(key): self.in_first(name) for key, name in of_second.sample_of.items()},
+        )
+
+    @functools.cached_property
+    def _inverse(self) -> Mapping[str, str]:
+        return {ours: theirs for theirs, ours in (self.partners or {}).items()}
+
+
+class _Asked(NamedTuple):
+    """What a sample asked, as hashes."""
+
+    opening: str
+    """The reference, and the input or the user's first message. Nothing here can depend on an answer."""
+    whole: str
+    """The same with everything that the user said."""
+
+
+def pair_samples(a: Run, b: Run) -> Pairing:
+    """Pair the samples of two runs: by ID, or, without IDs, by what was asked.
+
+    The ID of a trace is that of one execution, so different traces are paired by what was asked, too.
+    Samples that asked the same, equally often in both runs, are paired in their order; the notes say so.
+
+    Raises:
+        ConfigError: The samples have no IDs, and it is not clear which of them belong together: only one of the runs
+            has IDs, a sample asks nothing, something was asked more often in one run than in the other, or the texts
+            are not available.
+    """
+    if a.version == b.version:  # each sample is in both datasets, with the same ID
+        return Pairing()
+    places = {"first": a, "second": b}
+    own = {place: Counter(map(is_own_id, _ids(run))) for place, run in places.items()}
+    if not any(of[False] for of in own.values()):
+        return _by_what_was_asked(a, b, TRACES) if _are_other_traces(a, b) else Pairing()
+    for place, other in (("first", "second"), ("second", "first")):
+        if not own[place][True] and not own[other][False]:
+            raise ConfigError(
+                f"the samples of the {place} run have no IDs and those of the {other} run have some, so it is not "
+                f"clear which samples belong together. {id_hint(a, b)}"
+            )
+    for place, run in places.items():
+        if run.dataset is None:
+            raise ConfigError(
+                f"{NO_IDS}, so they are paired by what was asked, and the texts of the {place} run are not available. "
+                f"{id_hint(a, b)}"
+            )
+    return _by_what_was_asked(a, b, NO_IDS)
+
+
+def _ids(run: Run) -> Iterable[str]:
+    return (sample.id for sample in run.dataset) if run.dataset is not None else (one.sample for one in run.records)
+
+
+def _are_other_traces(a: Run, b: Run) -> bool:
+    """Whether all samples are from traces, and no trace is in both runs."""
+    ids: list[set[str]] = []
+    for run in (a, b):
+        traces = {sample.id: trace_metadata(sample).get("trace_id") for sample in run.dataset or ()}
+        if not traces or not all(trace and name.startswith(str(trace)) for name, trace in traces.items()):
+            return False
+        ids.append(set(traces))
+    return ids[0].isdisjoint(ids[1])
+
+
+def _by_what_was_asked(a: Run, b: Run, why: str) -> Pairing:
+    """The pairing of runs whose texts are available. Samples with IDs of their own are paired by them all the same,
+    except for traces.
+
+    why: NO_IDS or TRACES.
+    """
+    (first, _), (second, trials) = (_read(run, by_id=why == NO_IDS) for run in (a, b))
+    for place, asked in (("first", first), ("second", second)):
+        if silent := sum(one is None for one in asked.values()):
+            raise ConfigError(
+                f"{why}, and {silent:,} of {count(len(asked), 'sample')} of the {place} run have "
+                f"no input, reference or turns to pair them by. {id_hint(a, b)}"
+            )
+    partners = {name: name for name in trials if name not in second}
+    ours, theirs = _by_opening(first), _by_opening(second)
+    unclear: list[str] = []
+    in_order = 0
+    for opening, one in ours.items():
+        other = theirs.get(opening, {})
+        if {whole: len(names) for whole, names in one.items()} == {whole: len(names) for whole, names in other.items()}:
+            for whole, names in one.items():
+                partners.update(zip(other[whole], names, strict=True))
+                in_order += len(names) if len(names) > 1 else 0
+        elif _only(one) and _only(other):
+            partners[_only(other)] = _only(one)
+        elif other:
+            unclear.append(next(iter(one.values()))[0])
+    if unclear:
+        raise ConfigError(
+            f"{why}, and it is not clear which samples belong together: {count(len(unclear), 'question')} (such as "
+            f"{excerpt(_question(a, unclear[0]))}) {'was' if len(unclear) == 1 else 'were'} asked more often in one "
+            f"run than in the other, or began conversations that went on differently. {id_hint(a, b)}"
+        )
+    notes = [f"{why}, so samples are paired by what was asked"]
+    if in_order:
+        notes.append(
+            f"{count(in_order, 'sample')} asked the same as another one and are paired by their order, which must be "
+            "the same in both runs"
+        )
+    for theirs_key, our_key in list(partners.items()):
+        for trial in trials[theirs_key]:
+            partners[case_key(theirs_key, trial)] = case_key(our_key, trial)
+    return Pairing(partners, tuple(notes))
+
+
+def _read(run: Run, *, by_id: bool) -> tuple[dict[str, _Asked | None], dict[str, list[int | None]]]:
+    """What each sample asked (None if nothing), and the trials of every sample. by_id: leave out samples that have an
+    ID of their own, which pairs them."""
+    asked: dict[str, _Asked | None] = {}
+    trials: dict[str, list[int | None]] = {}
+    by_user = run.target is not None and bool(run.target.user)
+    for sample in run.dataset or ():
+        trials.setdefault(sample.id, []).append(sample.trial)
+        if sample.id not in asked and not (by_id and sample.has_own_id):
+            # A simulated user's words depend on the answers. The default ID is a hash from before the conversation.
+            asked[sample.id] = _Asked(sample.id, sample.id) if by_user else _asked(sample)
+    return asked, trials
+
+
+def _asked(sample: Sample) -> _Asked | None:
+    """What a sample asked; None if nothing."""
+    said = _said(sample)
+    references = [one.reference if _filled(one.reference) else None for one in (sample, *sample.turns)]
+    if not said and not any(references):
+        return None
+    return _Asked(content_hash([said[:1], references]), content_hash([said, references]))
+
+
+def _said(sample: Sample) -> Sequence[str]:
+    """The input, or everything that the user said in a conversation. Without both, the instructions."""
+    if sample.turns:
+        return [turn.input for turn in sample.turns if _filled(turn.input)]
+    said = [text for text in texts(sample.messages, "user") if _filled(text)]
+    if _filled(sample.input) and len(said) < 2:  # messages of one turn repeat the input
+        return [sample.input]
+    return said or list(filter(_filled, (sample.instructions,)))
+
+
+def _filled(text: str | None) -> TypeGuard[str]:
+    return text is not None and not is_blank(text)
+
+
+def _by_opening(asked: Mapping[str, _Asked | None]) -> dict[str, dict[str, list[str]]]:
+    """The samples by how they begin, then by all that they asked."""
+    groups: dict[str, dict[str, list[str]]] = {}
+    for name, one in asked.items():
+        if one is not None:
+            groups.setdefault(one.opening, {}).setdefault(one.whole, []).append(name)
+    return groups
+
+
+def _only(group: Mapping[str, list[str]]) -> str:
+    """The only sample of a group; "" if it has several."""
+    names = [name for of in group.values() for name in of]
+    return names[0] if len(names) == 1 else ""
+
+
+def _question(run: Run, name: str) -> str:
+    """What a sample asked, for a message."""
+    sample = next(sample for sample in run.dataset or () if sample.id == name)
+    return next(iter(_said(sample)), sample.reference or "")
+
+
+def id_hint(a: Run, b: Run) -> str:
+    """What to do to pair the samples of two runs by ID, with the columns of metadata that can be the ID, if any."""
+    if any(map(trace_metadata, itertools.chain(a.dataset or (), b.dataset or ()))):
+        return "To pair them by ID, load the traces in Python and give the samples IDs of your own"
+    ours, theirs = _columns(a), _columns(b)
+    if shared := [name for name in ours.keys() & theirs.keys() if name != "id" and _agree(ours[name], theirs[name])]:
+        shared.sort(key=list(ours).index)
+        column = "the column" if len(shared) == 1 else "one of the columns"
+        return (
+            f"To pair them by ID, use {column} {shortlist(shared)}, with a value of its own for each sample: score "
+            f"both datasets again with {term('mapping', {'id': shared[0]})}"
+        )
+    for place, columns, other in (("first", ours, theirs), ("second", theirs, ours)):
+        for name in columns:
+            if "id" in other and name != "id" and _agree(columns[name], other["id"]):
+                return (
+                    f"The column {excerpt(name)} of the {place} run has the IDs of the other: score it again with "
+                    f"{term('mapping', {'id': name})}"
+                )
+    return "To pair them by ID, give both datasets a column id with the same IDs, and score them again"
+
+
+def _columns(run: Run) -> dict[str, frozenset[str]]:
+    """The columns of metadata with a value of its own for each sample; "id" for their IDs, unless these are default
+    ones."""
+    samples = {sample.id: sample for sample in run.dataset or ()}
+    if all(map(is_own_id, samples)):
+        rows = [{**sample.metadata, "id": name} for name, sample in samples.items()]
+    else:
+        rows = [{name: value for name, value in sample.metadata.items() if name != "id"} for sample in samples.values()]
+    columns: dict[str, frozenset[str]] = {}
+    for name in rows[0] if rows else ():
+        values = [row.get(name) for row in rows]
+        texts = frozenset(str(value) for value in values if isinstance(value, str | int))
+        if name not in _NOT_COLUMNS and len(texts) == len(rows):
+            columns[name] = texts
+    return columns
+
+
+def _agree(one: frozenset[str], other: frozenset[str]) -> bool:
+    return one <= other or other <= one

@@ -1,0 +1,330 @@
+"""Pairing: which samples of two runs belong together, with IDs and without."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import (
+    ConfigError,
+    GateCriteria,
+    Message,
+    Run,
+    Sample,
+    compare,
+    evaluate,
+    gate,
+    judge_drift,
+    read_run,
+    sample_size,
+    write_run,
+)
+from evalstone.report.comparison_view import comparison_view
+from evalstone.results.human_labels import load_labels
+from evalstone.results.pairing import pair_samples
+from evalstone.stats.comparison import Comparison
+from evalstone.targets import FunctionTarget
+from evalstone.types import is_own_id
+from tests import traced as traces
+from tests.runs import Given
+
+WORSE, BETTER = [float(n >= 8) for n in range(24)], [float(n >= 2) for n in range(24)]
+BY_WHAT_WAS_ASKED = "these samples have no IDs, so samples are paired by what was asked"
+
+
+def rows(answers: Sequence[object], **more: Callable[[int], Any]) -> list[dict[str, Any]]:
+    """One row an answer, with a question of its own. more: other fields, by the number of the row."""
+    return [
+        {"input": f"question {n}", "output": str(answer), **{name: value(n) for name, value in more.items()}}
+        for n, answer in enumerate(answers)
+    ]
+
+
+def judged(data: Any, **options: Any) -> Run:
+    options.setdefault("ledger", None)
+    return evaluate(data, [Given()], **options)
+
+
+def pairs_of(a: Run, b: Run) -> dict[str, str]:
+    """The outputs of paired samples."""
+    pairing = pair_samples(a, b)
+    ours, theirs = ({sample.key: sample.output or "" for sample in run.dataset or ()} for run in (a, b))
+    return {ours[pairing.in_first(key)]: output for key, output in theirs.items() if pairing.in_first(key) in ours}
+
+
+def difference(a: Run, b: Run, **options: Any) -> tuple[int, float]:
+    line = compare(a, b, **options)["given"]
+    assert isinstance(line.result, Comparison)
+    return line.result.n, line.result.difference.mean
+
+
+def written(data: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in data))
+    return path
+
+
+def test_without_ids_two_runs_differ_by_as_much_as_with_ids() -> None:
+    with_ids = [judged(rows(answers, id=str)) for answers in (WORSE, BETTER)]
+    without = [judged(rows(answers)) for answers in (WORSE, BETTER)]
+    assert difference(*without) == difference(*with_ids) == (24, 0.25)
+    assert difference(*without, allow_mismatch=True) == (24, 0.25)
+    assert compare(*without).notes == (
+        f"A and B: {BY_WHAT_WAS_ASKED}",
+        "A and B: 6 of 24 samples with a different output, context or conversation",
+    )
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    shuffled = rows(BETTER)
+    random.Random(1).shuffle(shuffled)
+    assert difference(judged(rows(WORSE)), judged(shuffled)) == (24, 0.25)
+
+
+def test_contexts_instructions_states_and_metadata_do_not_decide_which_samples_are_paired() -> None:
+    a = judged(rows(WORSE, context=lambda n: [f"passage {n}"], metadata=lambda n: {"seconds": n / 7}))
+    b = judged(rows(BETTER, context=lambda n: [f"other {n}"], metadata=lambda n: {"seconds": n / 9}))
+    assert difference(a, b) == (24, 0.25)
+    prompted = judged([Sample(**row, instructions="Be brief.") for row in rows(BETTER)])
+    with pytest.raises(ConfigError, match="24 of 24 samples with a different input, reference or instructions"):
+        compare(a, prompted)
+    assert difference(a, prompted, allow_mismatch=True) == (24, 0.25)
+
+
+def test_a_gate_without_ids_fails_the_regression_that_it_fails_with_ids() -> None:
+    criteria = GateCriteria(max_regression={"given": 0.1})
+    for more in ({}, {"id": str}):
+        worse, better = (judged(rows(answers, **more)) for answers in ([0.0] * 24, [1.0] * 24))
+        for allowed in (False, True):
+            assert gate(worse, criteria, baseline=better, allow_mismatch=allowed).verdict == "fail"
+
+
+def test_power_slices_and_three_runs_pair_by_what_was_asked() -> None:
+    kinds: Callable[[int], Any] = lambda n: {"kind": "even" if n % 2 == 0 else "odd"}  # noqa: E731
+    runs = [judged(rows(answers, metadata=kinds)) for answers in (WORSE, BETTER, [0.5] * 24)]
+    assert sample_size(runs[1], 0.1, baseline=runs[0])["given"].plan.n == 24
+    compared = compare(*runs, slice_by="kind")
+    assert [(line.b, line.key, line.result.n) for line in compared.slices if isinstance(line.result, Comparison)] == [
+        ("B", "even", 12),
+        ("B", "odd", 12),
+        ("C", "even", 12),
+        ("C", "odd", 12),
+    ]
+    assert compared.all_runs["given"].n == 24
+
+
+def test_the_samples_that_changed_most_show_the_answers_of_both_runs() -> None:
+    compared = compare(judged(rows(["0.0", "0.5"])), judged(rows(["1.0", "0.5"])))
+    (change,) = compared["given"].changes
+    assert change.sample != change.sample_b
+    (examples,) = comparison_view(compared).examples
+    (shown,) = examples.samples
+    assert [item.text for item in shown.panel[-1].items] == ["0.0", "1.0"]
+
+
+def test_runs_that_were_saved_and_read_again_are_paired_in_the_same_way(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.db"
+    runs = [judged(rows(answers), ledger=ledger) for answers in (WORSE, BETTER)]
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for run, folder in zip(runs, folders, strict=True):
+        write_run(run, folder)
+    assert difference(*map(read_run, folders)) == (24, 0.25)
+    assert difference(*(read_run(run.id, ledger=ledger) for run in runs)) == (24, 0.25)
+    # samples.jsonl is a dataset, too: its default IDs are none of the user's own
+    assert difference(*(judged(folder / "samples.jsonl") for folder in folders)) == (24, 0.25)
+
+
+def test_streamed_files_are_paired_like_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.datasets.loading.STREAMED_FROM", 0)
+    twice = [*rows(WORSE), *rows(WORSE)[:1]]
+    a = judged(written(twice, tmp_path / "a.jsonl"))
+    b = judged(written([*rows(BETTER), *rows(BETTER)[:1]], tmp_path / "b.jsonl"))
+    assert not any(is_own_id(sample.id) for run in (a, b) for sample in run.dataset or ())
+    assert difference(a, b) == (25, pytest.approx(6 / 25))
+
+
+def test_a_target_that_answers_questions_without_ids_is_compared_with_an_export_of_its_answers() -> None:
+    questions = [{"input": row["input"]} for row in rows(WORSE)]
+
+    def agent(*, input: str) -> str:
+        return str(WORSE[int(input.split()[1])])
+
+    ran = judged(questions, target=FunctionTarget(function=agent))
+    assert difference(ran, judged(rows(BETTER))) == (24, 0.25)
+    more = judged([*questions, {"input": "question 0 again"}], target=FunctionTarget(function=agent))
+    with pytest.raises(ConfigError, match="0 only in the first run, 1 only in the second, by what was asked"):
+        compare(ran, more)
+    assert difference(ran, more, allow_mismatch=True) == (24, 0.0)
+
+
+def test_trials_of_samples_without_ids_are_paired_by_trial() -> None:
+    def agent(*, input: str, trial: int) -> str:
+        return "1.0" if trial == 1 else "0.5"
+
+    def other(*, input: str, trial: int) -> str:
+        return "0.5"
+
+    one, two = [{"input": f"q{n}"} for n in range(6)], [{"input": f"q{n}", "metadata": {"v": 2}} for n in range(6)]
+    a = judged(one, target=FunctionTarget(function=agent), trials=2)
+    b = judged(two, target=FunctionTarget(function=other), trials=2)
+    assert difference(a, b) == (6, -0.25)
+    decision = gate(b, GateCriteria(max_regression={"given": 0.1}), baseline=a, alpha=None).decisions[0]
+    assert (decision.n, decision.estimate) == (12, -0.25)
+
+
+def test_samples_that_asked_the_same_are_paired_by_their_order_with_a_note() -> None:
+    a, b = (
+        judged([{"input": "Which?", "output": str(answer)} for answer in answers]) for answers in ([0, 1], [1, 0.5])
+    )
+    assert pairs_of(a, b) == {"0": "1", "1": "0.5"}
+    assert pair_samples(a, b).notes == (
+        BY_WHAT_WAS_ASKED,
+        "2 samples asked the same as another one and are paired by their order, which must be the same in both runs",
+    )
+
+
+@pytest.mark.parametrize("allow_mismatch", [False, True])
+def test_a_question_that_was_not_asked_equally_often_is_refused_with_the_columns_that_can_be_ids(
+    allow_mismatch: bool,
+) -> None:
+    def exported(answers: Sequence[object], first: int) -> Run:
+        with_columns = rows(answers, case=lambda n: f"c{n + first}", topic=lambda n: "geo", took=lambda n: n + 0.5)
+        return judged([{**row, "input": f"Which {n // 2}?"} for n, row in enumerate(with_columns)])
+
+    with pytest.raises(ConfigError) as raised:
+        compare(exported([0, 1, 1], 0), exported([0, 1, 1, 0], 0), allow_mismatch=allow_mismatch)
+    assert str(raised.value) == (
+        "these samples have no IDs, and it is not clear which samples belong together: 1 question (such as 'Which 1?') "
+        "was asked more often in one run than in the other, or began conversations that went on differently. To pair "
+        "them by ID, use the column case, with a value of its own for each sample: score both datasets again with "
+        'mapping={"id": "case"}'
+    )
+    with pytest.raises(ConfigError, match="give both datasets a column id with the same IDs, and score them again"):
+        compare(exported([0, 1, 1], 0), exported([0, 1, 1, 0], 100), allow_mismatch=allow_mismatch)
+
+
+@pytest.mark.parametrize("allow_mismatch", [False, True])
+def test_samples_that_asked_nothing_need_ids(allow_mismatch: bool) -> None:
+    a, b = (judged([{"output": str(answer), "context": [str(n)], "input": "", "reference": " "}
+                    for n, answer in enumerate(answers)]) for answers in ([0, 1], [1, 1]))  # fmt: skip
+    with pytest.raises(
+        ConfigError, match=r"no IDs, and 2 of 2 samples of the first run have no input, reference or tur"
+    ):
+        compare(a, b, allow_mismatch=allow_mismatch)
+
+
+@pytest.mark.parametrize("allow_mismatch", [False, True])
+def test_ids_in_only_one_of_the_runs_pair_nothing(allow_mismatch: bool) -> None:
+    named = judged(rows(WORSE, id=lambda n: f"c{n}"))
+    told = "the samples of the second run have no IDs and those of the first run have some"
+    with pytest.raises(ConfigError, match=f"{told}.* give both datasets a column id"):
+        compare(named, judged(rows(BETTER)), allow_mismatch=allow_mismatch)
+    unread = judged(rows(BETTER, case=lambda n: f"c{n}"))
+    has_them = (
+        r"The column 'case' of the second run has the IDs of the other: score it again with mapping=\{\"id\": \"case\""
+    )
+    with pytest.raises(ConfigError, match=has_them):
+        compare(named, unread, allow_mismatch=allow_mismatch)
+
+
+def test_samples_with_ids_of_their_own_are_paired_by_them_among_others() -> None:
+    mixed: Callable[[int], Any] = lambda n: f"c{n}" if n % 2 else None  # noqa: E731
+    a, b = judged(rows(WORSE, id=mixed)), judged(rows(BETTER, id=mixed))
+    assert difference(a, b) == (24, 0.25)
+
+
+def test_ids_that_have_nothing_in_common_are_refused_with_the_columns_that_can_be_ids() -> None:
+    a = judged(rows(BETTER, id=lambda n: f"a{n}", case=lambda n: n))
+    b = judged(rows(BETTER, id=lambda n: f"b{n}", case=lambda n: n))
+    with pytest.raises(ConfigError, match=r"Samples are paired by IDs\. To pair them by ID, use the column case"):
+        compare(a, b, allow_mismatch=True)
+
+
+def test_runs_without_texts_are_paired_by_ids_only() -> None:
+    a, b = judged(rows(WORSE)), judged(rows(BETTER))
+    with pytest.raises(
+        ConfigError, match="paired by what was asked, and the texts of the second run are not available"
+    ):
+        compare(a, replace(b, dataset=None), allow_mismatch=True)
+    named = [replace(judged(rows(answers, id=str)), dataset=None) for answers in (WORSE, BETTER)]
+    assert difference(*named, allow_mismatch=True) == (24, 0.25)
+
+
+def test_the_same_samples_judged_twice_need_no_ids() -> None:
+    alike = [{"output": str(answer)} for answer in BETTER]
+    assert difference(judged(alike), judged(alike)) == (24, 0.0)
+    assert judge_drift(judged(alike), judged(alike))["given"].drift.comparison.n == 24
+
+
+def test_traces_of_the_same_questions_are_paired_by_them_and_the_same_traces_by_id() -> None:
+    def traced(first: int, answers: Sequence[float]) -> Run:
+        spans = [traces.spans(traces.span(1, "chat", traces.chat([traces.message("user", f"q{n}")], str(answer)),
+                 trace=f"{first + n:032x}")) for n, answer in enumerate(answers)]  # fmt: skip
+        return judged(spans)
+
+    a, b = traced(1, WORSE), traced(100, BETTER)
+    assert difference(a, b) == (24, 0.25)
+    assert pair_samples(a, b).notes == (
+        "these samples are from traces, each with an ID of its own, so samples are paired by what was asked",
+    )
+    grown = traced(1, [*WORSE, 1.0])
+    assert pair_samples(a, grown).notes == ()
+    assert difference(a, grown, allow_mismatch=True) == (24, 0.0)
+
+
+def chat(*said: str, answers: Sequence[str], **fields: Any) -> Sample:
+    """A conversation: what the user said, and the answers."""
+    messages: list[Message] = [Message(role="system", content="Be kind.")]
+    for text, answer in zip(said, answers, strict=True):
+        messages += [Message(role="user", content=text), Message(role="assistant", content=answer)]
+    return Sample(messages=messages, output=answers[-1], **fields)
+
+
+def test_conversations_are_paired_by_what_the_user_said() -> None:
+    a = judged([chat("Hi.", f"I am {n}.", answers=["Hello.", f"0.{n}"]) for n in range(5)])
+    b = judged([chat("Hi.", f"I am {n}.", answers=["Hi!", f"0.{n}1"]) for n in reversed(range(5))])
+    assert pairs_of(a, b) == {f"0.{n}": f"0.{n}1" for n in range(5)}
+    assert pair_samples(a, b).notes == (BY_WHAT_WAS_ASKED,)
+
+
+def test_a_user_who_answers_the_system_does_not_decide_which_conversations_are_paired() -> None:
+    a = judged([chat(f"Opening {n}", "Thanks.", answers=["Yes.", "0.5"]) for n in range(5)])
+    b = judged([chat(f"Opening {n}", "Thanks." if n < 3 else "What?", answers=["No.", "0.25"]) for n in range(5)])
+    assert difference(a, b) == (5, -0.25)
+    alike = judged([chat("Hi.", f"I am {n}.", answers=["No.", "0.25"]) for n in range(5)])
+    other = judged([chat("Hi.", f"I am {n}." if n < 3 else "What?", answers=["No.", "0.25"]) for n in range(5)])
+    with pytest.raises(ConfigError, match=r"1 question \(such as 'Hi.'\) was asked .* conversations that went on diff"):
+        compare(alike, other, allow_mismatch=True)
+
+
+def test_turns_are_what_was_asked_and_their_answers_are_not() -> None:
+    def held(answer: str) -> Run:
+        turns = [[{"input": "Hi.", "output": answer}, {"input": f"I am {n}.", "reference": str(n)}] for n in range(4)]
+        return judged([{"turns": of, "output": answer} for of in turns])
+
+    a, b = held("0.5"), held("0.25")
+    assert difference(a, b) == (4, -0.25)
+    assert pair_samples(a, b).notes == (BY_WHAT_WAS_ASKED,)
+
+
+def test_labels_belong_to_answers_and_are_found_by_the_ids_of_their_own_run() -> None:
+    a, b = judged(rows(WORSE)), judged(rows(BETTER))
+    labels = {
+        letter: {"given": load_labels(run, "given", {record.sample: record.value for record in run.records})}
+        for letter, run in (("A", a), ("B", b))
+    }
+    (corrected,) = compare(a, b, labels=labels).corrected
+    assert corrected.result.labeled == corrected.result.n == 6  # the other answers are the same
+    gated = gate(
+        b,
+        GateCriteria(max_regression={"given": 0.1}),
+        baseline=a,
+        labels=labels["B"],
+        baseline_labels=labels["A"],
+    )
+    assert gated.decisions[0].estimate == pytest.approx(0.25)
