@@ -409,6 +409,31 @@ def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: 
     assert "audited/summary.json was written by evalstone 9.9, in format 7" in told("runs", ".")
 
 
+def test_runs_of_files_without_ids_are_paired_by_their_questions(
+    tmp_path: Path, evalstone: Evalstone, told: Told
+) -> None:
+    for name, good in (("a", 16), ("b", 22)):
+        rows = ({"question": f"q{n}", "answer": "yes" if n < good else "no"} for n in range(24))
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        ran = evalstone("run", f"{name}.jsonl", "--scorer", "contains(expected=yes)", "--out", name)
+        assert ran.returncode == 0
+    (line,) = json.loads(evalstone("compare", "a", "b", "--json").stdout)["scorers"]
+    assert (line["n"], line["difference"]["mean"]) == (24, 0.25)
+    assert json.loads(evalstone("power", "b", "--baseline", "a", "--json").stdout)["scorers"][0]["plan"]["n"] == 24
+    for allowed in ((), ("--allow-mismatch",)):
+        gated = evalstone(
+            "gate", "a", "--baseline", "b", "--max-regression", "contains=0.1", "--alpha", "0.4", *allowed
+        )
+        assert gated.returncode == 1
+    evalstone("annotate", "a", "--labels", "a.csv", "--count", "3", typed="y\nn\ny\n")
+    same = "annotate", "b", "--labels", "b.csv", "--same-as", "a.csv"
+    assert "a default ID changes with the answer, so it fits one run only" in told(*same)
+    assert "--baseline is the run of the labels in --same-as" in told(*same[:4], "--baseline", "a")
+    assert "3 labels added" in evalstone(*same, "--baseline", "a", typed="y\nn\ny\n").stdout
+    labels = ("--labels", "A:contains=a.csv", "--labels", "B:contains=b.csv")
+    assert json.loads(evalstone("compare", "a", "b", *labels, "--json").stdout)["corrected"]
+
+
 def test_labels_of_both_runs_correct_their_difference(folder: Path, evalstone: Evalstone) -> None:
     evalstone("annotate", "a", "--labels", "a.csv", "--count", "6", typed="y\nn\n" * 3)
     evalstone("annotate", "b", "--labels", "b.csv", "--same-as", "a.csv", "--count", "9", typed="y\nn\n" * 5)

@@ -119,6 +119,10 @@ def test_labels_can_be_a_mapping_from_id_to_label():
     ("text", "told"),
     [
         ("id,label\nx,1\n", r"labels.csv: line 2: no sample has the id 'x'"),
+        (
+            "id,label\nhash-0123456789abcdef,1\n",
+            r"the id 'hash-0123456789abcdef' \(a default ID changes with the answer",
+        ),
         ("id,label\na,1\nb,0\na,0\n", "line 4: the id 'a' was already labeled at line 2; put each annotator's"),
         ("name,label\na,1\n", "line 2: a row of labels needs an id; its columns are name, label"),
         ("id,label\n,1\n", "line 2: a row of labels needs an id"),

@@ -76,6 +76,15 @@ def test_a_run_without_a_target_replays_the_answers_that_it_scored(tmp_path: Pat
     assert outcomes(run)[2][3] == f"the target failed: sample 'q2', trial 1, is not recorded in {tmp_path}"
 
 
+def test_a_sample_without_an_id_whose_content_changed_is_not_recorded_and_it_is_said_why(tmp_path: Path) -> None:
+    write_run(evaluate([{"input": "When?", "output": "1815"}], BORN, ledger=None), tmp_path)
+    same, changed = {"input": "When?", "output": "1815"}, {"input": "When?", "output": "1816"}
+    assert evaluate([same], BORN, target=f"replay:{tmp_path}", ledger=None)[0].value == 1
+    ((_, _, value, error),) = outcomes(evaluate([changed], BORN, target=f"replay:{tmp_path}", ledger=None))
+    assert value is None
+    assert error.endswith("(it has no ID of its own, and its default ID changes with its content)")
+
+
 def test_a_sample_that_was_not_answered_does_not_answer_with_its_old_output(folder: Path) -> None:
     lines = (folder / "samples.jsonl").read_text().split("\n")
     rows = [json.loads(line) for line in lines if line]

@@ -80,6 +80,17 @@ def problems(run: Run) -> list[str]:
     return [record.outcome.error for record in run if isinstance(record.outcome, Failed)]
 
 
+def test_a_sample_without_an_id_that_is_not_recorded_fails_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    recording(path)
+    search = Tools.replay(path)(tool, name="search")
+    run = evaluate([{"input": "a"}], "contains(expected=r)", target=lambda *, input: search(query=input), ledger=None)
+    (problem,) = problems(run)
+    assert problem.endswith(
+        f"not recorded in {path} (it has no ID of its own, and its default ID changes with its content)"
+    )
+
+
 @pytest.mark.parametrize("left", [1, 5, 12, 60, -3, -2])
 def test_a_line_whose_writer_was_killed_is_not_there_and_the_next_one_is_whole(tmp_path: Path, left: int) -> None:
     path = tmp_path / "calls.jsonl"
