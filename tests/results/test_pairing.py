@@ -312,6 +312,14 @@ def test_turns_are_what_was_asked_and_their_answers_are_not() -> None:
     assert pair_samples(a, b).notes == (BY_WHAT_WAS_ASKED,)
 
 
+def test_how_long_a_conversation_became_does_not_decide_which_ones_are_paired() -> None:
+    def held(answer: str, *more: str) -> Run:
+        return judged([{"turns": [f"Opening {n}", *more], "output": answer} for n in range(4)])
+
+    assert list(pairs_of(held("0.5"), held("0.25", "Really?", "Sure?"))) == ["0.5"]
+    assert difference(held("0.5"), held("0.25", "Really?", "Sure?")) == (4, -0.25)
+
+
 def test_labels_belong_to_answers_and_are_found_by_the_ids_of_their_own_run() -> None:
     a, b = judged(rows(WORSE)), judged(rows(BETTER))
     labels = {

@@ -189,7 +189,8 @@ def _read(run: Run, *, by_id: bool) -> tuple[dict[str, _Asked | None], dict[str,
 def _asked(sample: Sample) -> _Asked | None:
     """What a sample asked; None if nothing."""
     said = _said(sample)
-    references = [one.reference if _filled(one.reference) else None for one in (sample, *sample.turns)]
+    of_turns = [turn.reference for turn in sample.turns if _filled(turn.reference)]
+    references = [sample.reference if _filled(sample.reference) else None, *of_turns]
     if not said and not any(references):
         return None
     return _Asked(content_hash([said[:1], references]), content_hash([said, references]))
