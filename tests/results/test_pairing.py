@@ -96,6 +96,13 @@ def test_contexts_instructions_states_and_metadata_do_not_decide_which_samples_a
     assert difference(a, prompted, allow_mismatch=True) == (24, 0.25)
 
 
+def test_an_unpaired_comparison_counts_what_both_runs_asked() -> None:
+    note = compare(judged(rows(WORSE)), judged(rows(BETTER)), unpaired=True).notes[0]
+    assert note.startswith("A and B: 24 samples in both runs: a paired comparison")
+    again = [*rows(BETTER), *rows(BETTER)[:1]]
+    assert compare(judged(rows(WORSE)), judged(again), unpaired=True).notes == ()
+
+
 def test_a_gate_without_ids_fails_the_regression_that_it_fails_with_ids() -> None:
     criteria = GateCriteria(max_regression={"given": 0.1})
     for more in ({}, {"id": str}):

@@ -116,8 +116,9 @@ def _partners(baseline: Run, run: Run, title: str, labels: str) -> list[str]:
     from evalstone.results.human_labels import load_labels
     from evalstone.results.pairing import pair_samples
 
-    pairing = pair_samples(baseline, run)
-    return [pairing.in_second(name) for name in load_labels(baseline, title, labels)]
+    pairing, keys = pair_samples(baseline, run), {record.key for record in run.records}
+    partners = map(pairing.in_second, load_labels(baseline, title, labels))
+    return [name for name in partners if name in keys]
 
 
 def _more_labels(run: Run, title: str, file: LabelFile) -> str:

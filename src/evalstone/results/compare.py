@@ -462,10 +462,19 @@ def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list
     if not pairs:
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, notes = _differences(a, b, scorers)
-    if common := len({name for of in pairs for name in of.scores[0].values.keys() & of.scores[1].values.keys()}):
+    if common := len(_in_both(a, b, pairs)):
         paired = f"a paired comparison, without {term('unpaired', True)}, usually has more power"
         notes.append(f"{count(common, 'sample')} in both runs: {paired}")
     return pairs, _allowed(mismatches, notes, allow_mismatch)
+
+
+def _in_both(a: Run, b: Run, pairs: Sequence[UnpairedScores]) -> set[str]:
+    """The samples with a score in both runs; empty if it is not clear which ones these are."""
+    try:
+        pairing = pair_samples(a, b)
+    except ConfigError:  # an unpaired comparison needs no pairs
+        return set()
+    return {name for of in pairs for name in of.scores[0].values.keys() & pairing.scores(of.scores[1]).values.keys()}
 
 
 def _allowed(mismatches: Sequence[str], notes: Sequence[str], allow_mismatch: bool, hint: str = "") -> tuple[str, ...]:
