@@ -155,6 +155,17 @@ def test_streamed_files_are_paired_like_others(tmp_path: Path, monkeypatch: pyte
     assert difference(a, b) == (25, pytest.approx(6 / 25))
 
 
+def test_the_format_of_the_files_does_not_decide_which_samples_are_paired(tmp_path: Path) -> None:
+    before = [{"question": f"Which {n}?", "answer": str(answer), "reference": ""} for n, answer in enumerate(WORSE)]
+    lines = ["question,answer,reference", *(f"Which {n}?,{answer}," for n, answer in enumerate(BETTER))]
+    (tmp_path / "b.csv").write_text("\n".join(lines))
+    spoken = [chat(f"Which {n}?", answers=[str(answer)]) for n, answer in enumerate(BETTER)]
+    a = judged(written(before, tmp_path / "a.jsonl"))
+    for b in (judged(tmp_path / "b.csv"), judged(spoken)):
+        assert list(pairs_of(a, b)) == ["0.0", "1.0"]
+        assert difference(a, b, allow_mismatch=True) == (24, 0.25)
+
+
 def test_a_target_that_answers_questions_without_ids_is_compared_with_an_export_of_its_answers() -> None:
     questions = [{"input": row["input"]} for row in rows(WORSE)]
 

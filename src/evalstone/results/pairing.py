@@ -193,7 +193,8 @@ def _asked(sample: Sample) -> _Asked | None:
     references = [sample.reference if _filled(sample.reference) else None, *of_turns]
     if not said and not any(references):
         return None
-    return _Asked(content_hash([said[:1], references]), content_hash([said, references]))
+    opening = content_hash([said[:1], references])
+    return _Asked(opening, opening if len(said) < 2 else content_hash([said, references]))
 
 
 def _said(sample: Sample) -> Sequence[str]:
