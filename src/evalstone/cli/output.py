@@ -34,9 +34,9 @@ UNLIMITED = 100_000
 """The width, in characters, of piped output."""
 _READABLE = "evalstone.readable"
 _LOOKALIKES = {
-    **dict.fromkeys("▲↑", "^"), **dict.fromkeys("▼↓", "v"), "→": ">", "←": "<", "×": "x", "±": "+/-", "≥": ">=", "≤": "<=",
-    **dict.fromkeys("─━–—−·", "-"), **dict.fromkeys("│┃", "|"), **dict.fromkeys("├└┌┐┘┼", "+"), "•": "*", "…": "~",
-    **dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), "✓": "+", "✗": "x",
+    **dict.fromkeys("▲↑", "^"), **dict.fromkeys("▼↓", "v"), "→": ">", "←": "<", "×": "x", "±": "+/-", "≥": ">=",
+    **dict.fromkeys("─━–—−·", "-"), **dict.fromkeys("│┃", "|"), **dict.fromkeys("├└┌┐┘┼", "+"), "≤": "<=",
+    **dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), "•": "*", "…": "~", "✓": "+", "✗": "x",
 }  # fmt: skip
 """What is printed instead of a character that the encoding of standard output lacks; `?` for any other."""
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
