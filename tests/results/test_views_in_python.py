@@ -57,7 +57,9 @@ def test_a_printed_drift_says_which_anchors_are_left_out(monkeypatch: pytest.Mon
     ("output", "reason"), [("yes", ""), ("boom", "RuntimeError: quota"), (None, "judged needs output")]
 )
 def test_every_outcome_has_a_reason(output: str | None, reason: str) -> None:
-    record, _ = evaluate([{"id": "1", "input": "?", "output": output}, {"input": "?", "output": "no"}], [judged], ledger=None)
+    record, _ = evaluate(
+        [{"id": "1", "input": "?", "output": output}, {"input": "?", "output": "no"}], [judged], ledger=None
+    )
     assert isinstance(record, Record)
     assert isinstance(record.outcome, Score | Skipped | Failed)
     assert record.outcome.reason.startswith(reason)
