@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 import inspect
 import pickle
 import re
@@ -18,6 +19,7 @@ from evalstone.errors import (
     ReplyError,
     RunAborted,
     near,
+    requirements,
     unknown,
 )
 from evalstone.scorers import SCORERS
@@ -57,8 +59,16 @@ def test_every_error_survives_pickling(kind: type[EvalstoneError]):
 
 def test_a_missing_extra_survives_pickling_with_its_install_line():
     copy = pickle.loads(pickle.dumps(MissingDependency("pyarrow", "parquet")))
-    assert str(copy) == 'pyarrow is not installed; install it with: pip install "evalstone[parquet]"'
+    assert str(copy) == 'pyarrow is not installed; install it with: pip install "pyarrow>=18"'
     assert isinstance(copy, ConfigError)
+
+
+def test_a_missing_extra_names_the_libraries_that_it_installs():
+    assert requirements("otel").split()[0].startswith('"opentelemetry-')
+    extras = importlib.metadata.metadata("evalstone").get_all("Provides-Extra") or []
+    assert {"metrics", "otel", "parquet", "providers", "postgres"} <= {*extras}
+    assert all(requirements(extra).startswith('"') for extra in extras)
+    assert "pydantic-ai-slim[anthropic,google]" in requirements("providers")
 
 
 def test_a_judge_error_keeps_the_raw_reply_also_when_pickled():

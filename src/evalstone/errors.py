@@ -75,11 +75,23 @@ class MissingDependency(ConfigError):
     """An optional library is needed and absent."""
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f'{library} is not installed; install it with: pip install "evalstone[{extra}]"')
+        super().__init__(f"{library} is not installed; install it with: pip install {requirements(extra) or library}")
         self.library, self.extra = library, extra
 
     def __reduce__(self) -> tuple[type[MissingDependency], tuple[str, str]]:
         return type(self), (self.library, self.extra)
+
+
+def requirements(extra: str) -> str:
+    """What `pip install` needs for an extra, quoted for a shell. It names the libraries, since the name of evalstone
+    with its extra works only if that can be downloaded."""
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - rarely needed
+
+    try:
+        found = [line.partition(";") for line in requires("evalstone") or ()]
+    except PackageNotFoundError:  # imported from a folder of sources
+        return ""
+    return " ".join(f'"{library.strip()}"' for library, _, marker in found if f"'{extra}'" in marker.replace('"', "'"))
 
 
 class OutcomeError(EvalstoneError):

@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import pickle
+import shlex
 import threading
 import time
 from typing import Any
@@ -15,7 +16,16 @@ import pytest
 
 from evalstone import ConfigError, JudgeError
 from evalstone._core import redaction
-from evalstone._core.redaction import MARK, Redactor, header_secrets, is_credential, masked, masked_url
+from evalstone._core.redaction import (
+    MARK,
+    Redactor,
+    command_secrets,
+    header_secrets,
+    is_credential,
+    masked,
+    masked_url,
+    without,
+)
 
 KEY = """sk-"q'uo te"/\\<key>&ü"""
 
@@ -219,6 +229,13 @@ def test_what_is_no_ordinary_text_is_found(secret: str) -> None:
         ("expected postgresql://user@host/database", "expected postgresql://user@host/database"),
         ("at most 100 tokens: 5, max_tokens=7", "at most 100 tokens: 5, max_tokens=7"),
         ("check the key: http://host:80/v1 refused it", "check the key: http://host:80/v1 refused it"),
+        ("env API_TOKEN=ab MY_SECRET='a b' x", "env API_TOKEN=*** MY_SECRET=*** x"),
+        ("a --token=ab --hf-token=ab --sort-key=ab", "a --token=*** --hf-token=*** --sort-key=ab"),
+        ("docker run --env=HF_TOKEN=ab img", "docker run --env=HF_TOKEN=*** img"),
+        ("sh -c 'HF_TOKEN=ab python a.py'", "sh -c 'HF_TOKEN=*** python a.py'"),
+        ("curl -H 'Private-Token: ab1' h", "curl -H 'Private-Token: ***' h"),
+        ("https://h/x?X-Amz-Signature=ab&pat=ab#token=ab", "https://h/x?X-Amz-Signature=***&pat=***#token=***"),
+        ("unexpected token: x1; sorted(key=len), signature=ab", "unexpected token: x1; sorted(key=len), signature=ab"),
     ],
 )
 def test_what_stands_at_the_place_of_a_secret_is_hidden_however_short_it_is(text: str, shown: str) -> None:
@@ -293,10 +310,57 @@ def test_the_secrets_in_headers_are_those_of_credentials_and_what_looks_random()
 def test_names_of_credentials_are_known() -> None:
     names = """Authorization Proxy-Authorization x-api-key X-Goog-Api-Key ocp-apim-subscription-key x-functions-key
     api_key cf-access-client-secret x-amz-security-token helicone-auth x-portkey-api-key Cookie X-Vault-Token
-    x-jwt-assertion password sslpassword PGPASSWORD sig"""
+    x-jwt-assertion password sslpassword PGPASSWORD sig Private-Token pat GITHUB_PAT X-Amz-Signature sessionid"""
     assert all(map(is_credential, names.split()))
     others = "openai-organization x-virtual-key x-route HTTP-Referer anthropic-beta x-team max_tokens model sslmode"
+    others += " --sort-key cache_key primary_key eos_token compat monkey X-Author path"
     assert not any(map(is_credential, others.split()))
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("a --token ab --verbose", "a --token *** --verbose"),
+        ("a --pat ab", "a --pat ***"),
+        ("a --no-auth --token --verbose", "a --no-auth --token --verbose"),
+        ("curl -u me:ab http://h", "curl -u me:*** http://h"),
+        ("docker run -u 1000:1000 -e API_TOKEN=ab img", "docker run -u 1000:1000 -e API_TOKEN=*** img"),
+        ("curl -H 'X-Auth: ab' h", "curl -H 'X-Auth: ***' h"),
+        ("curl -H 'Authorization: Bearer ab' h", "curl -H 'Authorization: ***' h"),
+        ("ssh h \"sh -c 'a --token ab'\"", "ssh h \"sh -c 'a --token ***'\""),
+        ("mysql -p k3" + "x" * 30 + " -p 80", "mysql -p *** -p 80"),
+        ("a 'it''s' --model gpt --out=table", "a 'it''s' --model gpt --out=table"),
+    ],
+)
+def test_a_command_shows_no_secret(command: str, shown: str) -> None:
+    assert without(masked(command), command_secrets(shlex.split(command))) == shown
+
+
+def test_parts_of_a_path_that_look_random_are_hidden(registered: set[str]) -> None:
+    url = "https://hooks.example.com/services/T0001/a8B7c6D5e4F3g2H1i0J9k8L7/x?v=1"
+    assert masked_url(url) == "https://hooks.example.com/services/T0001/***/x?v=1"
+    redaction.register_url(url)
+    assert registered == {"a8B7c6D5e4F3g2H1i0J9k8L7"}
+    for harmless in (
+        "https://a8b7c6d5e4f3g2h1i0j9.execute-api.eu-west-1.amazonaws.com/prod",
+        "https://h/models/meta-llama-3.1-8b-instruct",
+        "https://h/agents/3f0c1b5e-0a5b-4c58-9a4e-2f6d8c7b9a10",
+        "sqlite:////data/a8B7c6D5e4F3g2H1i0J9k8L7/ledger.db",
+    ):
+        assert masked_url(harmless) == harmless
+
+
+def test_a_key_that_is_an_ordinary_word_is_hidden_where_an_error_quotes_it() -> None:
+    secrets = Redactor()
+    secrets.register("changeme", "test")
+    for text, shown in (
+        ("HTTP 401: got 'Bearer changeme'", "HTTP 401: got 'Bearer ***'"),
+        ("Incorrect API key provided: changeme.", "Incorrect API key provided: ***."),
+        ("invalid token test", "invalid token ***"),
+        ("the test of keys: changemenot failed a test", "the test of keys: changemenot failed a test"),
+    ):
+        assert secrets.masked(text) == shown
+        assert secrets.redacted(text) == text
 
 
 @pytest.mark.no_cover
@@ -304,6 +368,11 @@ def test_names_of_credentials_are_known() -> None:
     "text",
     [
         "://",
+        "--token ",
+        "a=",
+        "x-token:1",
+        "?sig=",
+        "/a8b7c6d5e4f3g2h1i0j9",
         "://a:",
         "bearer ",
         "api_key",

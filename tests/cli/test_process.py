@@ -182,13 +182,42 @@ def test_a_ledger_that_another_process_keeps_locked_is_no_usage_error(tmp_path: 
     assert done.stderr == "evalstone: another process has locked the ledger .evalstone/ledger.db for 0.3 seconds\n"
 
 
-@pytest.mark.parametrize("name", ["none", "None", ":memory:"])
+@pytest.mark.parametrize("name", ["none", "None", ":memory:", "sqlite:///:memory:", "sqlite:///none"])
 def test_a_ledger_named_none_is_no_file_of_that_name(tmp_path: Path, name: str, evalstone: Evalstone) -> None:
     (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
     done = evalstone(*RUN, "--ledger", name)
     assert done.returncode == 2
     assert done.stderr == (
-        f"evalstone: {name!r} would be a file of that name; expected a path, sqlite:///path/to/file.db or "
-        "postgresql://user@host/database. Only Python goes without a ledger: ledger=None\n"
+        f"evalstone: {name.removeprefix('sqlite:///')!r} would be a file of that name; expected a path, "
+        "sqlite:///path/to/file.db or postgresql://user@host/database. Only Python goes without a ledger: ledger=None\n"
     )
-    assert not (tmp_path / name).exists()
+    assert not (tmp_path / name.removeprefix("sqlite:///")).exists()
+
+
+def test_a_ledger_in_a_file_of_settings_is_checked_before_it_is_placed(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    settings = tmp_path / "run.toml"
+    settings.write_text('data = "data.jsonl"\nscorers = ["faithfulness"]\nledger = ":memory:"\n')
+    done = evalstone("run", "run.toml")
+    assert done.returncode == 2
+    assert "':memory:' would be a file of that name" in done.stderr
+
+
+@pytest.mark.parametrize("ledger", ["~/l.db", "sqlite:///~/l.db"])
+@pytest.mark.parametrize("door", ["option", "settings"])
+def test_a_tilde_is_the_home_folder(tmp_path: Path, evalstone: Evalstone, ledger: str, door: str) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    settings = 'data = "data.jsonl"\nscorers = ["faithfulness"]\n'
+    (tmp_path / "run.toml").write_text(settings + (f'ledger = "{ledger}"\n' if door == "settings" else ""))
+    options = [f"--ledger={ledger}"] if door == "option" else []
+    assert evalstone("run", "run.toml", *options, env={"HOME": str(tmp_path / "home")}).returncode == 0
+    assert (tmp_path / "home" / "l.db").is_file()
+    assert not (tmp_path / "~").exists()
+
+
+def test_options_of_a_sqlite_url_are_refused(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    done = evalstone(*RUN, "--ledger", "sqlite:///l.db?mode=ro")
+    assert done.returncode == 2
+    assert done.stderr.startswith("evalstone: l.db?mode=ro: a SQLite ledger has no options after a question mark")

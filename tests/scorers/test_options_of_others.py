@@ -211,7 +211,7 @@ def check_value(option: str, value: str) -> None:
         assert value.partition("=")[0] in FIELD_NAMES
     elif option in ("--fail-under", "--fail-over", "--min", "--max", "--pass-rate"):
         assert re.fullmatch(r"faithfulness(@\d+)?=[\d.]+", value)
-    elif option in ("--concurrency", "--top", "--limit"):
+    elif option in ("--concurrency", "--target-timeout", "--top", "--trials", "--limit"):
         assert int(value)
     else:
         assert option in ("--name", "--tag", "--ledger", "--out", "--html", "--markdown"), f"{option} is not checked"

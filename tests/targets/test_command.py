@@ -283,6 +283,17 @@ def test_a_secret_in_the_command_is_not_shown() -> None:
     assert target.name == "cmd:agent --api-key=*** x"
 
 
+@pytest.mark.parametrize(
+    "form", ["--token={}", "--token {}", "-H 'Private-Token: {}'", "-e API_TOKEN={}", "-u me:{}", "-c 'pat={} agent'"]
+)
+def test_a_secret_in_a_command_is_neither_shown_nor_part_of_the_identity(form: str) -> None:
+    first, second = (CommandTarget(command=f"run {form.format(secret)}").name for secret in ("k7-first", "k8-second"))
+    assert first == second == f"cmd:run {form.format('***')}"
+    first, second = (CommandTarget(command=f"run {form.format(word)}").name for word in ("alpha", "beta"))
+    assert first != second, "a word may be no secret, and change what the command answers"
+    assert first.startswith(f"cmd:run {form.format('***')} (")
+
+
 def test_a_long_command_has_a_short_name_of_its_own() -> None:
     names = {parse_target(f"cmd:agent {'x' * 200} {more}").name for more in ("a", "b", "'\n'")}
     assert len(names) == 3

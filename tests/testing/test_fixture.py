@@ -115,7 +115,10 @@ def test_broken(evalstone):
             "E*AssertionError: faithfulness failed: *",
             "E*the judge's reply: “no JSON”",
             "E*AssertionError: broken failed: KeyError: 'oops' (test_it.py, line 11)",
-            "faithfulness  *-*-*0        1       1 *",
+            "test_skipped",
+            "  faithfulness *- *- *0        1       0 *",
+            "test_failed",
+            "  faithfulness *- *- *0        0       1 *",
         ]
     )
 
@@ -259,7 +262,14 @@ def test_own(evalstone):
             "E*RelevancyEvaluator did not decide: *",
             "E*RelevancyEvaluator could not judge the response: *",
             "E*Own failed the response: It is too short.",
-            "relevancy_check  0.500*2        1       1*",
+            "test_passed",
+            "  relevancy_check  1.000 *1        0       0*",
+            "test_failed",
+            "  relevancy_check  0.000 *1        0       0*",
+            "test_undecided",
+            "  relevancy_check      - *0        1       0*",
+            "test_error",
+            "  relevancy_check      - *0        0       1*",
         ]
     )
 
@@ -300,9 +310,13 @@ def test_run(evalstone):
     assert evalstone.evaluate([dict({PARIS})], "faithfulness")["faithfulness"].mean == 0
 """
     first = run(pytester, code)
-    first.stdout.fnmatch_lines(["faithfulness*2        0       0      2       2", "2 judge calls, 2 cached*"])
+    first.stdout.fnmatch_lines(
+        ["test_paris", "  faithfulness*1        0       0      2       0", "test_run", "  faithfulness*0       2"]
+    )
     second = run(pytester, code)
-    second.stdout.fnmatch_lines(["faithfulness*2        0       0      0       4"])
+    second.stdout.fnmatch_lines(
+        ["  faithfulness*0       2", "test_run", "  faithfulness*0       2", "0 judge calls, 4 cached*"]
+    )
     assert (pytester.path / "asked.txt").read_text().split() == ["list_claims", "verify_claims"]
     assert (pytester.path / ".evalstone" / "ledger.db").is_file()
 

@@ -59,7 +59,10 @@ def test_too_few(input):
             "lima: exact_match is 0",
             "*question: “Lima”",
             "*answer: “Chile”",
-            "exact_match*0.750*8*0*0*0*0",
+            "test_capitals",
+            "  exact_match  0.750*4        0       0      0       0",
+            "test_too_few",
+            "  exact_match  0.750*4        0       0      0       0",
         ]
     )
     result.stdout.no_fnmatch_line("*Traceback*")
@@ -257,7 +260,9 @@ def test_two(input):
     project.makeini("[pytest]\nevalstone_trials = 3")
     result = run(project, code)
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines([f"exact_match*{4 * (3 + 2)}        0       0*"])
+    result.stdout.fnmatch_lines(
+        ["test_default", "  exact_match*12        0       0*", "test_two", "  exact_match*8        0       0*"]
+    )
 
 
 def test_a_target_of_the_mark_answers(project: pytest.Pytester) -> None:

@@ -369,7 +369,9 @@ def test_one(evalstone):
     evalstone.score("exact_match", output="a", reference="a")
 """
     result = run(project, code, "--evalstone-report", "out", "-s")
-    result.stdout.fnmatch_lines(["exact_match  0.400*5        0       0*"])
+    result.stdout.fnmatch_lines(
+        ["test_all", "  exact_match  0.250*4        0       0*", "test_one", "  exact_match  1.000*1        0       0*"]
+    )
     assert "['exact_match', 'verdict']" in result.stdout.str()
     assert "['exact_match']" in result.stdout.str()
     assert len(project.path.joinpath("out", "scores.jsonl").read_text("utf-8").splitlines()) == 5
@@ -462,7 +464,9 @@ changed.write_text(changed.read_text() + '\\n{"id": "bern", "input": "Rome", "re
     result = project.runpytest_inprocess(*ALONE)
     result.assert_outcomes(passed=6)
     assert loaded == [None, {"id": "id"}, None, None]
-    result.stdout.fnmatch_lines(["exact_match*25 *"])
+    result.stdout.fnmatch_lines(
+        ["test_0", "  exact_match*4 *", "test_4", "  exact_match*4 *", "test_it", "  exact_match*5 *"]
+    )
 
 
 def test_a_judge_that_is_none_is_told_of_with_its_fixture(project: pytest.Pytester) -> None:

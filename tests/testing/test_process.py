@@ -69,7 +69,15 @@ def test_all(): ...
     options = ("-n", "2", "-p", "no:hypothesispytest", "-p", "no:cov", "--evalstone-budget", "4")
     result = pytester.runpytest_subprocess(*options, "--evalstone-report", "out")
     result.assert_outcomes(passed=5)
-    result.stdout.fnmatch_lines(["faithfulness*4        0       0      3       5*", "exact_match*1        0 *"])
+    result.stdout.fnmatch_lines(
+        [
+            "test_score",
+            "  faithfulness*4        0       0      3       5*",
+            "test_all",
+            "  exact_match*1        0 *",
+            "3 judge calls, 5 cached*",
+        ]
+    )
     asked = (pytester.path / "asked.txt").read_text().split()
     assert sorted(asked) == ["list_claims", "verify_claims", "verify_claims"]
     lines = (pytester.path / "out" / "scores.jsonl").read_text().splitlines()

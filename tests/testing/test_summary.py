@@ -64,6 +64,41 @@ def test_a_mean_of_several_samples_has_an_interval() -> None:
     assert re.match(r"contains +0\.750 +0\.\d+ to [01]\.\d+ +4 ", row)
 
 
+def test_two_functions_have_no_common_mean() -> None:
+    one = as_data(INFO, record("a"))
+    zero = as_data(INFO, dataclasses.replace(record("a"), outcome=Score(0.0)))
+    old, new = "tests/test_a.py::test_old", "tests/test_a.py::test_new"
+    scored = {f"{old}[1]": [one], new: [zero], f"{old}[2]": [one]}
+    lines = [line.split() for line in summary_lines(scored, 200)]
+    assert [line[:2] for line in lines[:-1]] == [
+        ["scorer", "mean"],
+        ["test_old"],
+        ["contains", "1.000"],
+        ["test_new"],
+        ["contains", "0.000"],
+    ]
+    assert [*summary_lines(scored, 40)][:3] == [
+        "test_old",
+        "  contains",
+        "    mean 1.000 (0.025 to 1.000), 2",
+    ]
+
+
+def test_functions_of_one_name_are_told_apart_by_their_files() -> None:
+    one = as_data(INFO, record("a"))
+    tests = ["tests/test_a.py::test_x", "tests/test_b.py::test_x", "tests/test_b.py::test_y"]
+    lines = [*summary_lines({test: [one] for test in tests}, 200)]
+    assert lines[1:-1:2] == ["tests/test_a.py::test_x", "tests/test_b.py::test_x", "test_y"]
+
+
+def test_a_long_table_is_cut_and_its_sum_is_not() -> None:
+    call = JudgeCall(question="q", fingerprint="f", judge="j", answer={}, cost=0.5)
+    scored = {f"test_a.py::test_{n}": [as_data(INFO, record("a", None, call))] for n in range(34)}
+    *_, more, total = summary_lines(scored, 200)
+    assert more == "and 4 more rows; --evalstone-report DIR writes all scores"
+    assert total == "34 judge calls, 0 cached · cost $17.00"
+
+
 def test_the_table_has_all_columns_that_fit() -> None:
     scored = {"test": [as_data(INFO, record("a"))]}
     header, *_ = summary_lines(scored, 200)

@@ -37,6 +37,11 @@ _BYTE_ORDER_MARKS = (
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 
 
+def home_expanded(path: str | Path) -> Path:
+    """A path, with `~/` as the user's home folder: a shell expands it only at the start of a word."""
+    return Path(path).expanduser() if str(path).startswith(("~/", "~\\")) or str(path) == "~" else Path(path)
+
+
 class ByteStream(Protocol):
     """A readable stream of bytes."""
 

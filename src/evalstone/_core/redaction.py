@@ -9,17 +9,19 @@ password such as `postgres` or a key such as `EMPTY` removes no words from a tex
 to `z` and `_`. So no secret, whatever its characters, breaks the JSON or renames a field.
 
 **By position.** `masked` also replaces values in the position of a secret, however short they are, such as the password
-of a URL or `api_key=…`. It is for text that quotes settings: URLs, command lines and error messages. Judged text is
-never masked.
+of a URL, `api_key=…`, or a word right after "Bearer" or "API key". It is for text that quotes settings: URLs, command
+lines and error messages. Judged text is never masked. `is_credential` says which names have secret values.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, AnyStr, Generic, NamedTuple, cast
 
 MARK = "***"
@@ -30,7 +32,12 @@ _LONGEST_WORD = 11
 
 _CREDENTIAL = re.compile(
     r"authori[sz]ation|authenticat|credential|cookie|passw|passphrase|passcode|secret|signature|jwt|bearer"
-    r"|(?<!virtual[-_])key$|(?:auth|token|pwd|sig)$",
+    r"|(?:key|auth|token|pwd|sig)$|(?:^|[-_.])(?:pat|session[-_]?id)$|^sessionid$",
+    re.IGNORECASE,
+)
+_NO_CREDENTIAL = re.compile(
+    r"(?:cache|don|foreign|group|hash|hot|idempotency|index|mon|order|partition|primary|public|routing|row|shard|sort"
+    r"|tur|virtual)[-_]?key$|(?:bos|eos|mask|max|min|next|pad|page|sep|start|stop|unk)[-_]?token$",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
@@ -52,25 +59,30 @@ _SCHEME = re.compile(r"(?:bearer|basic|token|negotiate)\s+", re.IGNORECASE)
 # It needs a long run of letters and digits; those in model names, such as meta-llama-3.1-8b-instruct, are shorter.
 _RANDOM = re.compile(r"(?=[\w.~+=-]{20,}$)(?:.*[^A-Za-z0-9])?(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}.*")
 
-_NAMES = (
-    r"(?:api|access|account|auth|private|secret|subscription|functions?)[-_]?key|passw(?:or)?d|passphrase"
-    r"|client[-_]?secret|(?:access|auth|refresh|security|session)[-_]?token|authorization|cookie"
-)
-_VALUE = r"""(?:(?:bearer|basic|token)\s+)?("[^"]*"?|'[^']*'?|[^\s,;&)\]}'"]+)"""
-_WRITTEN = re.compile(rf"""(?:{_NAMES})["']?[\s=:]{{1,8}}{_VALUE}""", re.IGNORECASE)
+_VALUE = re.compile(r"""\s{0,8}((?:bearer|basic|token)\s+)?("[^"]*"?|'[^']*'?|[^\s,;&)\]}'"]+)""", re.IGNORECASE)
+_URL_VALUE = re.compile(r"""()([^\s&#)}\]'"]+)""")
 # In prose, a colon is followed by ordinary words: "authorization: the token has expired".
-_COLON = r"""(?:["']\s{0,8}:|:(?=\s{0,8}(?:["']|\S{0,200}\d|bearer|basic|\S{20})))"""
-_SETTING = re.compile(rf"""((?:{_NAMES})(?:["']?\s{{0,8}}=|{_COLON})\s{{0,8}}){_VALUE}""", re.IGNORECASE)
-# Repetitions are bounded. Otherwise, a hostile text could make the search quadratic in its length.
+_NAMED = re.compile(
+    r"""(?<![\w.-])(-{0,2}(?=[^\d\W])[\w.-]{1,100}?)"""
+    r"""(["']?\s{0,8}=|["']\s{0,8}:|:(?=\s{0,8}(?:["']|\S{0,200}\d|bearer|basic|\S{20})))""",
+    re.IGNORECASE,
+)
+"""A name with the separator of its value. Repetitions are bounded here and below. Otherwise, a hostile text could make
+the search quadratic in its length."""
+_BEFORE_COLON = re.compile(
+    r"[-_]|^(?:authorization|cookie|passw(?:or)?d|passphrase|(?:api|access|auth|private|secret|subscription)key)$",
+    re.IGNORECASE,
+)
 _PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
     # Path normalization turns two slashes into one.
     (re.compile(r"""(:/{1,3}[^\s/:?@'"]{0,256}):[^\s"<>()]{1,512}@"""), rf"\1:{MARK}@"),
     (re.compile(r"""(?<=http://|ttps://)[^\s/:?#@'"]{1,512}@"""), f"{MARK}@"),
-    (re.compile(r"""([?&](?:code|key|sig|signature|token)=)[^\s&#'"]+""", re.IGNORECASE), rf"\1{MARK}"),
-    (_SETTING, rf"\1{MARK}"),
     (re.compile(r"""(\bbearer\s{1,8})(?=[^\s"']{0,512}\d)[^\s"',;)]{6,}""", re.IGNORECASE), rf"\1{MARK}"),
 )
+_LOGIN_OPTIONS = ("-u", "--user", "--proxy-user", "-U")
+_DEEPEST_COMMAND = 4
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/?@]*):(.*)@", re.DOTALL)
+_PATH_PART = re.compile(r"(?<=[^/]/)[^/?#\s]{20,512}(?=[/?#]|$)")
 _URL_OPTION = re.compile(r"[?&]([^=&#]+)=([^&#]*)")
 
 
@@ -88,6 +100,8 @@ class Redactor:
 
     def __init__(self) -> None:
         self._known: frozenset[str] = frozenset()
+        self._ordinary: re.Pattern[str] | None = None
+        """Finds the secrets that look like ordinary text, in the position of a secret."""
         self._texts: tuple[_Secret[str], ...] = ()
         self._bytes: tuple[_Secret[bytes], ...] = ()
         self._lock = threading.Lock()
@@ -98,7 +112,7 @@ class Redactor:
             return
         with self._lock:
             texts, octets = [*self._texts], [*self._bytes]
-            for secret in filter(_is_distinct, {*secrets} - self._known):
+            for secret in filter(is_distinct, {*secrets} - self._known):
                 part, pattern = max(_PLAIN.findall(secret), key=len, default=""), _pattern(secret)
                 texts.append(_Secret(len(secret), part, re.compile(pattern)))
                 octets.append(_Secret(len(secret), part.encode(), re.compile(_octets(pattern))))
@@ -106,6 +120,16 @@ class Redactor:
             self._texts = tuple(sorted(texts, key=lambda secret: -secret.length))
             self._bytes = tuple(sorted(octets, key=lambda secret: -secret.length))
             self._known = self._known.union(secrets)
+            if ordinary := [re.escape(secret) for secret in self._known if secret and not is_distinct(secret)]:
+                words = "|".join(sorted(ordinary, key=len, reverse=True))
+                self._ordinary = re.compile(
+                    rf"(\b(?i:bearer|basic|token|key|password)\b[^\n]{{0,40}}?)(?<!\w)(?:{words})(?!\w)"
+                )
+
+    def masked(self, text: str) -> str:
+        """A text with every secret replaced, and those that look like ordinary text right after "key" and such."""
+        text = self.redacted(text)
+        return text if self._ordinary is None else self._ordinary.sub(rf"\1{MARK}", text)
 
     def redacted(self, text: AnyStr) -> AnyStr:
         """A text with every secret replaced."""
@@ -160,10 +184,15 @@ def masked(value: Any) -> Any:
     In a mapping, the position is a key such as `api_key`.
     """
     if isinstance(value, str):
-        text = redacted(value)
+        text = _PROCESS.masked(value)
         for pattern, replacement in _PLACES:
             text = pattern.sub(replacement, text)
-        return text
+        parts: list[str] = []
+        end = 0
+        for start, stop in _settings(text):
+            parts += text[end:start], MARK
+            end = stop
+        return "".join((*parts, text[end:])) if parts else text
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
         return {name: MARK if text and is_credential(str(name)) else masked(text) for name, text in items}
@@ -172,14 +201,66 @@ def masked(value: Any) -> Any:
     return value
 
 
+def _settings(text: str) -> Iterator[tuple[int, int]]:
+    """Where the values of settings with the name of a credential begin and end: `api_key=…`, `X-Token: …`, `?sig=…`."""
+    end = 0
+    for match in _NAMED.finditer(text) if "=" in text or ":" in text else ():
+        name, separator = match[1], match[2]
+        if match.start() < end:
+            continue
+        in_url = text[match.start() - 1 : match.start()] in tuple("?&#")
+        if in_url:
+            secret = name == "code" or is_credential(name)
+        elif separator.endswith("="):
+            secret = name.lower() not in ("key", "signature") and is_credential(name)
+        else:
+            secret = is_credential(name) and (separator != ":" or _BEFORE_COLON.search(name) is not None)
+        if secret and (value := (_URL_VALUE if in_url else _VALUE).match(text, match.end())):
+            end = value.end()
+            yield (value.start(1) if value[1] else value.start(2)), end
+
+
+def command_secrets(words: Sequence[str], *, depth: int = 0) -> Iterator[str]:
+    """The secrets in a command: values of options, variables, headers and URL parameters with the name of a credential,
+    and the password of `-u USER:PASSWORD`; also within quoted commands."""
+    import shlex  # noqa: PLC0415 - rarely needed
+
+    for before, word in itertools.pairwise(("", *words)):
+        is_option = before.startswith("-") and "=" not in before and not word.startswith("-")
+        if is_option and (is_credential(before) or (before == "-p" and _RANDOM.fullmatch(word))):
+            yield word
+        elif before in _LOGIN_OPTIONS and (password := word.partition(":")[2]) and not password.isdecimal():
+            yield password
+        header, colon, text = word.partition(":")
+        if colon and (text := text.strip()) and is_credential(header) and re.fullmatch(r"[\w-]+", header):
+            yield text
+            yield _SCHEME.sub("", text, count=1)
+        for start, end in _settings(word):
+            yield _SCHEME.sub("", word[start:end].strip("\"'"), count=1)
+        if depth < _DEEPEST_COMMAND and any(map(str.isspace, word)):
+            with contextlib.suppress(ValueError):  # not a command
+                yield from command_secrets(shlex.split(word), depth=depth + 1)
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """A text with whole words and phrases replaced by `***`, however short they are."""
+    for secret in sorted({*secrets} - {"", MARK}, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w*]){re.escape(secret)}(?!\w)", MARK, text)
+    return text
+
+
 def masked_url(url: str) -> str:
-    """A URL with its password masked, whatever characters it has."""
-    return masked(_URL_PASSWORD.sub(rf"\1:{MARK}@", url))
+    """A URL with its password masked, whatever characters it has; of an HTTP URL, also parts of the path that look
+    random, as those of webhooks do."""
+    url = _URL_PASSWORD.sub(rf"\1:{MARK}@", url)
+    if url.startswith("http"):
+        url = _PATH_PART.sub(lambda part: MARK if _RANDOM.fullmatch(part[0]) else part[0], url)
+    return masked(url)
 
 
 def is_credential(name: str) -> bool:
     """Whether a header, setting or parameter with this name has a secret value."""
-    return _CREDENTIAL.search(name) is not None
+    return _CREDENTIAL.search(name) is not None and _NO_CREDENTIAL.search(name) is None
 
 
 def header_secrets(headers: Mapping[str, str]) -> Iterator[str]:
@@ -192,7 +273,8 @@ def header_secrets(headers: Mapping[str, str]) -> Iterator[str]:
 
 
 def register_url(url: str) -> None:
-    """Register the secrets in a URL: the password, or an HTTP user name without one, and secret parameters."""
+    """Register the secrets in a URL: the password, or an HTTP user name without one, secret parameters, and parts of an
+    HTTP path that look random."""
     import base64  # noqa: PLC0415 - rarely needed
     from urllib.parse import unquote  # noqa: PLC0415
 
@@ -203,6 +285,8 @@ def register_url(url: str) -> None:
         found.append(base64.b64encode(pair.encode("utf-8", "replace")).decode())
     elif match := re.match(r"https?://([^/?#@]+)@", url):
         found.append(match[1])
+    if url.startswith("http"):
+        found += filter(_RANDOM.fullmatch, _PATH_PART.findall(url.partition("?")[0]))
     register(*found, *map(unquote, found))
 
 
@@ -214,7 +298,8 @@ def register_environment(*names: str) -> None:
 def register_settings(value: Any) -> None:
     """Register the values in the position of a secret, in settings as text (even malformed) or as a table."""
     if isinstance(value, str):
-        register(*(text.strip("\"'") for text in _WRITTEN.findall(value)))
+        values = (value[start:end].strip("\"'") for start, end in _settings(value))
+        register(*(_SCHEME.sub("", text, count=1).strip("\"'") for text in values))
         for url in re.findall(r"[a-z]+://[^\s,]+", value) if "@" in value or "=" in value else ():
             register_url(url)
     elif isinstance(value, Mapping):
@@ -269,7 +354,7 @@ def _escapes(part: str, *, first: bool) -> Iterator[str]:
         yield r"\+"
 
 
-def _is_distinct(text: str) -> bool:
+def is_distinct(text: str) -> bool:
     """Whether a secret is distinct enough from ordinary text to search for it."""
     if len(text) < _SHORTEST or not any(map(str.isalpha, text)):
         return False

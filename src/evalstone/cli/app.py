@@ -23,7 +23,7 @@ from evalstone._core.display import ended
 from evalstone._core.redaction import masked
 from evalstone._core.terms import COMMAND_LINE, front_end
 from evalstone.cli.options import ExitCode, Value, Values, number, option
-from evalstone.cli.output import guard, to_stderr
+from evalstone.cli.output import guard, replace_unprintable, to_stderr
 from evalstone.errors import FINISHED_CALLS, ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
 
 # The base class of all usage errors; Typer doesn't export it.
@@ -256,6 +256,7 @@ def main() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    replace_unprintable()
     guard()
     try:
         with front_end(COMMAND_LINE):

@@ -275,7 +275,7 @@ def _endpoint(provider: ProviderInfo) -> str:
     own = next((name for name in provider.base_url_from if os.environ.get(name)), None)
     if own is not None:
         return f"the URL in {own}"
-    return provider.base_url or 'pydantic-ai (pip install "evalstone[providers]")'
+    return provider.base_url or "pydantic-ai (extra: providers)"
 
 
 def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> None:

@@ -31,10 +31,10 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
-from evalstone._core.files import file_text
+from evalstone._core.files import file_text, home_expanded
 from evalstone._core.redaction import masked
 from evalstone.errors import ConfigError, unknown
-from evalstone.ledger.base import DEFAULT_LEDGER
+from evalstone.ledger.base import DEFAULT_LEDGER, NO_FILES
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -169,8 +169,9 @@ def _read(file: Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError(f"{file}: nested too deeply") from None
     for key in ("data", "out", "html", "markdown", "ledger"):
-        if isinstance(path := settings.get(key), str) and "://" not in path and path not in ("", "-"):
-            settings[key] = str(file.parent / path)
+        not_paths = NO_FILES if key == "ledger" else ("", "-")
+        if isinstance(path := settings.get(key), str) and "://" not in path and path.lower() not in not_paths:
+            settings[key] = str(file.parent / home_expanded(path))
     if "target" in settings:
         settings["target"] = _target_beside(file, settings["target"])
     if "user" in settings:
@@ -193,7 +194,7 @@ def _place_experiment(file: Path, settings: dict[str, Any], experiment: dict[str
         data: Any = experiment["data"]
         files = cast("list[Any]", data) if isinstance(data, list) else [data]
         if all(isinstance(path, str) for path in files):
-            experiment["data"] = files = [str(file.parent / str(path)) for path in files]
+            experiment["data"] = files = [str(file.parent / home_expanded(str(path))) for path in files]
         settings["data"] = next((path for path in files if isinstance(path, str)), "")
     if isinstance(targets := experiment.get("targets"), list):
         experiment["targets"] = [_target_beside(file, target) for target in cast("list[Any]", targets)]
@@ -212,7 +213,7 @@ def _target_beside(file: Path, target: Any) -> Any:
 def _tools_beside(file: Path, tools: str) -> str:
     """The tools of a target with their file relative to the file that names the target."""
     kind, separator, recording = tools.partition(":")
-    return f"{kind}:{file.parent / recording.strip()}" if separator and recording.strip() else tools
+    return f"{kind}:{file.parent / home_expanded(recording.strip())}" if separator and recording.strip() else tools
 
 
 def _user_beside(file: Path, user: Any) -> Any:
@@ -233,7 +234,9 @@ def _beside(file: Path, address: str) -> str:
     if is_code:
         return f"{file.parent / f'{code}.py'}:{function}"
     kind, _, folder = address.partition(":")
-    return f"replay:{file.parent / folder}" if kind == "replay" and (file.parent / folder).is_dir() else address
+    return (
+        f"replay:{placed}" if kind == "replay" and (placed := file.parent / home_expanded(folder)).is_dir() else address
+    )
 
 
 _PLACED = {"address": _beside, "tools": _tools_beside}
@@ -247,7 +250,9 @@ def _with_logs_beside(file: Path, judge: Any) -> Any:
     if not isinstance(judge, dict):
         return judge
     table = {name: _with_logs_beside(file, value) for name, value in cast("dict[str, Any]", judge).items()}
-    return {**table, "log": str(file.parent / table["log"])} if isinstance(table.get("log"), str) else table
+    return (
+        {**table, "log": str(file.parent / home_expanded(table["log"]))} if isinstance(table.get("log"), str) else table
+    )
 
 
 def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:

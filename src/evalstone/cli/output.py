@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
 import logging
 import os
 import re
@@ -30,6 +32,13 @@ STDOUT = "-"
 JUDGE_WIDTH = 60
 UNLIMITED = 100_000
 """The width, in characters, of piped output."""
+_READABLE = "evalstone.readable"
+_LOOKALIKES = {
+    **dict.fromkeys("▲↑", "^"), **dict.fromkeys("▼↓", "v"), "→": ">", "←": "<", "×": "x", "±": "+/-", "≥": ">=",
+    **dict.fromkeys("─━–—−·", "-"), **dict.fromkeys("│┃", "|"), **dict.fromkeys("├└┌┐┘┼", "+"), "≤": "<=",
+    **dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), "•": "*", "…": "~", "✓": "+", "✗": "x",
+}  # fmt: skip
+"""What is printed instead of a character that the encoding of standard output lacks; `?` for any other."""
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
 
 Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
@@ -81,6 +90,21 @@ def prints_to_stderr() -> Generator[None]:
     """Send what the user's code prints to standard error, since standard output is for results."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
+
+
+def replace_unprintable() -> None:
+    """Print lookalikes of characters that the encoding of standard output or standard error lacks, such as those of
+    pipes on Windows, instead of failing after the work is done."""
+    codecs.register_error(_READABLE, _readable)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_READABLE)
+
+
+def _readable(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_LOOKALIKES.get(char, "?") for char in error.object[error.start : error.end]), error.end
 
 
 def guard() -> None:
@@ -170,7 +194,7 @@ def deliver(outputs: Mapping[str, Output]) -> bool:
         if file != STDOUT:
             write_text(file, parts())
     for name in to_stdout:
-        sys.stdout.reconfigure(encoding="utf-8", newline="")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        sys.stdout.reconfigure(encoding="utf-8", errors=_READABLE, newline="")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         sys.stdout.writelines(map(redacted, requested[name][1]()))
     return bool(to_stdout)
 

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from evalstone._core.files import home_expanded
 from evalstone._core.redaction import masked_url, redacted
 from evalstone.datasets.stored import sample_row
 from evalstone.errors import ConfigError, EvalstoneError
@@ -26,7 +27,7 @@ DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
 WAIT = 30.0
 """Seconds to wait for another process to end a transaction."""
-_NO_FILES = ("", "none", ":memory:")
+NO_FILES = ("", "none", ":memory:")
 """Names that are surely not meant as file names."""
 EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host/database"
 USAGE_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens", "requests")
@@ -46,18 +47,21 @@ def file_of(url: str | Path) -> Path | None:
     """The file of a SQLite ledger; None for one on a server.
 
     Raises:
-        ConfigError: The URL is empty or "none", has another scheme or names no database. The message hides the
-            password.
+        ConfigError: The URL is empty, "none" or ":memory:", has another scheme, names no database, or has options for
+            SQLite. The message hides the password.
     """
-    if str(url).lower() in _NO_FILES:
-        message = f"{str(url)!r} would be a file of that name" if url else "the ledger's name is empty"
-        raise ConfigError(f"{message}; {EXPECTED}. Only Python goes without a ledger: ledger=None")
     scheme, separator, rest = str(url).partition("://")
-    if not separator:
-        return Path(url)
-    if scheme not in SCHEMES or (scheme == "sqlite" and not rest.startswith("/")) or rest in ("", "/"):
+    if separator and (scheme not in SCHEMES or (scheme == "sqlite" and not rest.startswith("/")) or rest in ("", "/")):
         raise ConfigError(f"{shown(url)} is not a ledger; {EXPECTED}")
-    return Path(rest[1:]) if scheme == "sqlite" else None
+    if separator and scheme != "sqlite":
+        return None
+    file = rest[1:] if separator else str(url)
+    if file.lower() in NO_FILES:
+        message = f"{file!r} would be a file of that name" if file else "the ledger's name is empty"
+        raise ConfigError(f"{message}; {EXPECTED}. Only Python goes without a ledger: ledger=None")
+    if separator and "?" in file:
+        raise ConfigError(f"{shown(url)}: a SQLite ledger has no options after a question mark; {EXPECTED}")
+    return home_expanded(file)
 
 
 def is_there(url: str | Path) -> bool:

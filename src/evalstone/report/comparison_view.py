@@ -20,7 +20,6 @@ from evalstone._core.display import (
 )
 from evalstone._core.terms import term
 from evalstone.report.corrected_view import more_labels
-from evalstone.report.run_view import sample_notes
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     FOOTER,
@@ -43,11 +42,11 @@ from evalstone.report.view import (
     words,
 )
 from evalstone.results.compare import Change, Comparison, ScorerComparison
-from evalstone.results.comparison_text import VERDICTS, difference, sizes, wins
+from evalstone.results.comparison_text import VERDICTS, about_samples, difference, left_out, sizes, wins
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
-from evalstone.results.run import OfScorer, Run
+from evalstone.results.run import OfScorer, Run, sample_notes
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
@@ -245,18 +244,10 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             "Means are weighted; wins, ties and losses are counts. Tests of symmetry, McNemar's and Friedman's test "
             "have no weighted form and are left out."
         )
-    about = ((f"{line.title}, {line.a} and {line.b}", text) for line in comparison.scorers for text in _about(line))
+    about = (
+        (f"{line.title}, {line.a} and {line.b}", text) for line in comparison.scorers for text in about_samples(line)
+    )
     yield from by_text(about, len(comparison.scorers), "All comparisons", "; ")
-
-
-def _about(line: ScorerComparison) -> Iterator[str]:
-    """Notes on the samples of a comparison."""
-    result = line.result
-    yield from (f"{text}." for text in sample_notes(result.difference))
-    if line.unpaired:
-        yield _left_out(line.unpaired, "sample")
-    if result.caution:
-        yield f"{result.caution}."
 
 
 def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
@@ -265,10 +256,6 @@ def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
         yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
     else:
         yield from filter(None, (result.caution, more_labels(result, scale)))
-
-
-def _left_out(unpaired: int, noun: str) -> str:
-    return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
 
 
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
@@ -383,7 +370,7 @@ def _about_anchors(one: ScorerDrift) -> Iterator[str]:
     """Notes on the anchors of a scorer."""
     yield from (f"{text}." for text in sample_notes(one.drift.comparison.difference))
     if one.unpaired:
-        yield _left_out(one.unpaired, "anchor")
+        yield left_out(one.unpaired, "anchor")
 
 
 def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, ended, limits, listed, money, number, p_value, percent, percents, signed
 from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
+from evalstone.results.quality_text import MEASURE_TITLES, affected
 from evalstone.results.summary import scorer_titles
 from evalstone.stats.intervals import Interval, proportion_interval
 
@@ -23,16 +24,6 @@ DIAGRAM_WIDTH = 41
 
 
 # ---- Calibration ----
-
-_MEASURES = {
-    "sensitivity": "sensitivity (TPR)",
-    "specificity": "specificity (TNR)",
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "precision": "precision",
-    "f1": "F1",
-    "kappa": "Cohen's kappa",
-}
 
 
 def calibration_view(calibration: Calibration) -> View:
@@ -185,7 +176,7 @@ def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table
         columns += [Column(title), Column("95% CI")]
     rows = [
         [Cell(title), *(cell for verdicts in by_threshold.values() for cell in _estimate(verdicts.measures[name]))]
-        for name, title in _MEASURES.items()
+        for name, title in MEASURE_TITLES.items()
     ]
     return table("The judge's verdicts compared with people's", columns, rows)
 
@@ -364,9 +355,8 @@ def _shares(interval: Interval | None) -> str:
 
 
 def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
-    follows = effect.follows_injection(lower_is_better=scorer.lower_is_better)
-    affected = "follows the injection" if follows else effect.affected
-    tone: Tone = "bad" if follows else "unsure" if affected else ""
+    effects = affected(effect, scorer)
+    tone: Tone = "bad" if effects and effects != effect.affected else "unsure" if effects else ""
     flips, shift = effect.flips, effect.shift
     p_values = [p for p in (effect.shift_p, effect.flips_p) if p is not None]
     return (
@@ -380,7 +370,7 @@ def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
         Cell(signed(shift.mean) if shift else "-"),
         Cell(limits(shift.low, shift.high, sign=True) if shift else "-"),
         Cell(p_value(min(p_values)) if p_values else ""),
-        Cell(affected, tone),
+        Cell(effects, tone),
     )
 
 

@@ -47,10 +47,9 @@ from evalstone.report.view import (
     words,
 )
 from evalstone.results.power_analysis import detectable_note
-from evalstone.results.run import Run, weighted_note
+from evalstone.results.run import Run, sample_notes
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
-from evalstone.stats.intervals import Interval
 from evalstone.types import TOLERANCE, Record, Score, Skipped
 
 if TYPE_CHECKING:
@@ -301,15 +300,6 @@ def _cautions(line: ScorerSummary, trials: int) -> Iterator[str]:
         yield from sample_notes(interval, trials)
     if interval is not None and interval.caution:
         yield interval.caution
-
-
-def sample_notes(interval: Interval, trials: int = 1) -> Iterator[str]:
-    """Whether samples are clustered or weighted. trials: the number of trials of each sample."""
-    if interval.groups is not None:
-        why = "clustered samples" if trials == 1 else "trials of a sample are not independent"
-        yield f"{why}: cluster-robust interval ({count(interval.groups, 'cluster')})"
-    if interval.effective is not None:
-        yield weighted_note(interval.effective, interval.n)
 
 
 def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -183,6 +183,12 @@ class Audit:
             raise ConfigError(f"the perturbation {perturbation!r} was not applied; applied: {applied}")
         return matches[0]
 
+    def __str__(self) -> str:
+        """The effect of each perturbation as a table."""
+        from evalstone.results.quality_text import audit_text  # noqa: PLC0415 - rarely needed
+
+        return audit_text(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The audit as plain data, as `evalstone audit --json` prints it."""
         return {

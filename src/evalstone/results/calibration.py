@@ -197,6 +197,12 @@ class Calibration:
         """The probability that people say yes, for a score in [0, scale]; None if no mapping was fitted."""
         return None if self.recalibration is None else self.recalibration(value / self.scale)
 
+    def __str__(self) -> str:
+        """The agreement with people as a table."""
+        from evalstone.results.quality_text import calibration_text  # noqa: PLC0415 - rarely needed
+
+        return calibration_text(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The calibration with its measures as plain data; `from_dict` reads it back."""
         values = {item.name: to_jsonable(getattr(self, item.name)) for item in dataclasses.fields(self)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from evalstone._core.display import aligned, digits_for, limits, number, p_value, sentence, signed, visible
+from evalstone._core.display import aligned, count, digits_for, limits, number, p_value, sentence, signed, visible
+from evalstone.results.run import sample_notes
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Comparison, ScorerComparison
@@ -30,7 +31,11 @@ def comparison_text(comparison: Comparison) -> str:
     corrected = f"p is {comparison.correction_text}"
     paired = any(_paired(line.result) is not None for line in comparison.scorers)
     how = "Differences are paired by sample" if paired or not comparison.scorers else "Runs are compared as independent"
-    return visible("\n".join([*lines, "", f"{how}: each run minus A; {corrected}.", *map(sentence, comparison.notes)]))
+    notes = [sentence(note) for note in comparison.notes]
+    for line in comparison.scorers:
+        title = line.title if len(comparison.runs) == 2 else f"{line.title}, {line.a} and {line.b}"
+        notes += [f"{title}: {text}" for text in about_samples(line)]
+    return visible("\n".join([*lines, "", f"{how}: each run minus A; {corrected}.", *notes]))
 
 
 def _rows(comparison: Comparison, name: str) -> Iterator[Sequence[str]]:
@@ -55,6 +60,20 @@ def difference(line: OfScorer, result: PairedComparison | UnpairedComparison) ->
     digits, interval = digits_for(line.info.scale), result.difference
     means = number(result.mean_a, digits), number(result.mean_b, digits)
     return *means, signed(interval.mean, digits), limits(interval.low, interval.high, digits, sign=True)
+
+
+def about_samples(line: ScorerComparison) -> Iterator[str]:
+    """Sentences on the samples of a comparison: those that are left out, clusters, weights, and cautions."""
+    yield from (f"{text}." for text in sample_notes(line.result.difference))
+    if line.unpaired:
+        yield left_out(line.unpaired, "sample")
+    if line.result.caution:
+        yield f"{line.result.caution}."
+
+
+def left_out(unpaired: int, noun: str) -> str:
+    """How many samples were scored in one run only."""
+    return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
 
 
 def wins(line: ScorerComparison) -> str:

@@ -14,7 +14,7 @@ from evalstone._core.display import aligned, p_value, visible
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import PairedScores, pair_runs
-from evalstone.results.comparison_text import difference
+from evalstone.results.comparison_text import difference, left_out
 from evalstone.results.run import OfScorer, Run, result_for
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ class DriftResult:
         confidence = next((line.drift.comparison.difference.confidence for line in self.scorers), 0.95)
         header = "scorer", "n", "before", "now", "change", f"{100 * confidence:g}% CI", "p", "drift"
         runs = f"before: {self.before.title}", f"now: {self.now.title}"
-        return visible("\n".join([*runs, "", *aligned([header, *rows], words=("scorer", "drift"))]))
+        notes = [f"{one.title}: {left_out(one.unpaired, 'anchor')}" for one in self.scorers if one.unpaired]
+        lines = [*runs, "", *aligned([header, *rows], words=("scorer", "drift")), *([""] if notes else []), *notes]
+        return visible("\n".join(lines))
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, as `evalstone drift --json` prints it."""

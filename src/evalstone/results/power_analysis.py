@@ -62,6 +62,12 @@ class PowerAnalysis:
     def __iter__(self) -> Iterator[ScorerPower]:
         return iter(self.scorers)
 
+    def __str__(self) -> str:
+        """The number of samples for each scorer as a table."""
+        from evalstone.results.quality_text import power_text  # noqa: PLC0415 - rarely needed
+
+        return power_text(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The analysis as plain data, as `evalstone power --json` prints it."""
         return {

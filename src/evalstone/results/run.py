@@ -50,6 +50,7 @@ from evalstone.types import (
 if TYPE_CHECKING:
     from evalstone.results.slices import ScorerSlices, SliceBy
     from evalstone.results.trials import Reliability
+    from evalstone.stats.intervals import Interval
 
 TEXTS = ("input", "output", "reference", "context")
 TINY = 1e-9
@@ -443,6 +444,15 @@ def _with_later(paid: Paid | None, records: float | None) -> Paid | None:
     if later < TINY or paid.this_call is None:
         return paid
     return dataclasses.replace(paid, total=paid.total + later, this_call=later, records=records)
+
+
+def sample_notes(interval: Interval, trials: int = 1) -> Iterator[str]:
+    """Whether samples are clustered or weighted. trials: the number of trials of each sample."""
+    if interval.groups is not None:
+        why = "clustered samples" if trials == 1 else "trials of a sample are not independent"
+        yield f"{why}: cluster-robust interval ({count(interval.groups, 'cluster')})"
+    if interval.effective is not None:
+        yield weighted_note(interval.effective, interval.n)
 
 
 def weighted_note(effective: float, n: int) -> str:

@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import contextlib
 import errno
-import itertools
 import json
 import os
 import selectors
@@ -28,7 +27,7 @@ from typing import IO, Annotated, NamedTuple
 from evalstone._core.files import json_or_lines
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
-from evalstone._core.redaction import is_credential, masked, register
+from evalstone._core.redaction import command_secrets, is_distinct, masked, register, without
 from evalstone._core.sync import Worker
 from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused, TargetUnreachable
 from evalstone.judges.providers.limits import received
@@ -79,8 +78,7 @@ class CommandTarget(Target):
             raise ConfigError("cmd: needs a command, such as cmd:python agent.py")
         if "\0" in self.command:
             raise ConfigError("the command has a NUL character")
-        options = itertools.pairwise(words)
-        register(*(text for name, text in options if name.startswith("-") and is_credential(name)))
+        register(*command_secrets(words))
 
     @property
     def words(self) -> list[str]:
@@ -89,12 +87,19 @@ class CommandTarget(Target):
 
     @property
     def name(self) -> str:
-        """The address, without secrets. A long one is cut, with a hash of the whole command."""
-        command = masked(self.command.strip())
+        """The address, without secrets. A long one is cut, with a hash of the whole command. The hash is also there if
+        a secret looks like ordinary text, such as `--token=test`: it may be none, and change the answers."""
+        secrets = {*command_secrets(self.words)}
+        command = without(masked(self.command.strip()), secrets)
         line = " ".join(command.split())
-        if line == command and len(line) <= _LONGEST_NAME:
+        if distinct := all(map(is_distinct, secrets)):
+            hashed = command
+        else:
+            hashed = without(self.command.strip(), filter(is_distinct, secrets))
+        if line == command and len(line) <= _LONGEST_NAME and distinct:
             return f"cmd:{line}"
-        return f"cmd:{line[:_LONGEST_NAME]}… ({content_hash(command)[:8]})"
+        cut = "…" if len(line) > _LONGEST_NAME or line != command else ""
+        return f"cmd:{line[:_LONGEST_NAME]}{cut} ({content_hash(hashed)[:8]})"
 
     def check(self, trials: int = 1) -> None:
         """Raise ConfigError for a program that doesn't exist, or isn't executable."""

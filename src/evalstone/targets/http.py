@@ -123,8 +123,11 @@ class HTTPTarget(Target):
         routes = sorted((name.lower(), text) for name, text in self.headers.items() if not is_credential(name))
         own_api = self.api and urlsplit(self.url).path.rstrip("/").endswith(APIS[self.api])
         settings = [self.body, [getattr(self, name) for name in PATHS], routes, "" if own_api else self.api]
+        own_settings = settings != [None, [""] * len(PATHS), [], ""]
+        if (path := urlsplit(self.url).path) != urlsplit(self.shown).path:  # what is masked may be no secret
+            settings, own_settings = [*settings, path], True
         parts = [self.model] * bool(self.model)
-        parts += [f"settings={content_hash(settings)[:8]}"] * (settings != [None, [""] * len(PATHS), [], ""])
+        parts += [f"settings={content_hash(settings)[:8]}"] * own_settings
         return f"{self.shown}({', '.join(parts)})" if parts else self.shown
 
     @property

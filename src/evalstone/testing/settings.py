@@ -9,17 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone._core.files import file_text
+from evalstone._core.files import file_text, home_expanded
 from evalstone.errors import ConfigError
 from evalstone.judges import Judge, ScriptedJudge, parse_judge
-from evalstone.ledger.base import DEFAULT_LEDGER, file_of
+from evalstone.ledger.base import DEFAULT_LEDGER, NO_FILES, file_of
 from evalstone.run.budget import Budget
 from evalstone.testing.plugin import OPTIONS, SPENT
 
 SCRIPTED = "scripted"
 SQLITE = "sqlite:///"
-NO_FILES = ("none", ":memory:")
-"""Names that a ledger refuses unless they are part of a path."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +159,10 @@ def _number(config: pytest.Config, name: str) -> float | None:
 
 def _path(config: pytest.Config, name: str, text: str) -> str:
     """A path, from the folder where pytest was called, or in an ini file, from the file's; a URL as it is."""
-    if "://" in text or text in NO_FILES:
+    if "://" in text or text.lower() in NO_FILES:
         return text
-    return str((config.rootpath if _given(config, name) is None else config.invocation_params.dir) / text)
+    folder = config.rootpath if _given(config, name) is None else config.invocation_params.dir
+    return str(folder / home_expanded(text))
 
 
 def _name(config: pytest.Config, name: str) -> str:

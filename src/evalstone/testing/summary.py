@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "calls", "c
 SUMMED_UP = ("calls", "cached", "cost")
 """Columns whose sums are below the table."""
 NARROWEST = 20
+MOST_ROWS = 30
 SCORES = "scores.jsonl"
 
 
@@ -52,34 +55,56 @@ def as_data(info: ScorerInfo, record: Record) -> dict[str, Any]:
 def summary_lines(
     scored: Mapping[str, Sequence[dict[str, Any]]], width: int, earlier: Sequence[dict[str, Any]] = ()
 ) -> Iterator[str]:
-    """The table of a session: a row for each scorer, over all tests, and the sum of their calls.
+    """The table of a session: a row for each scorer of each test function, and the sum of all calls.
+
+    Test functions may test different systems, so their scores are not pooled into one mean.
 
     Args:
         scored: By test, its scorers and records as data.
         width: The characters of a line.
         earlier: The scores of earlier attempts of rerun tests, which count only in the sum.
     """
-    infos, summary = _summed_up(data for of in scored.values() for data in of)
+    functions: dict[str, list[dict[str, Any]]] = {}
+    for test, of in scored.items():
+        functions.setdefault(test.partition("[")[0], []).extend(of)
+    names = _short_names(functions)
+    infos, every = _summed_up(data for of in (*functions.values(), earlier) for data in of)
     titles = scorer_titles(infos)
     rows = [
-        (
-            titles[line.info.signature],
-            number(line.mean, digits := digits_for(line.info.scale)),
-            limits(*((line.interval.low, line.interval.high) if line.interval else (None, None)), digits),
-            f"{line.scored:,}",
-            f"{line.skipped:,}",
-            f"{line.failed:,}",
-            f"{line.questions - line.cached:,}",
-            f"{line.cached:,}",
-            money(line.cost),
-        )
-        for line in summary
+        (names[function], ("  " * bool(names[function]) + titles[line.info.signature], *_cells(line)))
+        for function, of in functions.items()
+        for line in _summed_up(of)[1]
     ]
-    yield from _fitting(rows, width)
-    every = [*summary, *_summed_up(earlier)[1]]
+    yield from _fitting(rows[:MOST_ROWS], width)
+    if (left := len(rows) - MOST_ROWS) > 0:
+        yield f"and {count(left, 'more row')}; --evalstone-report DIR writes all scores"
     questions, cached = sum(line.questions for line in every), sum(line.cached for line in every)
     cost = money(total_cost(line.cost for line in every))
     yield f"{count(questions - cached, 'judge call')}, {cached:,} cached · cost {cost}"
+
+
+def _short_names(functions: Iterable[str]) -> Mapping[str, str]:
+    """The names of test functions: without the file where no two have the same name, and empty for a single one."""
+    nodes = list(functions)
+    if len(nodes) == 1:
+        return {nodes[0]: ""}
+    short = {node: node.rpartition("/")[2].partition("::")[2] or node for node in nodes}
+    times = Counter(short.values())
+    return {node: name if times[name] == 1 else node for node, name in short.items()}
+
+
+def _cells(line: ScorerSummary) -> tuple[str, ...]:
+    digits = digits_for(line.info.scale)
+    return (
+        number(line.mean, digits),
+        limits(*((line.interval.low, line.interval.high) if line.interval else (None, None)), digits),
+        f"{line.scored:,}",
+        f"{line.skipped:,}",
+        f"{line.failed:,}",
+        f"{line.questions - line.cached:,}",
+        f"{line.cached:,}",
+        money(line.cost),
+    )
 
 
 def _summed_up(scored: Iterable[dict[str, Any]]) -> tuple[list[ScorerInfo], tuple[ScorerSummary, ...]]:
@@ -101,22 +126,35 @@ def budget_line(config: pytest.Config, spent: float) -> str:
     return f"{money(spent)} of the budget{limit} is spent"
 
 
-def _fitting(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """The table, without the columns that its last line sums up where it is too wide; else each row as sentences."""
+def _fitting(rows: Sequence[tuple[str, Sequence[str]]], width: int) -> Iterator[str]:
+    """The rows below the names of their tests, without the columns that the last line sums up where the table is too
+    wide; else each row as sentences."""
     for left_out in ((), ("cost",), SUMMED_UP):
         columns = [place for place, title in enumerate(HEADER) if title not in left_out]
-        lines = aligned([[row[place] for place in columns] for row in (HEADER, *rows)], words=("scorer",))
-        if max(map(len, lines)) <= width:
-            yield from lines
-            return
-    for row in rows:
-        scorer, mean, between, scored, skipped, failed, calls, cached, cost = row
-        yield scorer
-        text = f"mean {mean} ({between}), {scored} scored, {skipped} skipped, {failed} failed, {calls} judge calls, "
-        indent = "  "
-        yield from textwrap.wrap(
-            f"{text}{cached} cached, {cost}", max(width, NARROWEST), initial_indent=indent, subsequent_indent=indent
+        header, *lines = aligned(
+            [[row[place] for place in columns] for row in (HEADER, *(row for _, row in rows))], words=("scorer",)
         )
+        if max(map(len, (header, *lines))) <= width:
+            yield header
+            yield from _below_tests(zip((test for test, _ in rows), ([line] for line in lines), strict=True))
+            return
+    yield from _below_tests((test, _sentences(row, max(width, NARROWEST))) for test, row in rows)
+
+
+def _below_tests(rows: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
+    """The lines of rows, with the name of a test above its first row."""
+    for test, of in itertools.groupby(rows, key=itemgetter(0)):
+        yield from [test] * bool(test)
+        for _, lines in of:
+            yield from lines
+
+
+def _sentences(row: Sequence[str], width: int) -> Iterator[str]:
+    scorer, mean, between, scored, skipped, failed, calls, cached, cost = row
+    yield scorer
+    indent = "  " * (2 if scorer.startswith(" ") else 1)
+    text = f"mean {mean} ({between}), {scored} scored, {skipped} skipped, {failed} failed, {calls} judge calls, "
+    yield from textwrap.wrap(f"{text}{cached} cached, {cost}", width, initial_indent=indent, subsequent_indent=indent)
 
 
 def _clustered(records: Sequence[Record]) -> Iterator[Record]:

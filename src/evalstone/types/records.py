@@ -83,6 +83,11 @@ class Failed:
     """Its traceback, starting at the scorer's code."""
 
     @property
+    def reason(self) -> str:
+        """The error; so every outcome has a reason."""
+        return self.error
+
+    @property
     def by_target(self) -> bool:
         """Whether the target failed, rather than the judge, the user or the scorer."""
         return self.error.startswith(TARGET_FAILED)

@@ -1,0 +1,130 @@
+"""Calibrations, audits and power analyses as text: one table each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from evalstone._core.display import (
+    aligned,
+    count,
+    digits_for,
+    limits,
+    number,
+    p_value,
+    percent,
+    percents,
+    sentence,
+    signed,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from evalstone.results.audit import Audit, AuditedScorer, Effect
+    from evalstone.results.calibration import Calibration, Verdicts
+    from evalstone.results.power_analysis import PowerAnalysis
+    from evalstone.stats.intervals import Interval
+
+MEASURE_TITLES: Mapping[str, str] = {
+    "sensitivity": "sensitivity (TPR)",
+    "specificity": "specificity (TNR)",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "precision": "precision",
+    "f1": "F1",
+    "kappa": "Cohen's kappa",
+}
+
+
+def calibration_text(calibration: Calibration) -> str:
+    """How well the judge agrees with people, at its default threshold."""
+    from evalstone.results.calibration import verdicts_at  # noqa: PLC0415 - an import circle otherwise
+
+    verdicts = verdicts_at(calibration, calibration.default_threshold)
+    error = f"; {calibration.unusable}" if calibration.unusable else ""
+    lines = [
+        f"{calibration.name} · judge {calibration.judge} · {count(len(calibration.pairs), 'labeled sample')} of "
+        f"{calibration.dataset}",
+        "",
+        *aligned(list(_measures(calibration, verdicts)), words=("measure",)),
+        "",
+        f"Verdicts are yes from {calibration.default_threshold:.4g}{error}.",
+    ]
+    if calibration.threshold is not None:
+        threshold = calibration.threshold
+        objective = MEASURE_TITLES[threshold.objective]
+        lines.append(f"The threshold with the best {objective} on these samples is {threshold.value:.4g}.")
+    missing = {"skipped": calibration.skipped, "failed": calibration.failed, "with tied labels": calibration.undecided}
+    lines += [f"{count(n, 'labeled sample')} {why}." for why, n in missing.items() if n]
+    if calibration.stop_reason:
+        lines.append(sentence(f"it ended early: {calibration.stop_reason}"))
+    return visible("\n".join(lines))
+
+
+def _measures(calibration: Calibration, verdicts: Verdicts) -> Iterator[tuple[str, str, str]]:
+    yield "measure", "estimate", "95% CI"
+    for name, title in MEASURE_TITLES.items():
+        yield title, *_estimate(verdicts.measures[name])
+    yield "AUROC", *_estimate(calibration.auroc)
+
+
+def _estimate(interval: Interval | None, digits: int = 3) -> tuple[str, str]:
+    return ("-", "-") if interval is None else (number(interval.mean, digits), limits(interval.low, interval.high))
+
+
+def audit_text(audit: Audit) -> str:
+    """What each perturbation changes, for each scorer."""
+    from evalstone.results.summary import scorer_titles  # noqa: PLC0415 - an import circle otherwise
+
+    titles = scorer_titles(audit.scorers)
+    samples = count(audit.samples, "sample")
+    lines = [f"judge {audit.judge} · {samples} of {audit.dataset_name}"]
+    for scorer in audit.scorers:
+        header = (titles[scorer.signature], "n", "flips", "95% CI", "shift", "p", "affected")
+        rows = [_effect(effect, scorer) for effect in audit.effects if effect.scorer == scorer.signature]
+        lines += ["", *aligned([header, *rows], words=(titles[scorer.signature], "affected"))]
+    notes = [f"{count(audit.failed, 'result')} failed"] if audit.failed else []
+    if audit.not_applicable:
+        notes.append(f"not applicable to any sample: {', '.join(audit.not_applicable)}")
+    if audit.stop_reason:
+        notes.append(f"the audit ended early: {audit.stop_reason}")
+    return visible("\n".join([*lines, *([""] if notes else []), *map(sentence, notes)]))
+
+
+def _effect(effect: Effect, scorer: AuditedScorer) -> tuple[str, ...]:
+    p_values = [p for p in (effect.shift_p, effect.flips_p) if p is not None]
+    return (
+        effect.perturbation.name,
+        f"{effect.n:,}",
+        percent(effect.flipped / effect.n) if effect.n else "-",
+        "-" if effect.flips is None else percents(effect.flips.low, effect.flips.high),
+        "-" if effect.shift is None else signed(effect.shift.mean, digits_for(scorer.scale)),
+        p_value(min(p_values)) if p_values else "-",
+        affected(effect, scorer),
+    )
+
+
+def affected(effect: Effect, scorer: AuditedScorer) -> str:
+    """The significant effect of a perturbation in words, or ""."""
+    follows = effect.follows_injection(lower_is_better=scorer.lower_is_better)
+    return "follows the injection" if follows else effect.affected
+
+
+def power_text(analysis: PowerAnalysis) -> str:
+    """How many samples each scorer needs."""
+    header = ("scorer", "samples needed", "80% range", "pilot samples", "minimum detectable difference")
+    rows = [
+        (
+            one.title,
+            f"{one.plan.needed:,}",
+            f"{one.plan.needed_low:,} to {one.plan.needed_high:,}",
+            f"{one.plan.n:,}",
+            number(one.plan.detectable),
+        )
+        for one in analysis
+    ]
+    notes = [f"{one.title}: {one.plan.caution}." for one in analysis if one.plan.caution]
+    lead = f"To detect a true difference of {analysis.difference:g} with a power of {percent(analysis.power)}"
+    return visible(
+        "\n".join([lead, "", *aligned([header, *rows], words=("scorer",)), *([""] if notes else []), *notes])
+    )

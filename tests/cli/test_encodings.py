@@ -1,0 +1,95 @@
+"""Standard output that can't represent every character, as pipes and logs on Windows: the same exit codes and files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from evalstone.cli.app import COMMANDS, LEDGER_COMMANDS, LIVE_COMMANDS
+from tests.cli.conftest import Evalstone
+
+ENCODINGS = ["cp1252", "cp437", "cp932", "latin-1", "ascii"]
+# For each command: its arguments, its exit code in UTF-8, and what is typed.
+CALLS: dict[str, tuple[str, int, str]] = {
+    "run": ("run data.jsonl -s faithfulness -s contains --out out --fail-under contains=0.5", 0, ""),
+    "run --gate": ("run data.jsonl -s contains --out g --gate --fail-under contains=0.9", 4, ""),
+    "score": ("score -s contains --output Zürich→日本 --reference 日本", 0, ""),
+    "demo": ("demo", 0, ""),
+    "scorers": ("scorers", 0, ""),
+    "scorers NAME": ("scorers faithfulness", 0, ""),
+    "judges": ("judges", 0, ""),
+    "report": ("report a", 0, ""),
+    "report --csv": ("report a --csv -", 0, ""),
+    "compare": ("compare a b", 0, ""),
+    "drift": ("drift a a", 0, ""),
+    "gate": ("gate a --min contains=0.99", 4, ""),
+    "power": ("power a --baseline b --difference 0.2", 0, ""),
+    "runs": ("runs", 0, ""),
+    "annotate": ("annotate a --labels labels.csv --count 1", 0, "1\n\n"),
+    "calibrate": ("calibrate --labels data.jsonl --label label", 0, ""),
+    "audit": ("audit data.jsonl -s faithfulness", 0, ""),
+    "traces": ("traces traces.jsonl", 2, ""),
+    "live coverage": ("live coverage", 2, ""),
+    "live drift": ("live drift a", 2, ""),
+    "ledger info": ("ledger info", 0, ""),
+    "ledger scores": ("ledger scores", 0, ""),
+    "ledger export": ("ledger export rows.jsonl", 0, ""),
+    "ledger prune": ("ledger prune --older-than 1", 0, ""),
+    "ledger verify": ("ledger verify", 0, ""),
+    "ledger recover": ("ledger recover .evalstone/ledger.db --into other.db", 0, ""),
+    "ledger import": ("ledger import nowhere.jsonl", 2, ""),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, evalstone: Evalstone) -> Path:
+    words = ["Zürich", "日本", "naïve λ", "5 € → 6 €", "emoji 🎉"]
+    for name in "ab":
+        rows = [
+            {"id": f"{n}→", "output": f"{word} is {name}.", "reference": word if n else "→",
+             "context": [f"{word} is a."], "label": n % 2}
+            for n, word in enumerate(words * 2)
+        ]  # fmt: skip
+        data = tmp_path / f"{name}.jsonl"
+        data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        evalstone("run", data.name, "-s", "contains", "-s", "faithfulness", "--out", name)
+    (tmp_path / "data.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes())
+    return tmp_path
+
+
+def test_every_command_is_called_here() -> None:
+    groups = {"live": LIVE_COMMANDS, "ledger": LEDGER_COMMANDS}
+    names = {f"{name} {part}".strip() for name in COMMANDS for part in groups.get(name, [""])}
+    assert names - {call.partition(" --")[0].removesuffix(" NAME") for call in CALLS} == {"collect"}
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_no_encoding_changes_an_exit_code(
+    folder: Path, evalstone: Evalstone, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    arguments, code, typed = CALLS[command]
+    for encoding in ("utf-8", *ENCODINGS):
+        stdout, stderr = (io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True) for _ in range(2))
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", stdout)
+            patched.setattr(sys, "stderr", stderr)
+            done = evalstone(*arguments.split(), typed=typed)
+        errors = cast("io.BytesIO", stderr.buffer).getvalue()
+        assert (encoding, done.returncode, errors) == (encoding, code, errors)
+        assert cast("io.BytesIO", stdout.buffer).getvalue() or code == 2
+
+
+def test_characters_that_an_encoding_lacks_are_replaced_by_similar_ones(folder: Path) -> None:
+    (folder / "one.csv").write_text("id,output,reference\nx→,Zürich 日本,Zürich\n", encoding="utf-8")
+    command = [sys.executable, "-m", "evalstone", "run", "one.csv", "-s", "contains", "--top", "1"]
+    env = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "^ higher is better" in done.stdout.decode("cp1252")

@@ -1,0 +1,97 @@
+"""What `print` shows of a result: all that the command line says about which samples it rests on, and no repr."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from evalstone import Failed, Record, Score, Skipped, audit, calibrate, compare, evaluate, judge_drift, sample_size
+from evalstone.judge_quality.audit import AuditConfig
+
+ROWS = [
+    {
+        "id": str(n),
+        "output": f"The {n}th item costs {n if n % 3 else n + 1000} dollars.",
+        "context": [f"The {n}th item costs {n} dollars."],
+        "label": n % 3 > 0 if n % 7 else n % 2 > 0,
+    }
+    for n in range(40)
+]
+
+
+def judged(*, output: str) -> float:
+    if output == "boom":
+        raise RuntimeError("quota")
+    return float(output == "yes")
+
+
+def rows(rest: str) -> list[dict[str, str]]:
+    return [{"id": str(n), "output": "yes" if n < 10 else rest} for n in range(20)]
+
+
+def test_a_printed_comparison_says_which_samples_are_left_out() -> None:
+    a, b = (evaluate(rows(rest), [judged], ledger=None) for rest in ("no", "boom"))
+    assert "judged: 10 samples with a score in only one run are left out." in str(compare(a, b)).splitlines()
+    c = evaluate(rows("no"), [judged], ledger=None)
+    lines = str(compare(a, b, c)).splitlines()
+    assert "judged, A and B: 10 samples with a score in only one run are left out." in lines
+    assert not any(line.startswith("judged, A and C: 10 samples") for line in lines)
+
+
+def at_times(*, output: str, metadata: dict[str, str]) -> float:
+    if metadata["at"] in os.environ.get("OUTAGE", "").split():
+        raise RuntimeError("quota")
+    return float(output == "yes")
+
+
+def test_a_printed_drift_says_which_anchors_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = [{**row, "at": row["id"]} for row in rows("no")]
+    before = evaluate(samples, [at_times], ledger=None)
+    monkeypatch.setenv("OUTAGE", "0 1 2 3 4 5 6")
+    lines = str(judge_drift(before, evaluate(samples, [at_times], ledger=None))).splitlines()
+    assert "at_times: 7 anchors with a score in only one run are left out." in lines
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"), [("yes", ""), ("boom", "RuntimeError: quota"), (None, "judged needs output")]
+)
+def test_every_outcome_has_a_reason(output: str | None, reason: str) -> None:
+    record, _ = evaluate(
+        [{"id": "1", "input": "?", "output": output}, {"input": "?", "output": "no"}], [judged], ledger=None
+    )
+    assert isinstance(record, Record)
+    assert isinstance(record.outcome, Score | Skipped | Failed)
+    assert record.outcome.reason.startswith(reason)
+
+
+def test_a_printed_calibration_is_a_table_of_agreement() -> None:
+    lines = str(calibrate(ROWS, ledger=None)).splitlines()
+    assert lines[0] == "faithfulness · judge lexical@4 · 40 labeled samples of in memory"
+    assert [line.split("  ")[0] for line in lines[2:11]] == [
+        "measure",
+        "sensitivity (TPR)",
+        "specificity (TNR)",
+        "accuracy",
+        "balanced accuracy",
+        "precision",
+        "F1",
+        "Cohen's kappa",
+        "AUROC",
+    ]
+    assert len("\n".join(lines)) < 1000
+
+
+def test_a_printed_audit_is_a_table_of_perturbations() -> None:
+    result = audit(ROWS, ledger=None, config=AuditConfig(samples=10, perturbations=("repeat", "duplicated")))
+    lines = str(result).splitlines()
+    assert lines[0].startswith("judge lexical@4 · 10 samples of ")
+    assert lines[2].split()[:3] == ["faithfulness", "n", "flips"]
+    assert [line.split()[0] for line in lines[3:5]] == ["repeat", "duplicated"]
+
+
+def test_a_printed_sample_size_is_a_table_of_scorers() -> None:
+    run = evaluate(rows("no"), [judged], ledger=None)
+    text = str(sample_size(run, 0.1))
+    assert text.startswith("To detect a true difference of 0.1 with a power of 80%")
+    assert f"{sample_size(run, 0.1)['judged'].plan.needed:,}" in text
