@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -81,9 +80,9 @@ def test_no_encoding_changes_an_exit_code(
             patched.setattr(sys, "stdout", stdout)
             patched.setattr(sys, "stderr", stderr)
             done = evalstone(*arguments.split(), typed=typed)
-        errors = cast("io.BytesIO", stderr.buffer).getvalue()
+        errors = stderr.buffer.getvalue()
         assert (encoding, done.returncode, errors) == (encoding, code, errors)
-        assert cast("io.BytesIO", stdout.buffer).getvalue() or code == 2
+        assert stdout.buffer.getvalue() or code == 2
 
 
 def test_characters_that_an_encoding_lacks_are_replaced_by_similar_ones(folder: Path) -> None:
