@@ -542,10 +542,24 @@ def _is_readable(value: Any, field: str) -> bool:
         return False
 
 
+def _remembered(items: Any) -> Any:
+    """Messages marked as those that an agent remembers."""
+    if not isinstance(items, list):
+        return items
+    return [
+        {**cast("dict[str, Any]", item), "remembered": True} if isinstance(item, dict) else item
+        for item in cast("list[Any]", items)
+    ]
+
+
 def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:
     """The messages in an object such as a Mastra run or an OpenAI completion; empty for others."""
     if "inputmessages" in keys or "messages" in keys:
-        lists = [value[keys[name]] for name in _CONVERSATION_PARTS if name in keys]
+        lists = [
+            _remembered(value[keys[name]]) if name == "rememberedmessages" else value[keys[name]]
+            for name in _CONVERSATION_PARTS
+            if name in keys
+        ]
         tagged: Any = value[keys["taggedsystemmessages"]] if "taggedsystemmessages" in keys else {}
         lists += list(cast("dict[str, Any]", tagged).values()) if isinstance(tagged, dict) else []
         return [item for items in lists if isinstance(items, list) for item in cast("list[Any]", items)]

@@ -68,6 +68,10 @@ class Message:
     """The kinds of attachments: "image", "audio", "video", "file"."""
     usage: Usage | None = None
     """The tokens of the message; None if unknown."""
+    remembered: bool = False
+    """Whether it comes from the agent's memory, not from the request."""
+    continued: bool = field(default=False, compare=False)
+    """Whether it is a step of a longer message, which goes on in the next one. Not compared: it adds no content."""
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:

@@ -49,6 +49,7 @@ _ROLE_TYPES: Mapping[str, str] = {
     **{f"{name}messagechunk": name for name in ("human", "ai", "system", "tool")},
 }
 _PART = re.compile(r"^((?:\.content)?\.parts)\[(\d+)\]")
+_MARKS = ("remembered", "continued")
 _NOTHING = Message(role="assistant", content="")
 
 
@@ -120,6 +121,7 @@ class Conversation:
                     reasoning="\n".join(content.thoughts) or None,
                     attachments=tuple(dict.fromkeys(content.attachments)),
                     usage=_usage(entries),
+                    **{name: True for name in _MARKS if entries.get(name) is True},
                 )
             )
         self.messages.extend(Message(role="tool", content=text_of(result.result)) for result in unanswered)
@@ -308,15 +310,16 @@ def _in_steps(item: Entries) -> list[tuple[int, Entries]]:
     if len(texts) > 1 and said in ("".join(every), "\n".join(every)):
         body = {**body, "content": None}
     steps: list[tuple[int, Entries]] = []
+    marks = {name: item[name] for name in _MARKS if name in item}
     for start, end in spans:
         if types[start] == "steering-message":
-            steps.append((start, {"role": "user", "parts": entries_of(parts[start]).get("parts")}))
+            steps.append((start, {"role": "user", "parts": entries_of(parts[start]).get("parts"), **marks}))
             continue
         last = (start, end) == spans[-1]
         step = {**(body if last else {}), "parts": parts[start:end]}
         if in_content:
             step = {**(item if last else {}), "content": step}
-        steps.append((start, {"role": item.get("role"), **step}))
+        steps.append((start, {"role": item.get("role"), "continued": not last, **marks, **step}))
     return steps
 
 

@@ -8,7 +8,7 @@ from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import lines_of, reason_with, require_known
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 
@@ -61,7 +61,7 @@ def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rubric(Defined):
+class Rubric(DefinedText):
     """Whether the answer meets every required criterion.
 
         rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
@@ -82,7 +82,7 @@ class Rubric(Defined):
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("1 if every required criterion is met, else 0"),
-        "mastra": Definition("the same; a blank answer is judged", undefined="1", blank=("output",)),
+        "mastra": Definition("the same; a blank answer is judged", undefined="1", blank=("output",), sides=REQUEST),
     }
 
     criteria: Sequence[Criterion] | Sequence[str] | str = ()
