@@ -24,7 +24,6 @@ from evalstone.scorers import (
     Rubric,
     Toxicity,
 )
-from evalstone.types import Message
 from tests.parity.adapters.common import (
     MASTRA,
     Adapted,
@@ -35,6 +34,7 @@ from tests.parity.adapters.common import (
     output_of,
     sample_of,
     scale_of,
+    texts_of,
 )
 from tests.parity.adapters.rag import VERDICTS
 from tests.parity.adapters.recorded import all_shown, in_words_of, shown, told
@@ -168,7 +168,7 @@ def robustness(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "dimensions": [
             {
-                "reason": f"{d['specificChanges']}; {d['noiseInfluence']}",
+                "reason": "; ".join(filter(str.strip, (d["specificChanges"], d["noiseInfluence"]))),
                 "dimension": d["dimension"],
                 "impact": d["impactLevel"],
             }
@@ -230,8 +230,7 @@ def rubric(case: Case) -> Adapted:
 
 def multi_turn_judge(case: Case) -> Adapted:
     scorer = MultiTurnJudge(definition=MASTRA, scale=scale_of(case), criterion=case["options"].get("criterion", ""))
-    said: Sequence[str] = case.get("output_messages") or [case.get("output") or ""]
-    sample = sample_of(case, messages=tuple(Message(role="assistant", content=text) for text in said))
+    sample = sample_of(case if texts_of(case, "output") else {**case, "output": ""})
     (judged,) = told(case, {"satisfied": bool, "reasoning": str})
     replies = judged.replies(lambda given: verdict(given, yes_no(given["satisfied"]), reason="reasoning"))
     return scorer, sample, [Said(CheckConversation, replies)]

@@ -12,7 +12,7 @@ from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import listed, require_number, shortened
 from evalstone.scorers.checks.base import TextCheck
 from evalstone.scorers.definitions import SPACE, UNSPACED, DefinedText, Definition, Sides
-from evalstone.scorers.text import dice
+from evalstone.scorers.text import dice, units
 from evalstone.types import Score
 
 
@@ -128,8 +128,8 @@ class Regex(DefinedText, TextCheck):
     """Whether the answer matches a regular expression.
 
     1 if `pattern`, or else the sample's reference, matches anywhere in the answer (with `exact`, all of it), else 0.
-    The syntax is that of Python's `re`, including inline flags such as `(?s)`. Failed if a match takes more than 10
-    seconds.
+    The syntax is that of Python's `re`, including inline flags such as `(?s)`. With definition="mastra", pattern and
+    answer are UTF-16 code units, as in JavaScript without the flag `u`. Failed if a match takes more than 10 seconds.
 
     Attributes:
         pattern: The expression for all samples; by default each sample's reference.
@@ -152,6 +152,8 @@ class Regex(DefinedText, TextCheck):
 
     def _compile(self, pattern: str) -> tuple[re.Pattern[str] | None, str]:
         """The compiled pattern (`re` caches it), or what is wrong with it."""
+        if self.definition == "mastra":
+            pattern = units(pattern)
         try:
             return re.compile(pattern, re.IGNORECASE if self.ignore_case else 0), ""
         except (re.error, RecursionError, OverflowError) as error:
@@ -162,7 +164,7 @@ class Regex(DefinedText, TextCheck):
         if pattern is None:
             raise OutcomeError(f"{self.name}: the reference {error}")
         try:
-            match = matches(pattern, output, whole=self.exact)
+            match = matches(pattern, units(output) if self.definition == "mastra" else output, whole=self.exact)
         except OutcomeError as problem:
             raise OutcomeError(f"{self.name}: {problem}") from None
         if match:
