@@ -9,6 +9,7 @@ import pytest
 from evalstone.agents.sides import run_request, run_side, side, whole_conversation
 from evalstone.datasets import load
 from evalstone.datasets.stored import sample_of, sample_row
+from evalstone.errors import ConfigError
 from evalstone.types import Message, Sample, ToolCall
 
 
@@ -79,7 +80,7 @@ def of_mastra(role: str, text: str, *before: str) -> dict[str, Any]:
     return {"id": text, "role": role, "content": {"format": 2, "parts": steps, "content": text}}
 
 
-def test_the_input_side_of_a_run_has_the_assistant_too_and_ends_with_the_user() -> None:
+def test_the_input_side_of_a_run_has_what_the_agent_was_given() -> None:
     row = {
         "input": {"inputMessages": [of_mastra("user", "u1"), of_mastra("assistant", "a1"), of_mastra("user", "u2")]},
         "output": [of_mastra("assistant", "a2"), of_mastra("assistant", "a3")],
@@ -98,7 +99,7 @@ def test_what_an_agent_remembers_is_on_no_side_of_a_run_but_is_part_of_the_conve
         "output": [of_mastra("assistant", "a2")],
     }
     (sample,) = load([row])
-    assert [m.remembered for m in sample.messages] == [True, True, True, False, False]
+    assert [m.origin for m in sample.messages] == ["memory", "memory", "memory", "request", None]
     assert words(run_side(sample, "input")) == "u2"
     assert words(run_request(sample, "input") or ()) == "u2"
     assert words(side(sample, "input", "all") or ()) == "u1 u2"
@@ -116,10 +117,10 @@ def test_the_steps_of_one_message_are_one_text_of_a_run() -> None:
 
 
 def test_marks_of_messages_survive_a_file_of_samples() -> None:
-    stored = Sample(messages=(said("user", "a", remembered=True), said("assistant", "b", continued=True)), output="b")
+    stored = Sample(messages=(said("user", "a", origin="memory"), said("assistant", "b", continued=True)), output="b")
     row = sample_row(stored)
     for read in (sample_of(row), next(iter(load([row])))):
-        assert [(m.remembered, m.continued) for m in read.messages] == [(True, False), (False, True)]
+        assert [(m.origin, m.continued) for m in read.messages] == [("memory", False), (None, True)]
 
 
 def test_the_first_turn_is_the_input_side_of_a_conversation_with_turns() -> None:
@@ -128,6 +129,27 @@ def test_the_first_turn_is_the_input_side_of_a_conversation_with_turns() -> None
     assert words(run_side(sample, "input")) == "u1"
     assert words(run_side(sample, "output")) == "a1 a2"
     assert words(run_side(Sample(turns=turns), "output")) == "a1 a2"
+
+
+def test_without_a_request_the_sides_of_a_run_are_those_of_its_roles() -> None:
+    sample = Sample(input="u2", output="a2", messages=WHOLE)
+    assert words(run_side(sample, "input")) == "u1 u2"
+    assert words(run_side(sample, "output")) == "a1 a2"
+    assert words(run_request(sample, "input") or ()) == "u1"
+
+
+def test_an_input_that_is_a_conversation_is_a_request_if_there_is_an_output() -> None:
+    conversation = [{"role": "user", "content": "u1"}, {"role": "assistant", "content": "a1"}]
+    (answered,) = load([{"input": [*conversation, {"role": "user", "content": "u2"}], "output": "a2"}])
+    assert [m.origin for m in answered.messages] == ["request", "request", "request", None]
+    (whole,) = load([{"input": conversation}])
+    assert [m.origin for m in whole.messages] == [None, None]
+    assert words(run_side(whole, "output")) == "a1"
+
+
+def test_an_unknown_origin_is_refused() -> None:
+    with pytest.raises(ConfigError, match="message origin must be one of request, memory, not 'cache'"):
+        said("user", origin="cache")
 
 
 def test_a_conversation_without_a_user_has_no_input_side() -> None:

@@ -189,6 +189,9 @@ def test_another_choice_is_refused() -> None:
 )
 def test_mastra_joins_the_messages_of_a_side_in_its_own_ways(spec: str, expected: float) -> None:
     assert value(spec, RUN) == expected
+    if spec.startswith("content"):
+        return  # the user says more in the conversation than in the request
+    assert value(spec, ROW) == expected, "the same conversation without a known request"
 
 
 def test_the_original_joins_both_sides_of_a_comparison_by_commas() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
@@ -69,16 +70,19 @@ def side(sample: Sample, field: str, text: Text) -> tuple[Message, ...] | None:
 def run_side(sample: Sample, field: str) -> tuple[Message, ...]:
     """All messages of the user and the assistant on one side of a run as @mastra/evals has it.
 
-    The input side ends with the last message of the user, or with that of the first turn in a conversation with turns.
-    The output side has what the assistant says after that. Remembered messages are on neither side. The text of a
-    message with several steps is that of its last step with text.
+    If it is known which messages the agent was given, the input side has the messages of its request, and the output
+    side has those that it wrote. Otherwise, they are all messages of the user, or of the first turn in a conversation
+    with turns, and all messages of the assistant. Remembered messages are on neither side. The text of a message with
+    several steps is that of its last step with text.
     """
-    messages = [m for m in _unsplit(whole_conversation(sample)) if not m.remembered]
-    opening = sample.turns[0].input if sample.turns else None
-    users = [place for place, message in enumerate(messages) if message.role == "user"]
-    first_turn = (place for place in users if messages[place].content == opening)
-    end = next(first_turn, users[-1] if users else -1) + 1
-    return tuple(messages[:end] if field == "input" else [m for m in messages[end:] if m.role == "assistant"])
+    messages = [m for m in _unsplit(whole_conversation(sample)) if m.origin != "memory"]
+    if field == "output":
+        return tuple(m for m in messages if m.role == "assistant" and m.origin is None)
+    if given := tuple(m for m in messages if m.origin == "request"):
+        return given
+    asked = [m for m in messages if m.role == "user"]
+    first = (m for m in asked if sample.turns and m.content == sample.turns[0].input)
+    return tuple(itertools.islice(first, 1)) or tuple(asked)
 
 
 def _unsplit(messages: Iterable[Message]) -> Iterator[Message]:

@@ -28,15 +28,13 @@ def sample(case: Case) -> Sample:
 
 
 def content_similarity(case: Case) -> Adapted:
-    options = case["options"]
-    return ContentSimilarity(definition=MASTRA, ignore_case=options.get("ignoreCase", True)), sample(case), []
+    """Where one option is given, the package takes the other one as off."""
+    ignore_case = case["options"].get("ignoreCase", not case["options"])
+    return ContentSimilarity(definition=MASTRA, ignore_case=ignore_case), sample(case), []
 
 
-def content_similarity_without_merged_options(case: Case) -> Adapted:
-    """Where one option is given, the newer package takes the other one as off."""
-    options = case["options"]
-    both = {"ignoreCase": False, **options} if options else options
-    return content_similarity({**case, "options": both})
+def older_content_similarity(case: Case) -> Adapted:
+    return ContentSimilarity(ignore_case=case["options"].get("ignoreCase", True)), sample(case), []
 
 
 def by(kind: type[KeywordCoverage | TextualDifference | ToneConsistency], definition: str) -> Adapter:
@@ -55,10 +53,10 @@ def tone_consistency(case: Case) -> Adapted:
 
 CODE: Mapping[str, Adapter] = {
     "completeness": completeness,
-    "content-similarity": content_similarity_without_merged_options,
+    "content-similarity": content_similarity,
     "keyword-coverage": by(KeywordCoverage, MASTRA),
     "legacy-completeness": completeness,
-    "legacy-content-similarity": content_similarity,
+    "legacy-content-similarity": older_content_similarity,
     "legacy-keyword-coverage": by(KeywordCoverage, OLDER),
     "legacy-textual-difference": by(TextualDifference, OLDER),
     "legacy-tone-consistency": by(ToneConsistency, OLDER),

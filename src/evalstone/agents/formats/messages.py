@@ -31,7 +31,7 @@ from evalstone.agents.formats.parts import (
 from evalstone.agents.formats.parts import read_call as read_call
 from evalstone.agents.formats.values import Entries, PlacedError, by_normal_name, entries_of, normal, placed, read_usage
 from evalstone.errors import DataError
-from evalstone.types import ROLES, Message, Role, ToolCall, Usage
+from evalstone.types.messages import ORIGINS, ROLES, Message, Origin, Role, ToolCall, Usage
 
 _ROLE_NAMES: Mapping[str, Role] = {
     **{role: role for role in ROLES},
@@ -49,7 +49,6 @@ _ROLE_TYPES: Mapping[str, str] = {
     **{f"{name}messagechunk": name for name in ("human", "ai", "system", "tool")},
 }
 _PART = re.compile(r"^((?:\.content)?\.parts)\[(\d+)\]")
-_MARKS = ("remembered", "continued")
 _NOTHING = Message(role="assistant", content="")
 
 
@@ -121,7 +120,8 @@ class Conversation:
                     reasoning="\n".join(content.thoughts) or None,
                     attachments=tuple(dict.fromkeys(content.attachments)),
                     usage=_usage(entries),
-                    **{name: True for name in _MARKS if entries.get(name) is True},
+                    origin=cast("Origin", entries["origin"]) if entries.get("origin") in ORIGINS else None,
+                    continued=entries.get("continued") is True,
                 )
             )
         self.messages.extend(Message(role="tool", content=text_of(result.result)) for result in unanswered)
@@ -310,7 +310,7 @@ def _in_steps(item: Entries) -> list[tuple[int, Entries]]:
     if len(texts) > 1 and said in ("".join(every), "\n".join(every)):
         body = {**body, "content": None}
     steps: list[tuple[int, Entries]] = []
-    marks = {name: item[name] for name in _MARKS if name in item}
+    marks = {"origin": item["origin"]} if "origin" in item else {}
     for start, end in spans:
         if types[start] == "steering-message":
             steps.append((start, {"role": "user", "parts": entries_of(parts[start]).get("parts"), **marks}))

@@ -57,6 +57,7 @@ class NotContains(DefinedText, TextCheck):
     """
 
     name = "not_contains"
+    version = 2
     required_fields = ("output",)
     definitions = as_in_mastra("0 if the answer contains the text, else 1", SPACE)
 

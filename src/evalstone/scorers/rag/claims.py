@@ -45,6 +45,7 @@ class Faithfulness(DefinedText, ContextScorer):
     """
 
     name = "faithfulness"
+    version = 2
     interpretation = (
         (0.9, "nearly everything is supported by the passages"),
         (0.7, "some claims go beyond the passages: read them"),
@@ -88,6 +89,7 @@ class Hallucination(DefinedText, ContextScorer):
     """
 
     name = "hallucination"
+    version = 2
     lower_is_better = True
     interpretation = (
         (0.6, "most of the answer is not supported by the passages"),
@@ -140,6 +142,7 @@ class ContextRecall(DefinedText, ContextScorer):
     """
 
     name = "context_recall"
+    version = 2
     interpretation = (
         (0.9, "the passages contain what the right answer needs"),
         (0.6, "part of the right answer was not retrieved"),

@@ -51,6 +51,7 @@ class ContextPrecision(DefinedText, ContextScorer):
     """
 
     name = "context_precision"
+    version = 2
     interpretation = (
         (0.9, "the useful passages come first"),
         (0.6, "some of the top passages are useless"),

@@ -69,6 +69,7 @@ class ContextRelevance(DefinedText, ContextScorer):
     """
 
     name = "context_relevance"
+    version = 2
     interpretation = (
         (0.8, "the passages fit the question"),
         (0.5, "some passages do not help, or something is missing"),

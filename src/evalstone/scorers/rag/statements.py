@@ -52,6 +52,7 @@ class AnswerRelevancy(DefinedText):
     """
 
     name = "answer_relevancy"
+    version = 2
     interpretation = (
         (0.9, "the answer sticks to the question"),
         (0.6, "some of it is off topic"),

@@ -63,6 +63,7 @@ class PromptAlignment(DefinedText):
     """
 
     name = "prompt_alignment"
+    version = 2
     interpretation = (
         (0.9, "the answer does what was asked"),
         (0.7, "the answer has small gaps"),

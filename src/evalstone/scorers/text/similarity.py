@@ -155,6 +155,7 @@ class TextualDifference(DefinedText, PairScorer):
     """
 
     name = "textual_difference"
+    version = 2
     interpretation = (
         (0.95, "the same except for details"),
         (0.7, "one text looks like an edit of the other"),

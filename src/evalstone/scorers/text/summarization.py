@@ -50,6 +50,7 @@ class Summarization(DefinedText):
     """
 
     name = "summarization"
+    version = 2
     interpretation = (
         (0.8, "accurate, and it covers what matters"),
         (0.5, "something is wrong, or something important is left out"),

@@ -79,6 +79,7 @@ class ToneConsistency(DefinedText, CodeScorer):
     """
 
     name = "tone_consistency"
+    version = 2
     interpretation = (
         (0.9, "the tone is even"),
         (0.7, "the tone shifts in places"),

@@ -117,6 +117,7 @@ class Completeness(DefinedText, PairScorer):
     """
 
     name = "completeness"
+    version = 2
     interpretation = (
         (0.9, "nearly everything is covered"),
         (0.6, "most of it is covered"),
@@ -223,6 +224,7 @@ class KeywordCoverage(DefinedText, PairScorer):
     """
 
     name = "keyword_coverage"
+    version = 2
     interpretation = (
         (0.9, "nearly every keyword is in the answer"),
         (0.5, "about half are in the answer"),
