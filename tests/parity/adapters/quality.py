@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from evalstone.agents.messages import system_prompt
 from evalstone.questions.alignment import CheckConversation, CheckCriteria, JudgeAlignment, JudgeInstructions
 from evalstone.questions.harm import FindToxicity, JudgeOpinions, ListOpinions
 from evalstone.questions.relevance import JudgePassageStatements, RatePassages
@@ -24,6 +26,7 @@ from evalstone.scorers import (
     Rubric,
     Toxicity,
 )
+from evalstone.types import Message
 from tests.parity.adapters.common import (
     MASTRA,
     Adapted,
@@ -186,9 +189,12 @@ def prompt_alignment(case: Case) -> Adapted:
     scorer = PromptAlignment(
         definition=MASTRA, scale=scale_of(case), history=turns, **renamed(options, {"mode": "evaluationMode"})
     )
-    system = case.get("system") or ()
-    instructions = system if isinstance(system, str) else "\n\n".join(prompt for prompt in system if prompt)
-    sample = sample_of(case, input=case.get("input") or "", instructions=instructions)
+    given = case.get("system") or ()
+    system = [Message(role="system", content=text) for text in ([given] if isinstance(given, str) else given)]
+    said = sample_of(case)
+    sample = replace(
+        said, input=said.input or "", instructions=system_prompt(system) or "", messages=(*system, *said.messages)
+    )
     (judged,) = told(case, ALIGNMENT)
     return scorer, sample, [Said(JudgeAlignment, judged.replies(alignment))]
 
