@@ -29,7 +29,7 @@ from tests.fakes import claims, outcome_of, score_of, statements, verdicts
 
 SAMPLE = Sample(input="q", output="a b c", reference="r", context=["one", "two", "three", "four", "five"])
 DEFINED = [kind for kind in SCORERS.values() if issubclass(kind, Defined)]
-REQUIRED = {"not_contains": {"expected": "x"}}
+REQUIRED: dict[str, dict[str, Any]] = {"not_contains": {"expected": "x"}}
 """The parameters without a default, by scorer."""
 
 TWO_ONE_THREE = ["supported", "supported", ("contradicted", [1, 2]), "not_mentioned", "not_mentioned", "not_mentioned"]

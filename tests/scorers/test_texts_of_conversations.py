@@ -135,9 +135,14 @@ def test_a_recorded_answer_is_no_message_of_the_target_that_answers_anew() -> No
     scorers = ["not_contains(expected=Paris)", "not_contains(expected=London)", "tool_not_called(tool=search)"]
     call = {"id": "1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
     recorded = [*CITIES[:3], {"role": "assistant", "content": "", "tool_calls": [call]}, CITIES[3]]
-    run = evaluate([{"messages": recorded}], scorers, target=lambda input: "In Rome.", ledger=None)
+
+    def agent(*, input: str) -> str:
+        return "In Rome."
+
+    run = evaluate([{"messages": recorded}], scorers, target=agent, ledger=None)
     assert [record.value for record in run.records] == [1, 0, 1]
-    assert [message.content for message in next(iter(run.dataset)).messages][2:] == [CITIES[2]["content"], "In Rome."]
+    (sample,) = list(run.dataset or ())
+    assert [message.content for message in sample.messages][2:] == [CITIES[2]["content"]]
 
 
 def test_a_judge_is_shown_the_text_that_is_scored() -> None:

@@ -141,13 +141,13 @@ class Answer:
     def fill(self, sample: Sample, *, seconds: float) -> Sample:
         """The sample with this answer. `metadata["target"]` has the seconds, tokens and cost of the call.
 
-        Messages without a user message continue those of the sample, and so does a mere text. A recorded answer in the
-        messages of the sample is replaced.
+        Messages without a user message continue those of the sample. Without messages, the sample keeps its own, except
+        for a recorded answer after the last user message, which this answer replaces.
         """
         messages = cast("tuple[Message, ...]", tuple(self.messages))
-        if not messages and sample.messages and not is_blank(self.output or ""):
-            messages = (Message(role="assistant", content=self.output or ""),)
-        if (messages or sample.messages) and all(message.role != "user" for message in messages):
+        if not messages and any(message.role == "user" for message in sample.messages):
+            messages = conversation(sample)
+        elif messages and all(message.role != "user" for message in messages):
             messages = (*conversation(sample), *messages)
         call: dict[str, Any] = {"seconds": seconds}
         if self.usage != NO_USAGE:
@@ -160,7 +160,7 @@ class Answer:
             sample,
             input=self.turns[0].input if self.turns else sample.input,
             output=self.output,
-            messages=messages,
+            messages=messages or sample.messages,
             context=sample.context if self.context is None else self.context,
             state=self.state,
             trajectory=None,
