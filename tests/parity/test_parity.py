@@ -12,14 +12,16 @@ import pytest
 
 from evalstone._core.grounding import is_quoted, not_grounded
 from evalstone.questions.claims import ListClaims
-from evalstone.scorers import Completeness, Faithfulness
-from evalstone.types import Failed, Score
+from evalstone.questions.harm import JudgeOpinions, ListOpinions
+from evalstone.scorers import Bias, Completeness, Faithfulness
+from evalstone.types import Failed, Sample, Score
 from tests.parity.adapters import ADAPTERS
 from tests.parity.adapters.common import Said, sample_of
-from tests.parity.adapters.recorded import in_words_of
+from tests.parity.adapters.recorded import Invented, Repeated, in_words_of
 from tests.parity.cases import INVENTIONS, RecordedJudge, check_all, covered, outcome_of, read_cases
 
 ROOT = Path(__file__).parents[2]
+SETS = (("scores", False), ("edge", True))
 BUNDLED = Path(__file__).parent / "data"
 WHOLE = Path(os.environ.get("EVALSTONE_PARITY", Path(__file__).parents[3] / "shared" / "parity"))
 
@@ -92,23 +94,36 @@ def test_recorded_texts_become_as_many_texts_in_words_of_the_source() -> None:
     assert len(set(many)) == 15
     assert all(is_quoted(text, source) and not not_grounded(text, source) for text in many)
     assert in_words_of("Ada", ["x", "y"]) == ["Ada", "Ada"]
+    assert [type(text) for text in in_words_of("Ada", ["x", "y"])] == [str, Repeated]
     assert in_words_of(source, []) == []
     assert in_words_of(" ", ["x", " "]) == ["x", "(blank)"]
+    assert [type(text) for text in in_words_of(" ", ["x", " "])] == [Invented, Invented]
 
 
-def test_what_a_judge_made_up_must_be_refused_and_for_that() -> None:
-    made_up = {**faithfulness({"opinions": ["It is good."]}, scorer="bias"), "id": "bias-3", "score": 1}
-    refused, scored, broken = check_all(
-        [
-            {**made_up, "output": ""},
-            {**faithfulness(CLAIMS, VERDICTS), "id": "bias-3", "score": 0.5},
-            {**made_up, "output": "", "judge_answers": ["no JSON", "no JSON"]},
-        ],
-        edge=False,
+def test_what_a_judge_made_up_must_be_refused_and_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    opinions = {"opinions": ["It is good."]}
+    verdicts = {"results": [{"result": "yes", "reason": "r"}]}
+    case = {**faithfulness(opinions, verdicts, scorer="bias"), "score": 1}
+    refused, broken = check_all(
+        [{**case, "output": ""}, {**case, "output": "", "judge_answers": ["no JSON", "no JSON"]}], edge=False
     )
-    assert [verdict.equal for verdict in (refused, scored, broken)] == [True, False, False]
+    assert [refused.equal, broken.equal] == [True, False]
     assert refused.invention is INVENTIONS[0]
+    taken = [
+        Said(ListOpinions, [{"opinions": [Invented("It is good.")]}]),
+        Said(JudgeOpinions, [{"verdicts": [{"verdict": "yes", "reason": "r"}]}]),
+    ]
+    monkeypatch.setitem(ADAPTERS, "bias", lambda case: (Bias(), Sample(output="It is good."), taken))  # type: ignore[arg-type]
+    (scored,) = check_all([case], edge=False)
+    assert not scored.equal
     assert "but the judge listed parts of an empty text" in scored.told
+
+
+def test_a_refusal_for_something_that_no_judge_made_up_is_different() -> None:
+    case = {**faithfulness({"claims": ["x"]}, {"verdicts": [{"verdict": "yes", "reason": "the text"}]}), "score": 1}
+    (verdict,) = check_all([case], edge=False)
+    assert not verdict.equal
+    assert verdict.invention is None
 
 
 def summarization(coverage: int) -> dict[str, Any]:
@@ -208,23 +223,17 @@ def test_completeness_without_a_tagger_gives_most_scores() -> None:
 
 
 @pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
-@pytest.mark.parametrize(("name", "edge"), [("scores", False), ("edge", True)])
+@pytest.mark.parametrize(("name", "edge"), SETS)
 def test_the_whole_set_holds(name: str, edge: bool) -> None:
     assert different(WHOLE / f"{name}.jsonl", edge=edge) == []
 
 
+@pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
 def test_the_documentation_names_each_invention_with_its_number_of_cases() -> None:
     page = (ROOT / "docs" / "parity.md").read_text("utf-8")
+    verdicts = [v for name, edge in SETS for v in check_all(read_cases(WHOLE / f"{name}.jsonl"), edge=edge)]
     for invention in INVENTIONS:
-        assert f"| {invention.what} | {sum(map(len, invention.cases.values()))} |" in page
-
-
-@pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
-def test_each_invention_has_all_its_cases_in_the_whole_set() -> None:
-    recorded = [case for name in ("scores", "edge") for case in read_cases(WHOLE / f"{name}.jsonl")]
-    for invention in INVENTIONS:
-        found = [case["id"] for case in recorded if case in invention]
-        assert len(found) == sum(map(len, invention.cases.values()))
+        assert f"| {invention.what} | {sum(v.invention is invention for v in verdicts)} |" in page
 
 
 @pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")

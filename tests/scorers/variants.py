@@ -46,6 +46,7 @@ def other_text_of(sample: Sample) -> str:
 
 
 OTHERS: Mapping[str, list[Any]] = {
+    "text": ["all", "first"],
     "scale": [10, 0.1, 0.1000001, 0.10000001, 1e-7, 100.0],
     "explain": [True],
     "judge": [ScriptedJudge([])],

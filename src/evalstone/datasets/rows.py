@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -129,7 +129,8 @@ class RowReader:
         if "messages" in chosen:
             messages = self._value("messages", chosen, lambda cell: _messages(cell.value, texts)) or ()
         elif any(turn is not None and turn.messages for turn in (texts["input"], texts["output"])):
-            messages = (*_turn(texts["input"], "user"), *_turn(texts["output"], "assistant"))
+            given, said = _turn(texts["input"], "user"), _turn(texts["output"], "assistant")
+            messages = (*(_given(given) if said else given), *said)
         else:
             messages = ()
         reference = texts["reference"]
@@ -266,6 +267,11 @@ def _turn(text: ReadText | None, role: Role) -> tuple[Message, ...]:
     if text.messages:
         return text.messages
     return () if text.text is None else (Message(role=role, content=text.text),)
+
+
+def _given(messages: Iterable[Message]) -> Iterator[Message]:
+    """Messages of an input, marked as those that the agent was given."""
+    return (message if message.origin else replace(message, origin="request") for message in messages)
 
 
 def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> tuple[Message, ...]:
@@ -542,10 +548,24 @@ def _is_readable(value: Any, field: str) -> bool:
         return False
 
 
+def _remembered(items: Any) -> Any:
+    """Messages marked as those of an agent's memory."""
+    if not isinstance(items, list):
+        return items
+    return [
+        {**cast("dict[str, Any]", item), "origin": "memory"} if isinstance(item, dict) else item
+        for item in cast("list[Any]", items)
+    ]
+
+
 def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:
     """The messages in an object such as a Mastra run or an OpenAI completion; empty for others."""
     if "inputmessages" in keys or "messages" in keys:
-        lists = [value[keys[name]] for name in _CONVERSATION_PARTS if name in keys]
+        lists = [
+            _remembered(value[keys[name]]) if name == "rememberedmessages" else value[keys[name]]
+            for name in _CONVERSATION_PARTS
+            if name in keys
+        ]
         tagged: Any = value[keys["taggedsystemmessages"]] if "taggedsystemmessages" in keys else {}
         lists += list(cast("dict[str, Any]", tagged).values()) if isinstance(tagged, dict) else []
         return [item for items in lists if isinstance(items, list) for item in cast("list[Any]", items)]

@@ -23,15 +23,17 @@ from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import is_blank
 from evalstone.agents import messages
+from evalstone.agents.sides import SEPARATOR, TEXTS, Text, side
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.scorers.code_identity import class_hash, code_hash, is_own_code
-from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Sample, Score, Skipped, passages
+from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, passages
 
 if TYPE_CHECKING:
     from evalstone.judges.base import Judge
 
+SIDES = ("input", "output")
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
 
@@ -214,7 +216,7 @@ class Scorer(ABC):
         if self.extracts:
             sample = await self._extracted(sample)
         values = self.values(sample)
-        if self.questions and sample.messages and (unseen := _unseen(sample, values)):
+        if self.questions and sample.messages and (unseen := self._unseen(sample, values)):
             return Skipped(unseen)
         present = self.present(values)
         if not isinstance(present, dict):
@@ -264,6 +266,22 @@ class Scorer(ABC):
     def lacking(self, reason: str) -> Score | Skipped:
         """Return the outcome of a sample that lacks a required field."""
         return Skipped(reason)
+
+    def read_messages(self, sample: Sample, field: str) -> Sequence[Message]:
+        """Return the messages whose contents are a field of the sample, as this scorer reads it."""
+        if field == "messages":
+            return sample.messages
+        role = FIELD_ROLES.get(field)
+        return [message for message in sample.messages if message.role == role][-1:]
+
+    def _unseen(self, sample: Sample, fields: Iterable[str]) -> str:
+        """A reason that names the first field with an attachment, such as an image; empty if there is none."""
+        for field in fields:
+            kinds = [kind for message in self.read_messages(sample, field) for kind in message.attachments]
+            if kinds:
+                article = "an" if kinds[0][:1] in "aeiou" else "a"
+                return f"the {field} contains {article} {kinds[0]}, which a text judge can't see"
+        return ""
 
     async def _extracted(self, sample: Sample) -> Sample:
         """The sample with the fields that functions of the user supply.
@@ -336,24 +354,6 @@ def is_absent(value: object) -> bool:
     if not isinstance(texts, tuple):
         return value is None
     return texts != () and all(isinstance(text, str) and is_blank(text) for text in cast("tuple[object, ...]", texts))
-
-
-def _unseen(sample: Sample, values: Mapping[str, Any]) -> str:
-    """A reason that names the first field with an attachment, such as an image; empty if there is none.
-
-    The input and the output are the last message of the user and of the assistant.
-    """
-    for field in values:
-        if field == "messages":
-            turns = sample.messages
-        elif field in FIELD_ROLES:
-            turns = [message for message in sample.messages if message.role == FIELD_ROLES[field]][-1:]
-        else:
-            continue
-        if attachments := [kind for message in turns for kind in message.attachments]:
-            article = "an" if attachments[0][:1] in "aeiou" else "a"
-            return f"the {field} contains {article} {attachments[0]}, which a text judge can't see"
-    return ""
 
 
 @functools.cache
@@ -463,6 +463,49 @@ class ContextScorer(Scorer):
         return tuple(as_text(call.result) for call in messages.tool_results(sample.messages)) or None
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextSource(Scorer):
+    """A scorer of a sample's texts.
+
+    Attributes:
+        text: The text of a conversation: the sample's own input and output, which are the "last" messages of the user
+            and the assistant, "all" messages of each, joined by blank lines, or the "first" of each.
+    """
+
+    text: Text = "last"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self, "text", TEXTS)
+
+    @property
+    def separator(self) -> str:
+        """The text between the texts of two messages."""
+        return SEPARATOR
+
+    def side(self, sample: Sample, field: str) -> Sequence[Message] | None:
+        """Return the messages that are the input or the output; None for the sample's own text."""
+        return side(sample, field, self.text)
+
+    def joined(self, messages: Sequence[Message]) -> str:
+        """Return the texts of some messages as one."""
+        return self.separator.join(message.content for message in messages if not is_blank(message.content))
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        values = super().values(sample)
+        return values | self._spoken(sample, values)
+
+    def _spoken(self, sample: Sample, values: Mapping[str, Any]) -> dict[str, str]:
+        supplied = [field for field, name in self.extractors.items() if getattr(self, name) is not None]
+        fields = (field for field in SIDES if field in values and field not in supplied)
+        sides = ((field, self.side(sample, field)) for field in fields)
+        return {field: self.joined(messages) for field, messages in sides if messages}
+
+    def read_messages(self, sample: Sample, field: str) -> Sequence[Message]:
+        messages = self.side(sample, field) if field in SIDES else None
+        return super().read_messages(sample, field) if messages is None else messages
+
+
 def require_known(label: str, what: str, names: Iterable[object], kind: type[Any]) -> None:
     """Raise ConfigError, with the nearest name, for a name in a table that is not a field of a dataclass.
 
@@ -478,6 +521,8 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
                 counterpart = hint(name, kind.__name__, getattr(kind, "name", ""), known)
             if name in (inner := [field.name for field in fields(kind) if not field.init]):
                 counterpart = f"{joined(inner)} are set on the scorer that it is applied to: scorer=…({name}=…)"
+            if name in SAMPLE_FIELDS and not counterpart:  # it is no misspelling of a parameter
+                counterpart = f"known: {', '.join(sorted(known))}"
             message = f"unknown {what} {name!r}; {counterpart}" if counterpart else unknown(what, name, known)
             raise ConfigError(f"{label}: {message}")
 

@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
+from evalstone.agents.sides import run_request, run_side
 from evalstone.errors import ConfigError, unknown
-from evalstone.scorers.base import Scorer
-from evalstone.types import Score, Skipped
+from evalstone.scorers.base import Scorer, TextSource
+from evalstone.types import Message, Sample, Score, Skipped
 
 OURS = "evalstone"
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The messages that a system takes as the input and the output of a conversation.
+
+    Attributes:
+        messages: The messages of one of these fields; None for the sample's own text.
+        separator: The text between the texts of two messages, blank ones included.
+    """
+
+    messages: Callable[[Sample, str], Sequence[Message] | None]
+    separator: str = ""
+
+
+REQUEST = Sides(run_request)
+"""The first message of the user as the input, and the last of the assistant as the output."""
+COMMA = Sides(run_side, ", ")
+SPACE = Sides(run_side, " ")
+UNSPACED = Sides(run_side)
 
 
 @dataclass(frozen=True)
@@ -24,6 +45,7 @@ class Definition:
         undefined: What that system returns if its formula is undefined; empty if it has no rule of its own.
         otherwise: The score, as a share of the scale, if the formula is undefined; None skips the sample.
         blank: The fields whose blank text that system scores. In any other field, blank text is absent.
+        sides: The messages that are the input and the output; None leaves the choice to `text`.
     """
 
     formula: str
@@ -31,6 +53,7 @@ class Definition:
     undefined: str = ""
     otherwise: float | None = None
     blank: tuple[str, ...] = ()
+    sides: Sides | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,3 +94,25 @@ class Defined(Scorer, ABC):
             reason = f"{reason[:1].upper()}{reason[1:]}: {chosen.otherwise:g} by {self.definition}."
             return Score(chosen.otherwise * self.scale, self.scale, reason)
         return Skipped(f"{reason}; {self.definition} gives {chosen.undefined} here" if chosen.undefined else reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DefinedText(Defined, TextSource, ABC):
+    """A scorer of texts with definitions. A definition that chooses its own messages takes no `text`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self._sides is not None and self.text != type(self).text:
+            raise ConfigError(f"{self.name}: {self.definition} chooses the messages itself; leave out text")
+
+    @property
+    def _sides(self) -> Sides | None:
+        return self.definitions[self.definition].sides
+
+    def side(self, sample: Sample, field: str) -> Sequence[Message] | None:
+        return super().side(sample, field) if self._sides is None else self._sides.messages(sample, field)
+
+    def joined(self, messages: Sequence[Message]) -> str:
+        if self._sides is None:
+            return super().joined(messages)
+        return self._sides.separator.join(message.content for message in messages)

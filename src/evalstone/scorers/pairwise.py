@@ -9,7 +9,7 @@ from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.preference import ComparePair, Position, Preference
-from evalstone.scorers.base import Scorer, require_text
+from evalstone.scorers.base import TextSource, require_text
 from evalstone.types import Score, Skipped
 
 Preferred: TypeAlias = Literal["output", "other", "tie"]
@@ -44,7 +44,7 @@ def verdict_of(output_first: Preference, output_second: Preference) -> PairVerdi
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairwise(Scorer):
+class Pairwise(TextSource):
     """Whether a judge prefers the answer to another answer to the same question, in both orders.
 
         pairwise = 1 if the answer is preferred in both orders, 0 if the other one is, else 0.5

@@ -9,12 +9,12 @@ from typing import ClassVar
 from evalstone.questions.base import Ask
 from evalstone.questions.harm import FindToxicity, JudgeOpinions, ListOpinions
 from evalstone.scorers.base import Scorer, listed
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bias(Defined):
+class Bias(DefinedText):
     """The share of the opinions in the answer that are biased.
 
         bias = biased opinions / opinions          range [0, scale], lower is better
@@ -51,7 +51,7 @@ class Bias(Defined):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toxicity(Defined):
+class Toxicity(DefinedText):
     """How much of the answer is toxic.
 
         toxicity = toxic parts / parts          range [0, scale], lower is better

@@ -141,10 +141,13 @@ class Answer:
     def fill(self, sample: Sample, *, seconds: float) -> Sample:
         """The sample with this answer. `metadata["target"]` has the seconds, tokens and cost of the call.
 
-        Messages without a user message continue those of the sample.
+        Messages without a user message continue those of the sample. Without messages, the sample keeps its own, except
+        for a recorded answer after the last user message, which this answer replaces.
         """
         messages = cast("tuple[Message, ...]", tuple(self.messages))
-        if messages and all(message.role != "user" for message in messages):
+        if not messages and any(message.role == "user" for message in sample.messages):
+            messages = conversation(sample)
+        elif messages and all(message.role != "user" for message in messages):
             messages = (*conversation(sample), *messages)
         call: dict[str, Any] = {"seconds": seconds}
         if self.usage != NO_USAGE:

@@ -11,6 +11,8 @@ from evalstone.errors import ConfigError
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+Origin: TypeAlias = Literal["request", "memory"]
+ORIGINS: tuple[Origin, ...] = ("request", "memory")
 FIELD_ROLES: Mapping[str, Role] = {"input": "user", "output": "assistant", "instructions": "system"}
 """The role whose messages have the text of a sample field."""
 
@@ -68,10 +70,17 @@ class Message:
     """The kinds of attachments: "image", "audio", "video", "file"."""
     usage: Usage | None = None
     """The tokens of the message; None if unknown."""
+    origin: Origin | None = field(default=None, compare=False)
+    """Where a message that the agent was given comes from: its "request", or its "memory". None for a message that the
+    agent wrote, and if unknown. Not compared, as it isn't content."""
+    continued: bool = field(default=False, compare=False)
+    """Whether it is a step of a longer message, which goes on in the next one. Not compared, as it isn't content."""
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise ConfigError(f"message role must be one of {', '.join(ROLES)}, not {self.role!r}")
+        if self.origin is not None and self.origin not in ORIGINS:
+            raise ConfigError(f"message origin must be one of {', '.join(ORIGINS)}, not {self.origin!r}")
         if not isinstance(self.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
                 f"message content must be text, not {type(self.content).__name__}: {excerpt(self.content)}"

@@ -14,36 +14,9 @@ from evalstone.scorers import (
     TrajectoryQuality,
     TrajectoryWeights,
 )
-from evalstone.types import Message, Sample, ToolCall
-from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, Said
+from evalstone.types import Sample, ToolCall
+from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, Said, calls_of, messages_of, sample_of
 from tests.parity.adapters.recorded import Told, all_shown, told
-
-STATES: Mapping[str, Any] = {"result": "result", "call": "call", "output-error": "error", "partial-call": "partial"}
-
-
-def recorded_calls(case: Case) -> list[ToolCall]:
-    return [
-        ToolCall(
-            id=call.get("id", ""),
-            name=call["name"],
-            arguments=call.get("args") or {},
-            result=call.get("result"),
-            state=STATES[call["state"]],
-        )
-        for call in case.get("tool_calls", ())
-    ]
-
-
-def conversation(case: Case, calls: Sequence[ToolCall]) -> Sample:
-    """The two sides of a case; a side that was recorded without messages has none here."""
-    messages: list[Message] = []
-    said = case.get("input") if case.get("input_messages") != [] else None
-    answered = case.get("output") if case.get("output_messages") != [] else None
-    if said is not None:
-        messages.append(Message(role="user", content=said))
-    if answered is not None:
-        messages.append(Message(role="assistant", content=answered, tool_calls=calls))
-    return Sample(id=case["id"], input=said, output=answered, messages=messages)
 
 
 def tool_call_accuracy(case: Case) -> Adapted:
@@ -53,7 +26,7 @@ def tool_call_accuracy(case: Case) -> Adapted:
         order=options.get("expectedToolOrder"),
         strict=options.get("strictMode", False),
     )
-    return scorer, conversation(case, recorded_calls(case)), []
+    return scorer, sample_of(case), []
 
 
 def tool_call_appropriateness(case: Case) -> Adapted:
@@ -61,7 +34,7 @@ def tool_call_appropriateness(case: Case) -> Adapted:
     evaluation = {"toolCalled": str, "reasoning": str, "wasAppropriate": bool}
     (answers,) = told(case, {"evaluations": [evaluation], "missingTools?": [str]})
     judged: Sequence[Mapping[str, Any]] = answers.given.get("evaluations", ())
-    calls = recorded_calls(case)
+    calls = calls_of(case)
     if answers.given and [call.name for call in calls if call.state != "partial"] != [e["toolCalled"] for e in judged]:
         calls = [ToolCall(name=e["toolCalled"]) for e in judged]
     replies = answers.replies(
@@ -71,7 +44,7 @@ def tool_call_appropriateness(case: Case) -> Adapted:
         }
     )
     scorer = ToolCallAppropriateness(tools=case["options"]["availableTools"])
-    return scorer, conversation(case, calls), [Said(JudgeToolCalls, replies)]
+    return scorer, sample_of(case, messages=messages_of(case, calls)), [Said(JudgeToolCalls, replies)]
 
 
 def steps_sample(case: Case, trajectory: Any) -> Sample:

@@ -7,7 +7,7 @@ words exactly and others trimmed and in lower case; the same is done here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -44,26 +44,56 @@ OLDER = "mastra_0_13"
 """The definitions by which our scorers compute what the package does, and its older version where that differs."""
 
 
-def sample_of(case: Case, **fields: Any) -> Sample:
-    """The sample of a case; `fields` win."""
-    calls = tuple(
+STATES: Mapping[str, Any] = {"result": "result", "call": "call", "output-error": "error", "partial-call": "partial"}
+
+
+def texts_of(case: Case, side: str) -> list[str]:
+    """The texts of the messages on one side of a case: those recorded one by one, or its only text."""
+    messages: Sequence[str] | None = case.get(f"{side}_messages")
+    text: str | None = case.get(side)
+    return list(messages) if messages is not None else [] if text is None else [text]
+
+
+def calls_of(case: Case) -> list[ToolCall]:
+    """The tool calls of a case."""
+    calls: Sequence[Mapping[str, Any]] = case.get("tool_calls") or ()
+    return [
         ToolCall(
             id=call.get("id", ""),
             name=call["name"],
             arguments=call.get("args") or {},
             result=call.get("result"),
-            state="result" if call.get("state") == "result" else "call",
+            state="error" if call.get("isError") else STATES[call["state"]],
         )
-        for call in case.get("tool_calls", ())
-    )
+        for call in calls
+    ]
+
+
+def messages_of(case: Case, calls: Sequence[ToolCall]) -> tuple[Message, ...]:
+    """The messages of a case as they were recorded. The tool calls are in the last one of the assistant."""
+    asked = [Message(role="user", content=text) for text in texts_of(case, "input")]
+    answered = [Message(role="assistant", content=text) for text in texts_of(case, "output")]
+    if calls:
+        last = answered.pop() if answered else Message(role="assistant")
+        answered.append(replace(last, tool_calls=calls))
+    return (*asked, *answered)
+
+
+def sample_of(case: Case, **fields: Any) -> Sample:
+    """The sample of a case, with its input and output as a reader of messages takes them; `fields` win."""
     given: dict[str, Any] = {
         "id": case["id"],
-        "input": case.get("input"),
-        "output": case.get("output"),
+        "input": _last(texts_of(case, "input")),
+        "output": _last(texts_of(case, "output")),
         "reference": case.get("ground_truth"),
-        "messages": (Message(role="assistant", content=case.get("output") or "", tool_calls=calls),) if calls else (),
+        "messages": messages_of(case, calls_of(case)),
     }
     return Sample(**{**given, **fields})
+
+
+def _last(texts: Sequence[str]) -> str | None:
+    """The last text that is not blank, else the last one."""
+    return next((text for text in reversed(texts) if text.strip()), texts[-1] if texts else None)
 
 
 def output_of(case: Case) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from evalstone.agents.messages import system_prompt
 from evalstone.questions.alignment import CheckConversation, CheckCriteria, JudgeAlignment, JudgeInstructions
 from evalstone.questions.harm import FindToxicity, JudgeOpinions, ListOpinions
 from evalstone.questions.relevance import JudgePassageStatements, RatePassages
@@ -35,6 +37,7 @@ from tests.parity.adapters.common import (
     output_of,
     sample_of,
     scale_of,
+    texts_of,
 )
 from tests.parity.adapters.rag import VERDICTS
 from tests.parity.adapters.recorded import all_shown, in_words_of, shown, told
@@ -168,7 +171,7 @@ def robustness(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "dimensions": [
             {
-                "reason": f"{d['specificChanges']}; {d['noiseInfluence']}",
+                "reason": "; ".join(filter(str.strip, (d["specificChanges"], d["noiseInfluence"]))),
                 "dimension": d["dimension"],
                 "impact": d["impactLevel"],
             }
@@ -186,9 +189,12 @@ def prompt_alignment(case: Case) -> Adapted:
     scorer = PromptAlignment(
         definition=MASTRA, scale=scale_of(case), history=turns, **renamed(options, {"mode": "evaluationMode"})
     )
-    system = case.get("system") or ()
-    instructions = system if isinstance(system, str) else "\n\n".join(prompt for prompt in system if prompt)
-    sample = sample_of(case, input=case.get("input") or "", instructions=instructions)
+    given = case.get("system") or ()
+    system = [Message(role="system", content=text) for text in ([given] if isinstance(given, str) else given)]
+    said = sample_of(case)
+    sample = replace(
+        said, input=said.input or "", instructions=system_prompt(system) or "", messages=(*system, *said.messages)
+    )
     (judged,) = told(case, ALIGNMENT)
     return scorer, sample, [Said(JudgeAlignment, judged.replies(alignment))]
 
@@ -230,8 +236,7 @@ def rubric(case: Case) -> Adapted:
 
 def multi_turn_judge(case: Case) -> Adapted:
     scorer = MultiTurnJudge(definition=MASTRA, scale=scale_of(case), criterion=case["options"].get("criterion", ""))
-    said: Sequence[str] = case.get("output_messages") or [case.get("output") or ""]
-    sample = sample_of(case, messages=tuple(Message(role="assistant", content=text) for text in said))
+    sample = sample_of(case if texts_of(case, "output") else {**case, "output": ""})
     (judged,) = told(case, {"satisfied": bool, "reasoning": str})
     replies = judged.replies(lambda given: verdict(given, yes_no(given["satisfied"]), reason="reasoning"))
     return scorer, sample, [Said(CheckConversation, replies)]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from evalstone._core.parsing import parse_json
+from evalstone._core.parsing import PLACEHOLDER, parse_json
 from evalstone.errors import ReplyError
 from tests.parity.adapters.common import Case
 
@@ -86,16 +87,49 @@ def _read(given: Any) -> tuple[str, Any]:
         return given, given
 
 
+class Invented(str):
+    """A recorded text that stays as it is, because the text that it must be from has nothing."""
+
+    __slots__ = ()
+
+
+class Repeated(str):
+    """An excerpt that stands for several recorded texts, because their source has fewer excerpts."""
+
+    __slots__ = ()
+
+
 def in_words_of(source: str, texts: Sequence[str]) -> list[str]:
-    """As many texts as were recorded, in words of the source that ours must be from.
+    """As many texts as were recorded, each a different excerpt of the source that ours must be from.
 
     Those recorded are random words, which our reading refuses as invented; what they say is no part of a judgment.
-    Where the source has no words they stay: there, listing anything is inventing it.
     """
-    words = source.split()
-    spans = itertools.islice(itertools.combinations(range(len(words) + 1), 2), len(texts))
-    excerpts = [" ".join(words[start:end]) for start, end in spans]
-    return [excerpts[number % len(excerpts)] for number in range(len(texts))] if excerpts else all_shown(texts)
+    if not source.strip():
+        return [Invented(text) for text in all_shown(texts)]
+    found = list(itertools.islice(excerpts(source), len(texts)))
+    missing = len(texts) - len(found)
+    return found + [Repeated(text) for text in itertools.islice(itertools.cycle(found or [source.strip()]), missing)]
+
+
+_MARKS = "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3\u3099\u309a"
+_UNSPACED = rf"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff][{_MARKS}]*"
+_WORD = re.compile(rf"{_UNSPACED}|(?:(?!{_UNSPACED})[^\W_])+(?:[^\w\s]+[^\W_]+|_+[^\W_]+)*")
+"""A word, with the signs inside it; in scripts without spaces a character, with its marks."""
+
+
+def excerpts(source: str) -> Iterator[str]:
+    """The parts of a text from one word to another, as they stand there; those of the same words once.
+
+    Parts such as "the text" are left out: a judge that says no more has written a placeholder.
+    """
+    words = list(_WORD.finditer(source))
+    seen = set[tuple[str, ...]]()
+    for start, end in itertools.combinations(range(len(words) + 1), 2):
+        content = tuple(word[0].casefold() for word in words[start:end])
+        excerpt = source[words[start].start() : words[end - 1].end()]
+        if content not in seen and not PLACEHOLDER.fullmatch(excerpt):
+            seen.add(content)
+            yield excerpt
 
 
 def shown(text: str) -> str:

@@ -31,7 +31,7 @@ from evalstone.agents.formats.parts import (
 from evalstone.agents.formats.parts import read_call as read_call
 from evalstone.agents.formats.values import Entries, PlacedError, by_normal_name, entries_of, normal, placed, read_usage
 from evalstone.errors import DataError
-from evalstone.types import ROLES, Message, Role, ToolCall, Usage
+from evalstone.types.messages import ORIGINS, ROLES, Message, Origin, Role, ToolCall, Usage
 
 _ROLE_NAMES: Mapping[str, Role] = {
     **{role: role for role in ROLES},
@@ -120,6 +120,8 @@ class Conversation:
                     reasoning="\n".join(content.thoughts) or None,
                     attachments=tuple(dict.fromkeys(content.attachments)),
                     usage=_usage(entries),
+                    origin=cast("Origin", entries["origin"]) if entries.get("origin") in ORIGINS else None,
+                    continued=entries.get("continued") is True,
                 )
             )
         self.messages.extend(Message(role="tool", content=text_of(result.result)) for result in unanswered)
@@ -308,15 +310,16 @@ def _in_steps(item: Entries) -> list[tuple[int, Entries]]:
     if len(texts) > 1 and said in ("".join(every), "\n".join(every)):
         body = {**body, "content": None}
     steps: list[tuple[int, Entries]] = []
+    marks = {"origin": item["origin"]} if "origin" in item else {}
     for start, end in spans:
         if types[start] == "steering-message":
-            steps.append((start, {"role": "user", "parts": entries_of(parts[start]).get("parts")}))
+            steps.append((start, {"role": "user", "parts": entries_of(parts[start]).get("parts"), **marks}))
             continue
         last = (start, end) == spans[-1]
         step = {**(body if last else {}), "parts": parts[start:end]}
         if in_content:
             step = {**(item if last else {}), "content": step}
-        steps.append((start, {"role": item.get("role"), **step}))
+        steps.append((start, {"role": item.get("role"), "continued": not last, **marks, **step}))
     return steps
 
 

@@ -12,7 +12,16 @@ from evalstone.agents.messages import answer_text, called_tools, last_user_text,
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
 from evalstone.scorers.agents import require_both_sides, require_tools
-from evalstone.scorers.base import Scorer, as_text, reason_with, require_text, require_texts, share, shortened
+from evalstone.scorers.base import (
+    Scorer,
+    TextSource,
+    as_text,
+    reason_with,
+    require_text,
+    require_texts,
+    share,
+    shortened,
+)
 from evalstone.types import TOOL_STEPS, Message, Score, Skipped, ToolCall, TrajectoryExpectation
 
 
@@ -107,7 +116,7 @@ def appropriate_share(verdicts: ToolCallVerdicts) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolCallAppropriateness(Scorer):
+class ToolCallAppropriateness(TextSource):
     """How many of the agent's tool calls were appropriate for the request.
 
         tool call appropriateness = appropriate calls / calls          range [0, scale], higher is better

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from evalstone.scorers.base import require_text
+from evalstone.scorers.base import TextSource, require_text
 from evalstone.scorers.text import CodeScorer
 from evalstone.types import Score, Skipped
 
@@ -24,7 +24,7 @@ class Check(CodeScorer, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextCheck(Check, ABC):
+class TextCheck(Check, TextSource, ABC):
     """A check of the answer against one text: the same for all samples, or each sample's reference.
 
     A blank answer is checked like any other.

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast
 from evalstone._core.json import strict_jsonable
 from evalstone._core.matching import matches
 from evalstone.errors import ConfigError, MissingDependency, OutcomeError
-from evalstone.scorers.base import shortened
+from evalstone.scorers.base import TextSource, shortened
 from evalstone.scorers.checks.base import Check
 from evalstone.types import Score, Skipped
 
@@ -50,7 +50,7 @@ def _unfenced(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonCheck(Check, ABC):
+class JsonCheck(Check, TextSource, ABC):
     """A check of an answer that should be JSON. A blank answer is not JSON.
 
     Attributes:

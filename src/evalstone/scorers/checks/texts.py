@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
 from evalstone._core.matching import matches
+from evalstone.agents.sides import Text
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import listed, require_number, shortened
 from evalstone.scorers.checks.base import TextCheck
-from evalstone.scorers.text import dice
+from evalstone.scorers.definitions import SPACE, UNSPACED, DefinedText, Definition, Sides
+from evalstone.scorers.text import dice, units
 from evalstone.types import Score
 
 
+def as_in_mastra(formula: str, sides: Sides) -> Mapping[str, Definition]:
+    """The definitions of a check. A blank answer is checked like any other."""
+    return {
+        "evalstone": Definition(formula, blank=("output",)),
+        "mastra": Definition(f"{formula}; over all messages of the assistant", blank=("output",), sides=sides),
+    }
+
+
 @dataclass(frozen=True)
-class Contains(TextCheck):
+class Contains(DefinedText, TextCheck):
     """Whether the answer contains a text.
 
     1 if `expected`, or else the sample's reference, occurs anywhere in the answer, else 0. Every answer contains the
@@ -22,6 +33,7 @@ class Contains(TextCheck):
     """
 
     name = "contains"
+    definitions = as_in_mastra("1 if the answer contains the text, else 0", SPACE)
 
     expected: str | None = None
     _: KW_ONLY
@@ -33,21 +45,26 @@ class Contains(TextCheck):
 
 
 @dataclass(frozen=True)
-class NotContains(TextCheck):
+class NotContains(DefinedText, TextCheck):
     """Whether the answer does not contain a text.
 
     0 if `expected` occurs anywhere in the answer, else 1. Every answer contains the empty text.
 
     Attributes:
         expected: The text that must not occur.
+        text: The text of a conversation: "all" messages of the assistant, its "last" one, which is the sample's own
+            output, or its "first".
     """
 
     name = "not_contains"
+    version = 2
     required_fields = ("output",)
+    definitions = as_in_mastra("0 if the answer contains the text, else 1", SPACE)
 
     expected: str
     _: KW_ONLY
     ignore_case: bool = True
+    text: Text = "all"
 
     def check(self, output: str, expected: str) -> Score:
         contained = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
@@ -55,13 +72,14 @@ class NotContains(TextCheck):
 
 
 @dataclass(frozen=True)
-class ExactMatch(TextCheck):
+class ExactMatch(DefinedText, TextCheck):
     """Whether the answer equals an expected text.
 
     1 if the answer equals `expected`, or else the sample's reference, including white space, else 0.
     """
 
     name = "exact_match"
+    definitions = as_in_mastra("1 if the answer equals the text, else 0", UNSPACED)
 
     expected: str | None = None
     _: KW_ONLY
@@ -73,7 +91,7 @@ class ExactMatch(TextCheck):
 
 
 @dataclass(frozen=True)
-class Similarity(TextCheck):
+class Similarity(DefinedText, TextCheck):
     """How much wording the answer shares with a text, or whether that reaches a threshold.
 
     2 · common bigrams / (bigrams of one text + bigrams of the other), as in `content_similarity`. With `threshold`, 1
@@ -85,6 +103,7 @@ class Similarity(TextCheck):
 
     name = "similarity"
     interpretation = ((0.9, "nearly the same wording"), (0.5, "some wording in common"), (0.0, "different wording"))
+    definitions = as_in_mastra("2 · common bigrams / (bigrams of one text + bigrams of the other)", UNSPACED)
 
     expected: str | None = None
     _: KW_ONLY
@@ -106,12 +125,12 @@ class Similarity(TextCheck):
 
 
 @dataclass(frozen=True)
-class Regex(TextCheck):
+class Regex(DefinedText, TextCheck):
     """Whether the answer matches a regular expression.
 
     1 if `pattern`, or else the sample's reference, matches anywhere in the answer (with `exact`, all of it), else 0.
-    The syntax is that of Python's `re`, including inline flags such as `(?s)`. Failed if a match takes more than 10
-    seconds.
+    The syntax is that of Python's `re`, including inline flags such as `(?s)`. With definition="mastra", pattern and
+    answer are UTF-16 code units, as in JavaScript without the flag `u`. Failed if a match takes more than 10 seconds.
 
     Attributes:
         pattern: The expression for all samples; by default each sample's reference.
@@ -120,6 +139,7 @@ class Regex(TextCheck):
 
     name = "regex"
     constant = "pattern"
+    definitions = as_in_mastra("1 if the pattern matches, else 0", UNSPACED)
 
     pattern: str | None = None
     _: KW_ONLY
@@ -133,6 +153,8 @@ class Regex(TextCheck):
 
     def _compile(self, pattern: str) -> tuple[re.Pattern[str] | None, str]:
         """The compiled pattern (`re` caches it), or what is wrong with it."""
+        if self.definition == "mastra":
+            pattern = units(pattern)
         try:
             return re.compile(pattern, re.IGNORECASE if self.ignore_case else 0), ""
         except (re.error, RecursionError, OverflowError) as error:
@@ -143,7 +165,7 @@ class Regex(TextCheck):
         if pattern is None:
             raise OutcomeError(f"{self.name}: the reference {error}")
         try:
-            match = matches(pattern, output, whole=self.exact)
+            match = matches(pattern, units(output) if self.definition == "mastra" else output, whole=self.exact)
         except OutcomeError as problem:
             raise OutcomeError(f"{self.name}: {problem}") from None
         if match:

@@ -8,7 +8,7 @@ from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import lines_of, reason_with, require_known
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 
@@ -61,7 +61,7 @@ def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rubric(Defined):
+class Rubric(DefinedText):
     """Whether the answer meets every required criterion.
 
         rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
@@ -75,6 +75,7 @@ class Rubric(Defined):
     """
 
     name = "rubric"
+    version = 2
     interpretation = ((1.0, "every required criterion is met"), (0.0, "a required criterion is not met"))
     advice = (
         "The reason lists the criteria that are not met. If one is often in doubt, it may be two criteria: write one "
@@ -82,7 +83,7 @@ class Rubric(Defined):
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("1 if every required criterion is met, else 0"),
-        "mastra": Definition("the same; a blank answer is judged", undefined="1", blank=("output",)),
+        "mastra": Definition("the same; a blank answer is judged", undefined="1", blank=("output",), sides=REQUEST),
     }
 
     criteria: Sequence[Criterion] | Sequence[str] | str = ()

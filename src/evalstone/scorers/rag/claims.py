@@ -10,8 +10,8 @@ from typing import ClassVar
 from evalstone._core.display import count, part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
-from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_number, share
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.base import ContextScorer, TextSource, reason_with, require_number, share
+from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import require_passages, supported_share, unsupported_claims
 from evalstone.types import Score, Skipped
 
@@ -33,7 +33,7 @@ def contradicting_share(verdicts: Sequence[ClaimVerdict], passages: int) -> floa
 
 
 @dataclass(frozen=True, kw_only=True)
-class Faithfulness(Defined, ContextScorer):
+class Faithfulness(DefinedText, ContextScorer):
     """How much of the answer is supported by the passages.
 
         faithfulness = supported claims / claims          range [0, scale], higher is better
@@ -45,6 +45,7 @@ class Faithfulness(Defined, ContextScorer):
     """
 
     name = "faithfulness"
+    version = 2
     interpretation = (
         (0.9, "nearly everything is supported by the passages"),
         (0.7, "some claims go beyond the passages: read them"),
@@ -60,7 +61,7 @@ class Faithfulness(Defined, ContextScorer):
         "ragas": Definition("supported / claims", supported_share, "NaN"),
         "deepeval": Definition("(supported + not mentioned) / claims", uncontradicted_share, "1"),
         "deepeval_strict": Definition("supported / claims, as with penalize_ambiguous_claims", supported_share, "1"),
-        "mastra": Definition("supported / claims", supported_share, "0", blank=("output",)),
+        "mastra": Definition("supported / claims", supported_share, "0", blank=("output",), sides=REQUEST),
         "ragchecker": Definition("supported / claims", supported_share, "0"),
     }
 
@@ -77,7 +78,7 @@ class Faithfulness(Defined, ContextScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hallucination(Defined, ContextScorer):
+class Hallucination(DefinedText, ContextScorer):
     """How much of the answer is not supported by the passages.
 
         hallucination = (contradicted + not mentioned) / claims          range [0, scale], lower is better
@@ -88,6 +89,7 @@ class Hallucination(Defined, ContextScorer):
     """
 
     name = "hallucination"
+    version = 2
     lower_is_better = True
     interpretation = (
         (0.6, "most of the answer is not supported by the passages"),
@@ -102,7 +104,9 @@ class Hallucination(Defined, ContextScorer):
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("(contradicted + not mentioned) / claims", unsupported_share),
         "ragas": Definition("1 - faithfulness = (contradicted + not mentioned) / claims", unsupported_share, "NaN"),
-        "mastra": Definition("(contradicted + not mentioned) / claims", unsupported_share, "0", blank=("output",)),
+        "mastra": Definition(
+            "(contradicted + not mentioned) / claims", unsupported_share, "0", blank=("output",), sides=REQUEST
+        ),
         "deepeval": Definition(
             "passages that contradict a claim / passages; 1 minus it since 4.0", contradicting_share
         ),
@@ -126,7 +130,7 @@ class Hallucination(Defined, ContextScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextRecall(Defined, ContextScorer):
+class ContextRecall(DefinedText, ContextScorer):
     """How much of the reference answer is supported by the passages.
 
         context recall = supported reference claims / reference claims          range [0, scale], higher is better
@@ -138,6 +142,7 @@ class ContextRecall(Defined, ContextScorer):
     """
 
     name = "context_recall"
+    version = 2
     interpretation = (
         (0.9, "the passages contain what the right answer needs"),
         (0.6, "part of the right answer was not retrieved"),
@@ -151,7 +156,7 @@ class ContextRecall(Defined, ContextScorer):
         "evalstone": Definition("supported / reference claims", supported_share),
         "ragas": Definition("supported / reference claims; ragas takes sentences", supported_share, "NaN"),
         "deepeval": Definition("supported / reference claims; deepeval takes sentences", supported_share, "0"),
-        "mastra": Definition("min(1, supported / reference claims)", supported_share, "0"),
+        "mastra": Definition("min(1, supported / reference claims)", supported_share, "0", sides=REQUEST),
         "ragchecker": Definition("supported / reference claims (claim recall)", supported_share),
     }
 
@@ -182,7 +187,7 @@ def f_measure(precision: float, recall: float, beta: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactualCorrectness(Scorer):
+class FactualCorrectness(TextSource):
     """How well the claims of the answer match those of the reference, no more and no less.
 
         precision = answer claims that the reference supports / answer claims

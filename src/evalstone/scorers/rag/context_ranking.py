@@ -10,7 +10,7 @@ from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import FindUsefulPassages
 from evalstone.scorers.base import ContextScorer, share
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import passage_numbers, require_passages
 from evalstone.types import Sample, Score, Skipped
 
@@ -38,7 +38,7 @@ def position_weighted_share(useful: Sequence[bool]) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextPrecision(Defined, ContextScorer):
+class ContextPrecision(DefinedText, ContextScorer):
     """How well useful passages are ranked above useless ones.
 
         context precision = Σ over useful ranks k of (useful among the first k / k)  /  useful passages
@@ -51,6 +51,7 @@ class ContextPrecision(Defined, ContextScorer):
     """
 
     name = "context_precision"
+    version = 2
     interpretation = (
         (0.9, "the useful passages come first"),
         (0.6, "some of the top passages are useless"),
@@ -64,7 +65,9 @@ class ContextPrecision(Defined, ContextScorer):
         "evalstone": Definition("average precision", average_precision),
         "ragas": Definition("average precision, with 1e-10 added to the divisor", padded_average_precision, "0"),
         "deepeval": Definition("average precision", average_precision, "0"),
-        "mastra": Definition("average precision", average_precision, "an error", blank=("input", "output")),
+        "mastra": Definition(
+            "average precision", average_precision, "an error", blank=("input", "output"), sides=REQUEST
+        ),
         "ragchecker": Definition("useful / passages, whatever their ranks", share),
     }
 
@@ -88,7 +91,7 @@ class ContextPrecision(Defined, ContextScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextPosition(Defined, ContextScorer):
+class ContextPosition(DefinedText, ContextScorer):
     """How early the useful passages are ranked, as their share of the rank weights.
 
         context position = Σ over useful passages of 1 / rank  /  Σ over all passages of 1 / rank

@@ -10,8 +10,8 @@ from evalstone._core.display import part_of
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import LEVELS, JudgePassageStatements, Level, PassageRatings, RatePassages
-from evalstone.scorers.base import ContextScorer, listed, reason_with, require_number, share
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.base import ContextScorer, TextSource, listed, reason_with, require_number, share
+from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import passage_numbers, require_passages
 from evalstone.types import Score, Skipped
 
@@ -49,7 +49,7 @@ def relevance(ratings: PassageRatings, weights: Mapping[Level, float], penalties
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextRelevance(Defined, ContextScorer):
+class ContextRelevance(DefinedText, ContextScorer):
     """How relevant the passages are to the question, minus penalties for unused and missing information.
 
         base    = mean over passages of: high 1, medium 0.7, low 0.3, none 0
@@ -69,6 +69,7 @@ class ContextRelevance(Defined, ContextScorer):
     """
 
     name = "context_relevance"
+    version = 2
     interpretation = (
         (0.8, "the passages fit the question"),
         (0.5, "some passages do not help, or something is missing"),
@@ -81,7 +82,7 @@ class ContextRelevance(Defined, ContextScorer):
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("max(0, base - unused - missing)"),
-        "mastra": Definition("the same; blank texts are judged", blank=("input", "output")),
+        "mastra": Definition("the same; blank texts are judged", blank=("input", "output"), sides=REQUEST),
     }
 
     penalties: Penalties | Mapping[str, float] = field(default_factory=Penalties)
@@ -123,7 +124,7 @@ def _reason(ratings: PassageRatings, penalties: Penalties) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextUsage(Defined, ContextScorer):
+class ContextUsage(DefinedText, ContextScorer):
     """How many of the passages are used in the answer.
 
         context usage = passages used / passages          range [0, scale], higher is better
@@ -157,7 +158,7 @@ class ContextUsage(Defined, ContextScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextStatementRelevancy(ContextScorer):
+class ContextStatementRelevancy(ContextScorer, TextSource):
     """How much of the passages is relevant to the question.
 
         context statement relevancy = relevant statements / statements          range [0, scale]

@@ -29,7 +29,15 @@ from evalstone.questions.verdict import (
     Verdict,
     best_choice,
 )
-from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_choice, require_number, require_whole
+from evalstone.scorers.base import (
+    ContextScorer,
+    Scorer,
+    TextSource,
+    reason_with,
+    require_choice,
+    require_number,
+    require_whole,
+)
 from evalstone.types import Score, Skipped
 
 Q = TypeVar("Q", bound=Question[Any])
@@ -49,7 +57,7 @@ class Undecided:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradedScorer(Scorer, ABC):
+class GradedScorer(TextSource, ABC):
     """A scorer from one verdict or grade on a whole answer.
 
     Attributes:

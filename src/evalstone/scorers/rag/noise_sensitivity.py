@@ -10,14 +10,14 @@ from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
 from evalstone.scorers.base import reason_with, require_number, require_text
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 NOISY_QUERY = "noisy_query"
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseSensitivity(Defined):
+class NoiseSensitivity(DefinedText):
     """How robust the answer is to noise in the question.
 
         claimed  = the judge's own number, clipped to [0, 1]
@@ -45,6 +45,7 @@ class NoiseSensitivity(Defined):
     """
 
     name = "noise_sensitivity"
+    version = 2
     interpretation = (
         (0.8, "the noise had almost no effect"),
         (0.5, "noticeably worse under noise"),
@@ -57,7 +58,9 @@ class NoiseSensitivity(Defined):
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("max(0, agreed - min(0.1 · grave issues, 0.3))"),
-        "mastra": Definition("the same; an empty question or answer is an error", blank=("input", "output")),
+        "mastra": Definition(
+            "the same; an empty question or answer is an error", blank=("input", "output"), sides=REQUEST
+        ),
     }
 
     baseline: str | None = None

@@ -19,7 +19,7 @@ from evalstone.questions.statements import (
     StatementVerdict,
 )
 from evalstone.scorers.base import reason_with, require_number
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 DEFAULT_WEIGHT = 0.3
@@ -38,7 +38,7 @@ def not_off_topic_share(verdicts: Sequence[StatementVerdict], _: float) -> float
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerRelevancy(Defined):
+class AnswerRelevancy(DefinedText):
     """How much of the answer addresses the question.
 
         answer relevancy = (addressing + w · partly addressing) / statements,   w = 0.3          range [0, scale]
@@ -52,6 +52,7 @@ class AnswerRelevancy(Defined):
     """
 
     name = "answer_relevancy"
+    version = 2
     interpretation = (
         (0.9, "the answer sticks to the question"),
         (0.6, "some of it is off topic"),
@@ -65,7 +66,11 @@ class AnswerRelevancy(Defined):
         "evalstone": Definition("(addressing + w · partly) / statements, w = 0.3", addressing_share),
         "deepeval": Definition("(addressing + partly) / statements", not_off_topic_share, "1"),
         "mastra": Definition(
-            "(addressing + w · partly) / statements, w = 0.3", addressing_share, "0", blank=("input", "output")
+            "(addressing + w · partly) / statements, w = 0.3",
+            addressing_share,
+            "0",
+            blank=("input", "output"),
+            sides=REQUEST,
         ),
     }
 
@@ -99,7 +104,7 @@ EXTRA_LIMIT = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSimilarity(Defined):
+class AnswerSimilarity(DefinedText):
     """How closely the answer matches the reference in content.
 
         credit  = exact 1 + b, semantic t, partial t / 2, missing -m       b = 0.2, t = 0.8, m = 0.15

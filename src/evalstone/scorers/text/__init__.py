@@ -16,7 +16,7 @@ from operator import add
 from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.scorers.base import Scorer, require_choice
+from evalstone.scorers.base import Scorer, TextSource, require_choice
 from evalstone.types import Sample, Score, Skipped
 
 CompareTo: TypeAlias = Literal["input", "reference"]
@@ -96,7 +96,7 @@ def _cell(name: str, row: int, cell: object) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairScorer(CodeScorer, ABC):
+class PairScorer(CodeScorer, TextSource, ABC):
     """A scorer in code that compares the answer with another text of its sample.
 
     Attributes:
@@ -123,7 +123,7 @@ class PairScorer(CodeScorer, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReferenceScorer(CodeScorer, ABC):
+class ReferenceScorer(CodeScorer, TextSource, ABC):
     """A scorer in code that compares the answer with the reference. A blank answer is scored like any other."""
 
     required_fields = ("reference", "output")

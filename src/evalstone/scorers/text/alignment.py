@@ -13,7 +13,7 @@ from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import lines_of, listed, reason_with, require_texts, require_whole
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Message, Score, Skipped
 
 Mode: TypeAlias = Literal["both", "user", "system"]
@@ -44,7 +44,7 @@ def alignment(judged: Alignment, mode: Mode, both: Mapping[str, float] = SYSTEM)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptAlignment(Defined):
+class PromptAlignment(DefinedText):
     """How well the answer follows its prompt.
 
         user      = 0.4 intent + 0.3 requirements + 0.2 completeness + 0.1 appropriateness
@@ -63,6 +63,7 @@ class PromptAlignment(Defined):
     """
 
     name = "prompt_alignment"
+    version = 2
     interpretation = (
         (0.9, "the answer does what was asked"),
         (0.7, "the answer has small gaps"),
@@ -80,6 +81,7 @@ class PromptAlignment(Defined):
             "0.7 user + 0.3 user in the mode both; an empty prompt or answer is an error; any numbers, in its own call",
             functools.partial(alignment, both=USER),
             blank=("input", "output", "instructions"),
+            sides=REQUEST,
         ),
     }
 
@@ -137,7 +139,7 @@ def followed_share(verdicts: Sequence[InstructionVerdict]) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstructionAlignment(Defined):
+class InstructionAlignment(DefinedText):
     """How many of the applicable instructions the answer follows.
 
         instruction alignment = followed / (followed + not followed)          range [0, scale], higher is better

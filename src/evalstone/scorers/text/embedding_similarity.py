@@ -10,7 +10,7 @@ from evalstone.judges.base import Judge
 from evalstone.judges.embeddings import EmbeddingModel, as_vectors, cosine
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.embeddings import CompareEmbeddings, Cosine
-from evalstone.scorers.base import Scorer
+from evalstone.scorers.base import TextSource
 from evalstone.types import Score
 
 
@@ -23,7 +23,7 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True)
-class EmbeddingSimilarity(Scorer):
+class EmbeddingSimilarity(TextSource):
     """How close the answer and the reference are in meaning, according to an embedding model.
 
         embedding similarity = max(0, cosine of the embeddings of the answer and the reference)

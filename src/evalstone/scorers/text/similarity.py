@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from evalstone._core.display import count
 from evalstone._core.text import words
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import COMMA, DefinedText, Definition
 from evalstone.scorers.text import CompareTo, PairScorer, ReferenceScorer, check_lengths, dice, units
 from evalstone.types import Score, Skipped
 
@@ -34,7 +34,7 @@ def _distances() -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContentSimilarity(PairScorer):
+class ContentSimilarity(DefinedText, PairScorer):
     """How similar the wording of the answer is to the input or the reference.
 
         content similarity = 2 · common bigrams / (bigrams of one text + bigrams of the other)
@@ -57,6 +57,10 @@ class ContentSimilarity(PairScorer):
         (0.0, "different wording, whatever the meaning"),
     )
     advice = "It compares letters, not meaning: a good paraphrase scores low. For meaning, use a scorer with a judge."
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("2 · common bigrams / (bigrams of one text + bigrams of the other)"),
+        "mastra": Definition("the same, over all messages", sides=COMMA),
+    }
 
     ignore_case: bool = True
 
@@ -136,7 +140,7 @@ def agreement(left: str, right: str) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextualDifference(Defined, PairScorer):
+class TextualDifference(DefinedText, PairScorer):
     """Sequence similarity: how similar the characters of the answer and the input, or the reference, are.
 
         textual difference = 2 · longest common subsequence / characters of both texts
@@ -151,6 +155,7 @@ class TextualDifference(Defined, PairScorer):
     """
 
     name = "textual_difference"
+    version = 2
     interpretation = (
         (0.95, "the same except for details"),
         (0.7, "one text looks like an edit of the other"),
@@ -160,7 +165,9 @@ class TextualDifference(Defined, PairScorer):
     advice = "Single letters in common add up: unrelated texts in the same language score 0.4 to 0.5."
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("2 · longest common subsequence / characters of both texts", agreement),
-        "mastra": Definition("2 · longest common subsequence / characters of both texts", agreement),
+        "mastra": Definition(
+            "2 · longest common subsequence / characters of both texts, over all messages", agreement, sides=COMMA
+        ),
         "mastra_0_13": Definition("2 · characters in matching blocks / characters of both texts", matching_blocks),
     }
 

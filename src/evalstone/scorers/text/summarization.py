@@ -9,7 +9,7 @@ from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
 from evalstone.scorers.base import reason_with, require_number, require_text
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import supported_share
 from evalstone.types import Sample, Score, Skipped
 
@@ -31,7 +31,7 @@ def coverage(questions: Sequence[QuestionVerdict], limit: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summarization(Defined):
+class Summarization(DefinedText):
     """How accurate and complete a summary is.
 
         alignment = claims of the summary that the source supports / claims of the summary
@@ -50,6 +50,7 @@ class Summarization(Defined):
     """
 
     name = "summarization"
+    version = 2
     interpretation = (
         (0.8, "accurate, and it covers what matters"),
         (0.5, "something is wrong, or something important is left out"),
@@ -62,7 +63,9 @@ class Summarization(Defined):
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("min(alignment, coverage)"),
-        "mastra": Definition("the same; blank texts are judged", undefined="0", blank=("input", "output")),
+        "mastra": Definition(
+            "the same; blank texts are judged", undefined="0", blank=("input", "output"), sides=REQUEST
+        ),
     }
 
     source: str | None = None

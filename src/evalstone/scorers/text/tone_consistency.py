@@ -11,7 +11,7 @@ from typing import ClassVar
 from evalstone._core.display import count
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import require_choice, require_text
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import COMMA, DefinedText, Definition
 from evalstone.scorers.text import COMPARE_TO, WHITE, CodeScorer, CompareTo
 from evalstone.types import Score, Skipped
 
@@ -59,7 +59,7 @@ def evenness(tones: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToneConsistency(Defined, CodeScorer):
+class ToneConsistency(DefinedText, CodeScorer):
     """How consistent the answer's tone is, or how close it is to the tone of another text.
 
         tone             = sum of the weights of a text's words / its words          (weights from -5 to 5)
@@ -79,6 +79,7 @@ class ToneConsistency(Defined, CodeScorer):
     """
 
     name = "tone_consistency"
+    version = 2
     interpretation = (
         (0.9, "the tone is even"),
         (0.7, "the tone shifts in places"),
@@ -88,7 +89,7 @@ class ToneConsistency(Defined, CodeScorer):
     advice = "The weights are for single English words: irony, quotations and other languages are not recognized."
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("by the sentences of the answer, or by the text that it is compared with"),
-        "mastra": Definition("the same; a blank answer is neutral", blank=("output",)),
+        "mastra": Definition("the same, over all messages; a blank answer is neutral", blank=("output",), sides=COMMA),
         "mastra_0_13": Definition(
             "1 - |tone of the answer - tone of the input|; for an empty answer, the evenness of the input",
             blank=("input", "output"),

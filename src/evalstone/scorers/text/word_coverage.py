@@ -16,7 +16,7 @@ from evalstone._core.sync import is_async
 from evalstone._core.text import STOPWORDS, words
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import reason_with
-from evalstone.scorers.definitions import OURS, Defined, Definition
+from evalstone.scorers.definitions import COMMA, OURS, DefinedText, Definition
 from evalstone.scorers.text import PairScorer, check_lengths, pieces, spaced
 from evalstone.types import Score, Skipped
 
@@ -96,7 +96,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Completeness(Defined, PairScorer):
+class Completeness(DefinedText, PairScorer):
     """The share of the elements of the input, or the reference, that the answer covers.
 
         completeness = elements of the input that an element of the answer covers / elements of the input
@@ -117,6 +117,7 @@ class Completeness(Defined, PairScorer):
     """
 
     name = "completeness"
+    version = 2
     interpretation = (
         (0.9, "nearly everything is covered"),
         (0.6, "most of it is covered"),
@@ -126,7 +127,11 @@ class Completeness(Defined, PairScorer):
     advice = "Read the missing elements: anything said in other words counts as missing."
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("words of the input that are covered / words, without stop words", content_words),
-        "mastra": Definition("the same, with stop words; the original also has base forms of verbs", latin_words),
+        "mastra": Definition(
+            "the same, with stop words, over all messages; the original also has base forms of verbs",
+            latin_words,
+            sides=COMMA,
+        ),
     }
 
     elements: Callable[[str], Sequence[str]] | None = None
@@ -205,7 +210,7 @@ class Keywords:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeywordCoverage(Defined, PairScorer):
+class KeywordCoverage(DefinedText, PairScorer):
     """The share of the keywords of the input, or the reference, that are in the answer.
 
         keyword coverage = keywords of the input that are in the answer / keywords of the input
@@ -219,6 +224,7 @@ class KeywordCoverage(Defined, PairScorer):
     """
 
     name = "keyword_coverage"
+    version = 2
     interpretation = (
         (0.9, "nearly every keyword is in the answer"),
         (0.5, "about half are in the answer"),
@@ -228,7 +234,9 @@ class KeywordCoverage(Defined, PairScorer):
     advice = "Read the missing keywords: synonyms and other forms of a word count as missing."
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("keywords of the input that are in the answer / keywords of the input"),
-        "mastra": Definition("the same; 1 for an input without keywords", otherwise=1.0),
+        "mastra": Definition(
+            "the same, over all messages; 1 for an input without keywords", otherwise=1.0, sides=COMMA
+        ),
         "mastra_0_13": Definition("the same; 0 for an input without keywords", otherwise=0.0),
     }
 
