@@ -86,11 +86,13 @@ class RowReader:
     Args:
         mapping: As for `sample_from`.
         cells: Whether the rows come from a table, whose cells may contain JSON lists.
+        blank_cells: Whether a missing cell is a blank one, as in CSV. In a column of the output, it is a blank answer.
     """
 
-    def __init__(self, mapping: ColumnMapping | None = None, *, cells: bool = False) -> None:
+    def __init__(self, mapping: ColumnMapping | None = None, *, cells: bool = False, blank_cells: bool = False) -> None:
         self.columns = Columns(mapping)
         self.cells = cells
+        self.blank_cells = blank_cells
         self.ignored: dict[str, None] = {}
         """The columns that went to the metadata, as an ordered set."""
 
@@ -136,7 +138,7 @@ class RowReader:
         sample = Sample(
             id=self._value("id", chosen, lambda cell: read_id(cell.value)) or "",
             input=_text_or(texts["input"], messages, "input"),
-            output=_text_or(texts["output"], messages, "output"),
+            output=self._output(texts["output"], messages, cells),
             context=self._context(chosen),
             reference=None if reference is None else reference.text,
             messages=messages,
@@ -150,6 +152,13 @@ class RowReader:
             state=self._value("state", chosen, lambda cell: storable(unpacked(cell.value))),
         )
         return _of_trial(sample, cells)
+
+    def _output(self, text: ReadText | None, messages: tuple[Message, ...], cells: Mapping[str, Any]) -> str | None:
+        output = _text_or(text, messages, "output")
+        if output is None and text is None and self.blank_cells and (column := self.columns.column("output", cells)):
+            self.columns.became.setdefault(column, "output")
+            return ""
+        return output
 
     def _place_turns(self, chosen: dict[str, Cell]) -> None:
         """Ignore a number of turns, and read turns that have roles as messages."""
@@ -509,6 +518,9 @@ def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
 
 def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     keys = {normal(key): key for key, item in value.items() if item is not None}
+    if "role" in keys and not value.keys().isdisjoint(("content", "tool_calls")) and is_conversation([value]):
+        messages = read_messages([value])
+        return ReadText(_spoken(messages, field), messages)
     if field in ("input", "output"):
         items = _conversation_in(value, keys)
         if items:
@@ -519,6 +531,8 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         if name in keys:
             inner = read_text(value[keys[name]], field, f"{column}.{keys[name]}")
             return inner._replace(whole=inner.whole and len(value) == 1)
+    if field == "output" and any(normal(key) in inner_names(field) for key in value):
+        return ReadText("", whole=len(value) == 1)  # its text is null
     if "parts" in value and value.keys() <= {"parts", "role"}:  # Gemini's
         speaker = FIELD_ROLES.get(field, "assistant")
         messages = read_messages([{"role": speaker, "parts": value["parts"]}])

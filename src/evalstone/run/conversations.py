@@ -22,7 +22,7 @@ from evalstone.questions.base import Question
 from evalstone.run.session import Recording, Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target, absent
-from evalstone.targets.base import conversation, says_something
+from evalstone.targets.base import conversation
 from evalstone.targets.users import User, is_open
 from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Usage, total_cost
 
@@ -194,12 +194,12 @@ class Conversation:
         """Add a turn with its answer.
 
         Raises:
-            TargetError: The answer has no message that is new.
+            TargetError: The answer has neither a new message nor a state.
         """
         user = _user_message(turn)
         reply = _reply(answered, [*self.messages, user])
-        if answered.state is None and not any(map(says_something, reply)):
-            raise TargetError("the target's answer is blank")
+        if answered.state is None and not reply:
+            raise TargetError("the target's answer has no new message")
         self.messages += [user, *reply]
         self._hash = content_hash([self._hash, user, reply])
         self._user_messages += [user, *(message for message in reply if message.role != "user")]
@@ -294,8 +294,10 @@ def _reply(answered: Sample, request: Sequence[Message]) -> list[Message]:
     """
     messages = list(answered.messages)
     reply = messages[_repeated(messages, request) :]
-    if is_blank(last_text(reply, "assistant") or "") and not is_blank(answered.output or ""):
-        reply.append(Message(role="assistant", content=answered.output or ""))
+    output = answered.output
+    silent = all(message.role != "assistant" for message in reply)
+    if output is not None and (silent or (last_text(reply, "assistant") is None and not is_blank(output))):
+        reply.append(Message(role="assistant", content=output))
     return reply
 
 

@@ -104,7 +104,8 @@ class Answer:
         framework or API. by: the name of the target in errors.
 
         Raises:
-            DataError: It is none of these, or has nothing to score.
+            DataError: It is none of these, or no answer: it has neither an output nor another field to score. A blank
+                output, such as "" or that of a message without text, is an answer.
             ConfigError: A field has the wrong type.
         """
         match value:
@@ -118,8 +119,9 @@ class Answer:
                 raise DataError(f"{by} returned None; return text or an Answer")
             case _:
                 answer = answer_of(value, by)
-        if answer.state is None and is_blank(answer.output or "") and not any(map(says_something, answer.messages)):
-            raise BlankAnswer(f"{by}'s answer is blank", answer)
+        own = any(message.role not in ("user", "system") for message in cast("Sequence[Message]", answer.messages))
+        if not own and answer.output is None and answer.state is None:
+            raise NoAnswer(f"{by} returned no answer: it has no output, no message and no state", answer)
         return answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,6 +171,14 @@ class Answer:
 _EMPTY = Answer()
 
 
+class NoAnswer(DataError):
+    """An answer with nothing to score, which may have cost something."""
+
+    def __init__(self, text: str, answer: Answer) -> None:
+        super().__init__(text)
+        self.answer = answer
+
+
 @dataclass
 class Prepared:
     """A target that is set up for one trial or conversation."""
@@ -181,23 +191,9 @@ class Prepared:
     """The final state, once the conversation has ended."""
 
 
-class BlankAnswer(DataError):
-    """An answer with nothing to score, which may have cost something."""
-
-    def __init__(self, text: str, answer: Answer) -> None:
-        super().__init__(text)
-        self.answer = answer
-
-
 _FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
 _NAMES = ", ".join(sorted(_FIELDS))
 _ANSWERS = f"return text, an Answer, or a mapping of its fields ({_NAMES})"
-
-
-def says_something(message: Any) -> bool:
-    """Whether a message is an answer: text or attachments of the assistant, or tool calls."""
-    spoken = message.role == "assistant" and not is_blank(message.content)
-    return spoken or bool(message.tool_calls or (message.role == "assistant" and message.attachments))
 
 
 def _is_answer(fields: Mapping[str, Any]) -> bool:
@@ -479,7 +475,7 @@ def _with_tool_calls(result: object, calls: Sequence[ToolCall]) -> object:
     except DataError as problem:
         if not calls:
             return result  # rejected later, like any other
-        if not isinstance(problem, BlankAnswer):
+        if not isinstance(problem, NoAnswer):
             raise
         answer = problem.answer
     if answer.messages:
