@@ -231,10 +231,7 @@ def test_a_turn_that_fails_fails_the_conversation_and_names_itself():
     run = evaluate([{"turns": ["a", "b", "c"]}, {"turns": ["a"]}], said, target=agent, ledger=None)
     failed, fine = (record.outcome for record in run)
     assert isinstance(failed, Failed)
-    assert (
-        failed.error
-        == "the target failed: turn 2: the target returned no answer: it has no output, no message and no state"
-    )
+    assert failed.error == "the target failed: turn 2: the target returned no answer: it has nothing to score"
     assert not isinstance(fine, Failed)
     assert sorted(asked) == ["a", "a", "b"]
     assert run.target is not None

@@ -128,7 +128,7 @@ def test_json_lines_are_one_transcript() -> None:
         ("print('3')", r"what is no answer: .*int"),
         (
             "print('{\"cost\": 0.5}')",
-            "the target returned no answer: it has no output, no message and no state; stderr",
+            "the target returned no answer: it has nothing to score; stderr",
         ),
         ("print('{\"output\": 3}')", "output must be text, not int: 3"),
         ('print(\'{"outputs": "x"}\')', r"what is no answer: .*dict"),

@@ -444,7 +444,8 @@ def _fields_of(answer: Any) -> dict[str, Any]:
         read = Answer.of(answer, by="the function")
     except DataError as error:
         raise DataError(f"{error}; give protect a function of the answer and the arguments: sample=…") from None
-    fields = {"output": read.output, "messages": read.messages or None, "context": read.context}
+    names = ("output", "context", "trajectory", "instructions", "state")
+    fields = {name: getattr(read, name) for name in names} | {"messages": read.messages or None}
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -484,6 +484,7 @@ class Answers:
                     async with clock:
                         answer = Answer.of(await call(sample, trial=sample.trial or 1, thread=thread))
                     observed.result(answer)
+                    answer.fill(sample, seconds=0.0)  # refused if it contradicts the sample
                 paid, usage = answer.cost, answer.usage
                 line: dict[str, Any] = {"answer": answer.to_dict()}
                 self._breaker.answered()

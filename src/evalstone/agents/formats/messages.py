@@ -31,7 +31,7 @@ from evalstone.agents.formats.parts import (
 from evalstone.agents.formats.parts import read_call as read_call
 from evalstone.agents.formats.values import Entries, PlacedError, by_normal_name, entries_of, normal, placed, read_usage
 from evalstone.errors import DataError
-from evalstone.types import ROLES, Message, Role, ToolCall, Usage
+from evalstone.types import ROLES, Message, Role, ToolCall, Trajectory, Usage
 
 _ROLE_NAMES: Mapping[str, Role] = {
     **{role: role for role in ROLES},
@@ -168,13 +168,15 @@ class Reading:
     """What a whole transcript has.
 
     output: the answer, where it is said apart from the messages. usage: the tokens of everything, likewise. cost: US
-    dollars.
+    dollars. trajectory: the steps, where they are no tool calls in the messages. error: why the run failed.
     """
 
     conversation: Conversation
     usage: Usage | None = None
     cost: float | None = None
     output: Any = None
+    trajectory: Trajectory | None = None
+    error: str = ""
 
 
 def read_conversation(items: Iterable[Any], where: str = "", into: Conversation | None = None) -> Conversation:
