@@ -6,6 +6,7 @@ column's name: `must be text, not int: 42`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -40,7 +41,8 @@ T = TypeVar("T")
 _CONVERSATION_FIELDS = ("messages", "input", "output")
 _TEXT_FIELDS = ("input", "output", "reference", "instructions")
 _PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
-_CONVERSATION_PARTS = ("systemmessages", "rememberedmessages", "inputmessages", "messages")
+_CONVERSATION_PARTS = ("systemmessages", "inputmessages", "messages")
+_BESIDE = ("rememberedmessages", "taggedsystemmessages")
 _OF_A_TRIAL = frozenset(("id", "trial", *SAMPLE_FIELDS))
 _OF_TRACES = ("resourceSpans", "resourceLogs", "attributes")
 _MISSING_TYPES = ("NAType", "NaTType")
@@ -484,17 +486,28 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
         value: A text. A conversation: its last user message is the input, its system messages are the instructions, and
             its last assistant message is any other field. An object with one of these under a name of the field. For a
             reference, also a list of alternatives, of which the first is used, or of `expected_facts`, which are
-            joined.
+            joined. A `ground_truth` that is an object or a list is JSON.
         field: The sample field.
         column: The column or dotted path of the value.
     """
     if (text := scalar_text(value)) is not None:
         return ReadText(text)
+    if field == "reference" and normal(column.rpartition(".")[2]) == "groundtruth":
+        return ReadText(_ground_truth(value))
     if isinstance(value, list):
         return _text_in_list(cast("list[Any]", value), field, column)
     if isinstance(value, dict):
         return _text_in_object(cast("dict[str, Any]", value), field, column)
     raise DataError(f"must be text, not {type(value).__name__}: {excerpt(value)}")
+
+
+def _ground_truth(value: Any) -> str | None:
+    """A ground truth that isn't text, as JSON: all of it is expected. A list of one text is that text."""
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if not items:
+        return None
+    text = scalar_text(items[0]) if len(items) == 1 else None
+    return json.dumps(storable(value), ensure_ascii=False) if text is None else text
 
 
 def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
@@ -523,10 +536,16 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         return ReadText(_spoken(messages, field), messages)
     if field in ("input", "output"):
         items = _conversation_in(value, keys)
-        if items:
-            messages = read_messages(items)
+        remembered = _read_remembered(value, keys)
+        if items or remembered:
+            messages, told = read_messages(items), keys.keys() <= {*_CONVERSATION_PARTS, *_BESIDE}
+            history = tuple(replace(message, tool_calls=()) for message in remembered)
+            system = sum(1 for _ in itertools.takewhile(lambda message: message.role == "system", messages))
+            whole = (*messages[:system], *filter(_is_read, history), *messages[system:])
             text = _spoken(messages, field)
-            return ReadText(text, messages, whole=keys.keys() <= {*_CONVERSATION_PARTS, "taggedsystemmessages"})
+            if text is None and remembered:
+                text = ""  # what was asked in an earlier run is not the input of this one
+            return ReadText(text, whole, whole=told and history == remembered)
     for name in inner_names(field):
         if name in keys:
             inner = read_text(value[keys[name]], field, f"{column}.{keys[name]}")
@@ -547,6 +566,16 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     readable = [key for key in keys.values() if _is_readable(value[key], field)]
     choice = f"; choose one of these with {term('mapping', {field: f'{column}.{readable[0]}'})}" if readable else ""
     raise DataError(f"must be text or have it under a name of {field}, not an object with {shortlist(value)}{choice}")
+
+
+def _read_remembered(value: dict[str, Any], keys: Mapping[str, str]) -> tuple[Message, ...]:
+    """The messages of earlier runs in the input of a Mastra run. Their tool calls are not calls of this run."""
+    items: Any = value[keys["rememberedmessages"]] if "rememberedmessages" in keys else None
+    return read_messages(cast("list[Any]", items)) if isinstance(items, list) and items else ()
+
+
+def _is_read(message: Message) -> bool:
+    return bool(message.content.strip() or message.reasoning or message.attachments)
 
 
 def _is_readable(value: Any, field: str) -> bool:

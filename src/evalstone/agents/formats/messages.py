@@ -26,6 +26,7 @@ from evalstone.agents.formats.parts import (
     ToolResult,
     error_text,
     part_text,
+    says_failed,
     text_of,
 )
 from evalstone.agents.formats.parts import read_call as read_call
@@ -136,7 +137,7 @@ class Conversation:
         call_id = next((item[key] for key in ("tool_call_id", "toolCallId") if isinstance(item.get(key), str)), "")
         name = item.get("name") if not call_id and isinstance(item.get("name"), str) else ""
         result: Any = item.get("content") if content.attachments else text
-        return self.attach(ToolResult(call_id, result, item.get("status") == "error", name or ""))
+        return self.attach(ToolResult(call_id, result, says_failed(by_normal_name(item)), name or ""))
 
     def attach(self, result: ToolResult, own: list[ToolCall] | None = None) -> bool:
         """Give a result to the open call it answers, the latest with that id; False when there is none.
