@@ -118,7 +118,8 @@ def said(role: str, text: str) -> dict[str, Any]:
 
 
 def agent_run(asked: list[Any], remembered: list[Any]) -> dict[str, Any]:
-    given = {"inputMessages": asked, "rememberedMessages": remembered, "systemMessages": [], "taggedSystemMessages": {}}
+    given: dict[str, Any] = {"inputMessages": asked, "rememberedMessages": remembered}
+    given |= {"systemMessages": [], "taggedSystemMessages": {}}
     return {"input": given, "output": [said("assistant", "new a")]}
 
 

@@ -177,8 +177,9 @@ class AnswerForm:
     type: Any
 
     def __post_init__(self) -> None:
-        if isinstance(self.type, Mapping):
-            object.__setattr__(self, "type", type_of(cast("Mapping[str, Any]", self.type)))
+        kind = cast(object, self.type)
+        if isinstance(kind, Mapping):
+            object.__setattr__(self, "type", type_of(cast("Mapping[str, Any]", kind)))
         try:
             hash(self.type)
         except TypeError:

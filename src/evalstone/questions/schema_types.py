@@ -68,9 +68,11 @@ def _read(node: object, root: Mapping[str, Any], place: str, above: tuple[str, .
 def _kind(schema: Mapping[str, Any], root: Mapping[str, Any], place: str, above: tuple[str, ...]) -> Any:
     """The type of a schema, without its limits."""
     if "enum" in schema or "const" in schema:
-        values = schema.get("enum", [schema.get("const")])
+        values: Any = schema.get("enum", [schema.get("const")])
         if not isinstance(values, list) or not values or not all(map(_is_word, cast("list[Any]", values))):
-            raise _problem(place, f"enum must be a list of texts, whole numbers or booleans, not {excerpt(values)}")
+            raise _problem(
+                place, f"enum must be a list of texts, whole numbers or booleans, not {excerpt(cast(object, values))}"
+            )
         return Literal[tuple(cast("list[Any]", values))]
     for name in ("anyOf", "oneOf"):
         if name in schema:
@@ -106,7 +108,7 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], place: str, abov
     required: Any = schema.get("required", [])
     named = cast("dict[str, Any]", properties)
     if not isinstance(required, list) or not set(cast("list[Any]", required)) <= named.keys():
-        raise _problem(place, f"required must be a list of properties, not {excerpt(required)}")
+        raise _problem(place, f"required must be a list of properties, not {excerpt(cast(object, required))}")
     hints: dict[str, Any] = {}
     for name, inner in named.items():
         hint = _read(inner, root, f"{place}.{name}", above)
