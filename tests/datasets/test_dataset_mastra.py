@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,9 +37,16 @@ def sample(**row: Any) -> Sample:
         (None, None),
     ],
 )
-def test_a_ground_truth_of_any_shape_is_the_reference(column: str, value: Any, reference: str | None) -> None:
+def test_a_ground_truth_of_any_shape_is_the_reference(
+    tmp_path: Path, column: str, value: Any, reference: str | None
+) -> None:
     read = sample(**{column: value})
     assert (read.reference, read.metadata) == (reference, {})
+    file = tmp_path / "d.csv"
+    cell = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    with file.open("w", newline="") as opened:
+        csv.writer(opened).writerows([["input", column], ["q", "" if value is None else cell]])
+    assert load(file).samples[0].reference == reference
 
 
 @pytest.mark.parametrize("column", ["ground_truths", "answers", "reference"])

@@ -119,7 +119,7 @@ class RowReader:
         if "turns" in chosen:
             self._place_turns(chosen)
         texts = {
-            field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
+            field: self._value(field, chosen, lambda cell, field=field: self._text(cell, field))
             for field in _TEXT_FIELDS
         }
         used = {cell.column for cell in chosen.values()} | self.columns.mapped
@@ -154,6 +154,10 @@ class RowReader:
             state=self._value("state", chosen, lambda cell: storable(unpacked(cell.value))),
         )
         return _of_trial(sample, cells)
+
+    def _text(self, cell: Cell, field: str) -> ReadText:
+        whole = self.cells and _is_ground_truth(field, cell.column)
+        return read_text(unpacked(cell.value) if whole else cell.value, field, cell.column)
 
     def _output(self, text: ReadText | None, messages: tuple[Message, ...], cells: Mapping[str, Any]) -> str | None:
         output = _text_or(text, messages, "output")
@@ -492,13 +496,17 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
     """
     if (text := scalar_text(value)) is not None:
         return ReadText(text)
-    if field == "reference" and normal(column.rpartition(".")[2]) == "groundtruth":
+    if _is_ground_truth(field, column):
         return ReadText(_ground_truth(value))
     if isinstance(value, list):
         return _text_in_list(cast("list[Any]", value), field, column)
     if isinstance(value, dict):
         return _text_in_object(cast("dict[str, Any]", value), field, column)
     raise DataError(f"must be text, not {type(value).__name__}: {excerpt(value)}")
+
+
+def _is_ground_truth(field: str, column: str) -> bool:
+    return field == "reference" and normal(column.rpartition(".")[2]) == "groundtruth"
 
 
 def _ground_truth(value: Any) -> str | None:
