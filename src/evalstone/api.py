@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from evalstone._core import sync
+from evalstone._core.display import joined
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping, unknown_field
 from evalstone.errors import ConfigError
-from evalstone.judges.base import AskJudge, Judge
+from evalstone.judges.base import AskJudge, Judge, NoJudge
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.base import DEFAULT_LEDGER
@@ -61,7 +62,7 @@ def plan_for(
     samples: Samples,
     scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
-    judge: JudgeSpec = "lexical",
+    judge: JudgeSpec | None = "lexical",
     target: TargetSpec | None = None,
     trials: int = 1,
     user: UserSpec | None = None,
@@ -73,14 +74,25 @@ def plan_for(
     find_run = None if ledger is None else functools.partial(recorded_run, ledger=ledger)
     answering = None if target is None else parse_target(target, find_run=find_run)
     talking = None if user is None else parse_user(user)
-    return Plan(dataset, parse_scorers(scorers), parse_judge(judge), target=answering, trials=trials, user=talking)
+    parsed = parse_scorers(scorers)
+    return Plan(dataset, parsed, _judge_for(parsed, judge), target=answering, trials=trials, user=talking)
+
+
+def _judge_for(scorers: Sequence[Scorer], judge: JudgeSpec | None) -> Judge:
+    """The run's judge. Raises ConfigError if it is None and a scorer needs one."""
+    if judge is not None:
+        return parse_judge(judge)
+    if asking := [scorer.name for scorer in scorers if scorer.asks_shared_judge]:
+        verb = "needs" if len(asking) == 1 else "need"
+        raise ConfigError(f"{joined(asking)} {verb} a judge, and judge is None; name one, such as lexical")
+    return NoJudge()
 
 
 async def aevaluate(
     samples: Samples,
     scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
-    judge: JudgeSpec = "lexical",
+    judge: JudgeSpec | None = "lexical",
     target: TargetSpec | None = None,
     trials: int = 1,
     user: UserSpec | None = None,
@@ -102,7 +114,7 @@ async def aevaluate(
     Args:
         samples: The samples to score: Sample values, dictionaries, a path, a table, or a Dataset.
         scorers: One or more names, Scorer values or tables.
-        judge: The judge. "lexical" needs no key and no network.
+        judge: The judge. "lexical" needs no key and no network. None if no scorer needs a judge.
         target: The system to evaluate: a function, an address, or a Target. A function receives the arguments that its
             parameters name (input, messages, context, instructions, metadata, trial, thread) and returns text or an
             `Answer`. Its answers replace the samples' outputs before scoring.
@@ -165,7 +177,7 @@ async def ascore(
     scorer: ScorerSpec,
     sample: Sample | Mapping[str, Any] | None = None,
     *,
-    judge: JudgeSpec = "lexical",
+    judge: JudgeSpec | None = "lexical",
     ledger: str | Path | None = None,
     **fields: Any,
 ) -> Record:
@@ -192,7 +204,7 @@ def plan_for_one(
     fields: Mapping[str, Any],
     scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
-    judge: JudgeSpec = "lexical",
+    judge: JudgeSpec | None = "lexical",
 ) -> Plan:
     """The checked plan for scoring one sample, passed as a Sample or as fields. Raises ConfigError like `ascore`."""
     plan = plan_for([one_sample(sample, fields)], scorers, judge=judge)

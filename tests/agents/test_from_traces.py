@@ -58,6 +58,7 @@ def test_a_workflow_s_results_become_steps_in_the_order_of_the_path():
                     "step_id": "save",
                     "status": "failed",
                     "duration_ms": 200,
+                    "metadata": {"error": "disk"},
                 },
                 {
                     "step_type": "workflow_step",

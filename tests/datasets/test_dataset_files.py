@@ -79,13 +79,13 @@ def test_a_table_is_read_in_each_layout(tmp_path: Path, layout: Any) -> None:
     assert load(layout).samples == expected
 
 
-def test_csv_cells_are_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
+def test_csv_cells_are_text_and_empty_cells_are_absent_but_for_the_answer(tmp_path: Path) -> None:
     table = 'question,answer,contexts,note\n"a\nb",,"[""p"", {""text"": ""r""}]",x\n\nq,0,one passage\n'
     dataset = load(written(tmp_path, "d.csv", table))
     first, second = dataset
-    assert (first.input, first.output, first.context) == ("a\nb", None, ("p", "r"))
+    assert (first.input, first.output, first.context) == ("a\nb", "", ("p", "r"))
     assert (second.input, second.output, second.context) == ("q", "0", ("one passage",))
-    assert dict(dataset.columns) == {"question": "input", "contexts": "context", "answer": "output"}
+    assert dict(dataset.columns) == {"question": "input", "answer": "output", "contexts": "context"}
     assert dataset.ignored == ("note",)
 
 

@@ -3,11 +3,13 @@ from __future__ import annotations
 import json
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.yes_no import LANGUAGES
 from evalstone.errors import PromptError, ReplyError
 from evalstone.questions.base import Question
 from evalstone.questions.grade import Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
@@ -66,6 +68,10 @@ YES = [
     "Oui.",
     "Sí",
     "Si\u0301.",
+    "Sì, perché il testo lo dice.",
+    "Si\u0300",
+    "是的。文中说得很清楚，不需要其他知识。",
+    "Yes, it agrees, but the year is written in another way.",
     "sim",
     "Да.",
     "是",
@@ -139,6 +145,52 @@ def test_a_yes_in_whatever_wrapping_is_a_yes(reply: str) -> None:
 @pytest.mark.parametrize("reply", NO)
 def test_a_no_in_whatever_wrapping_is_a_no(reply: str) -> None:
     assert read_yes_no(reply) is False
+
+
+LANGUAGE_CASES = [(name, yes, no) for name, words in LANGUAGES.items() for yes in words.yes for no in words.no]
+
+
+@pytest.mark.parametrize(("name", "yes", "no"), LANGUAGE_CASES)
+def test_an_answer_both_ways_is_undecided_in_every_language(name: str, yes: str, no: str) -> None:
+    words = LANGUAGES[name]
+    space = " " if words.spaced else ""
+    for word, decided, back in ((yes, True, (no, *words.wrong)), (no, False, (yes, *words.right))):
+        for reply in (word, f"{word.upper()}.", f"{word}, 42", f"{word}。42"):
+            assert read_yes_no(reply) is decided, reply
+        for other in back:
+            for reply in (f"{word}, {other}.", f"{word}。{other}", f"{word}, 42, {other}", f"{word}\n{other}"):
+                assert read_yes_no(reply) is None, reply
+        for hedge in words.hedges:
+            for reply in (f"{word}, {hedge}{space}42", f"{word}. {hedge.capitalize()}{space}42"):
+                assert read_yes_no(reply) is None, reply
+            assert read_yes_no(f"{word}, 42, {hedge}{space}{back[-1]}") is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "是的，但是不对",
+        "是的但是不对",
+        "是的，答案相关，但是不对。",
+        "对，不完全",
+        "はい、ですが違います。",
+        "Sì, ma non del tutto.",
+        "Sí, sin embargo falta el año.",
+        "Oui, mais non.",
+        "Ja, jedoch nur zum Teil.",
+        "Да, однако не всё.",
+        "Yes. That is, not correct.",
+        "Yes, it agrees, but no.",
+        "네, 하지만 틀렸습니다.",
+    ],
+)
+def test_what_takes_a_verdict_back_leaves_it_undecided(reply: str) -> None:
+    assert read_yes_no(reply) is None
+
+
+def test_the_page_names_every_language() -> None:
+    page = Path("docs/spring.md").read_text(encoding="utf-8")
+    assert [name for name in LANGUAGES if name != "English" and name not in page] == []
 
 
 @pytest.mark.parametrize("reply", UNDECIDED)

@@ -210,14 +210,15 @@ def test_an_answer_may_begin_with_the_request_in_part_or_in_other_words(answer: 
     assert [one.content for one in reply[_repeated(reply, messages("uyes ano uyes")) :]] == own
 
 
-@pytest.mark.parametrize("added", [[], [{"role": "assistant", "content": ""}]])
-def test_a_turn_whose_answer_repeats_what_was_said_has_no_answer(added: list[Any]):
+def test_a_turn_whose_answer_repeats_what_was_said_has_no_answer():
     def agent(*, messages: Sequence[Message]) -> Any:
         said = [{"role": message.role, "content": message.content} for message in messages]
-        return "fine" if len(messages) == 1 else {"messages": [*said, *added]}
+        return "fine" if len(messages) == 1 else {"messages": said}
 
     run = evaluate([{"turns": ["a", "b"]}], said, target=agent, ledger=None)
-    assert [record.outcome for record in run] == [Failed("the target failed: turn 2: the target's answer is blank")]
+    assert [record.outcome for record in run] == [
+        Failed("the target failed: turn 2: the target's answer has no new message")
+    ]
 
 
 def test_a_turn_that_fails_fails_the_conversation_and_names_itself():
@@ -225,12 +226,12 @@ def test_a_turn_that_fails_fails_the_conversation_and_names_itself():
 
     def agent(*, input: str, messages: Any) -> Any:
         asked.append(input)
-        return " " if input == "b" else "ok"
+        return {"cost": 0.0} if input == "b" else "ok"
 
     run = evaluate([{"turns": ["a", "b", "c"]}, {"turns": ["a"]}], said, target=agent, ledger=None)
     failed, fine = (record.outcome for record in run)
     assert isinstance(failed, Failed)
-    assert failed.error == "the target failed: turn 2: the target's answer is blank"
+    assert failed.error == "the target failed: turn 2: the target returned no answer: it has nothing to score"
     assert not isinstance(fine, Failed)
     assert sorted(asked) == ["a", "a", "b"]
     assert run.target is not None

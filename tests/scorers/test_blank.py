@@ -142,10 +142,11 @@ AGENTS = [GoalReached(), PlanAdherence(), PlanQuality(), TopicAdherence(topics=[
 @pytest.mark.parametrize("scorer", AGENTS, ids=lambda scorer: scorer.name)
 def test_blank_messages_are_no_side_of_a_conversation(scorer: Scorer, blank: str):
     hello, nothing = Message(role="assistant", content="Hello."), Message(role="assistant", content=blank)
-    for messages, missing in (
-        ([Message(role="user", content=blank), hello], "user message, and the sample no input"),
-        ([Message(role="user", content="Bake."), nothing], "assistant message"),
+    unasked = Failed(f"{scorer.name}: the conversation has no user message, and the sample no input")
+    for messages, outcome in (
+        ([Message(role="user", content=blank), hello], unasked),
+        ([Message(role="user", content="Bake."), nothing], Skipped("the output is blank")),
     ):
         record, judge = record_of(scorer, Sample(messages=messages), lambda _: pytest.fail("asked"))
-        assert record.outcome == Failed(f"{scorer.name}: the conversation has no {missing}")
+        assert record.outcome == outcome
         assert judge.asked == []

@@ -163,7 +163,7 @@ def test_what_a_target_retrieved_is_in_its_state_and_never_that_of_the_dataset(k
     (record,) = evaluate(rows, kind(), target=found, ledger=None)
     assert record.value == 0
     (record,) = evaluate(rows, kind(), target=silent, ledger=None)
-    assert record.outcome == Skipped(f"{kind.name} needs retrieved in the state of the target's answer")
+    assert record.outcome == Skipped(f"{kind.name} needs retrieved in the metadata or the state of the target's answer")
 
 
 @pytest.mark.parametrize(

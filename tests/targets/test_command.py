@@ -126,7 +126,10 @@ def test_json_lines_are_one_transcript() -> None:
         ("import sys; sys.exit('No key!')", "ended with exit code 1; stderr ends with: 'No key!'"),
         ("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL"),
         ("print('3')", r"what is no answer: .*int"),
-        ('print(\'{"output": " "}\')', "the target's answer is blank"),
+        (
+            "print('{\"cost\": 0.5}')",
+            "the target returned no answer: it has nothing to score; stderr",
+        ),
         ("print('{\"output\": 3}')", "output must be text, not int: 3"),
         ('print(\'{"outputs": "x"}\')', r"what is no answer: .*dict"),
     ],

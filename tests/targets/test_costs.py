@@ -78,12 +78,12 @@ def test_a_call_that_failed_for_nothing_says_nothing_of_what_the_others_cost() -
     assert agent.calls == 1
 
 
-def test_a_blank_answer_that_is_paid_for_says_what_the_others_cost() -> None:
-    class Blank(Agent):
+def test_no_answer_that_is_paid_for_says_what_the_others_cost() -> None:
+    class Silent(Agent):
         async def __call__(self, *, input: str) -> Answer:
-            return Answer(output="", cost=(await super().__call__(input=input)).cost)
+            return Answer(cost=(await super().__call__(input=input)).cost)
 
-    agent = Blank()
+    agent = Silent()
     run = run_it(agent, budget=1.5 * COST)
     assert agent.calls == 1
     assert not run.complete
@@ -139,12 +139,12 @@ def test_a_run_makes_no_more_calls_than_max_requests(concurrency: int) -> None:
 
 
 @pytest.mark.parametrize("command", [False, True])
-def test_a_blank_answer_is_paid_for(tmp_path: Path, command: bool) -> None:
+def test_no_answer_is_paid_for(tmp_path: Path, command: bool) -> None:
     def agent(*, input: str) -> Answer:
-        return Answer(output="", cost=0.5) if input == "1" else Answer(output="1815", cost=0.25)
+        return Answer(cost=0.5) if input == "1" else Answer(output="1815", cost=0.25)
 
-    code = "import json, sys; blank = json.load(sys.stdin)['input'] == '1'"
-    code += "; print(json.dumps({'output': '' if blank else '1815', 'cost': 0.5 if blank else 0.25}))"
+    code = "import json, sys; silent = json.load(sys.stdin)['input'] == '1'"
+    code += "; print(json.dumps({'cost': 0.5} if silent else {'output': '1815', 'cost': 0.25}))"
     target = f"cmd:{sys.executable} -c {shlex.quote(code)}" if command else FunctionTarget(function=agent, version="1")
     cases = [{"id": str(n), "input": str(n)} for n in range(3)]
     run = evaluate(cases, "contains(expected='1815')", target=target, ledger=tmp_path / "l.db", budget=9.0)

@@ -132,12 +132,13 @@ def test_an_answer_with_a_field_too_many_is_told_that_field_first() -> None:
 @pytest.mark.parametrize(
     ("returned", "says"),
     [
-        (7, "no answer: return text, an Answer, or a mapping of its fields (context, cost, "),
+        (7, "no answer: return text, an Answer, or a mapping of its fields (context, cost, instructions, "),
         ({"text": "x", "n": 1}, "no answer: return text, an Answer, or a mapping of its fields (context, cost, "),
         (
             {"answer": "x", "contexts": ["y"]},
-            "no answer: answer, contexts: no field of an Answer, which has context, cost, messages, output, state, "
-            "trace, turns, usage (did you mean output for answer and context for contexts?); ",
+            "no answer: answer, contexts: no field of an Answer, which has context, cost, instructions, messages, "
+            "metadata, output, state, trace, trajectory, turns, usage "
+            "(did you mean output for answer and context for contexts?); ",
         ),
     ],
 )

@@ -92,7 +92,7 @@ def test_what_was_said_before_the_last_question_is_no_answer_to_it() -> None:
     assert Answer(messages=said).output == Answer.of(said).output == "Let me look."
 
 
-def test_an_exception_and_a_blank_answer_fail_their_sample_alone() -> None:
+def test_an_exception_and_no_answer_fail_their_sample_alone() -> None:
     def agent(*, input: str) -> str | None:
         if "(1)" in input:
             raise KeyError("seven")
@@ -101,13 +101,13 @@ def test_an_exception_and_a_blank_answer_fail_their_sample_alone() -> None:
     run = evaluate(CASES, BORN, target=agent, ledger=None)
     outcomes = [record.outcome for record in run]
     failed = {n: outcome for n, outcome in enumerate(outcomes) if isinstance(outcome, Failed)}
-    assert sorted(failed) == [1, 2, 4]
+    assert sorted(failed) == [1, 4]
     assert failed[1].error.startswith("the target failed: KeyError: 'seven' (test_targets.py, line")
     assert failed[1].exception == "KeyError"
-    assert failed[2].error == "the target failed: the target's answer is blank"
+    assert isinstance(outcomes[2], Score), "a blank answer is scored"
     assert "returned None" in failed[4].error
     assert run.target is not None
-    assert (run.target.answers, run.target.failed) == (3, 3)
+    assert (run.target.answers, run.target.failed) == (4, 2)
 
 
 def test_a_function_that_never_returns_times_out() -> None:

@@ -33,7 +33,7 @@ import unittest
     ("body", "problem"),
     [
         ("agent(input)", "test_all returned None; return text or an Answer"),
-        ("return ' '", "test_all's answer is blank"),
+        ("return {'cost': 0.5}", "test_all returned no answer: it has nothing to score"),
         ("return 7", "test_all returned what is no answer: *int*"),
         ("return {'replies': 7}", "test_all returned what is no answer: *"),
     ],

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 
 from evalstone._core.text import STOPWORDS, stem, tokens
+from evalstone._core.yes_no import OPENING
 
 LEAST_SHARED = 0.5
 _PREFIX = 4
@@ -110,9 +111,6 @@ _SCRIPTS = re.compile(
 _WITH_PARTICLES = {"hangul": 2, "hebrew": 3, "arabic": 3, "indic": 3}
 """Scripts in which particles are attached to words, and the length of the letter groups that are compared instead."""
 _SAMPLED = 4000
-_YES_OR_NO = re.compile(
-    r"\W*(?:(?:yes|no|ja|nein|nee|oui|non|sí|sì|si|sim|não|да|нет)\b|はい|いいえ|是|不|否|对|네|아니)", re.IGNORECASE
-)
 
 
 def is_quoted(quote: str, text: str) -> bool:
@@ -291,7 +289,7 @@ class _Source(_Words):
 
     @functools.cached_property
     def says_yes_or_no(self) -> bool:
-        return bool(_YES_OR_NO.match(self.text))
+        return bool(OPENING.match(self.text))
 
     def has_number(self, number: str) -> bool:
         plain = _plain(number)

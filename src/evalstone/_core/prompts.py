@@ -31,8 +31,9 @@ FENCE_RULE = (
 )
 NAME_RULE = "A name in brackets, such as [{}], stands for the material of that name."
 
-_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
-_ALONE = re.compile(r"^[ \t]*\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}[ \t]*$", re.MULTILINE)
+_NAME = r"(metadata(?:\.[^\s.{}]+)+|[A-Za-z_][A-Za-z0-9_]*)"
+_PLACEHOLDER = re.compile(rf"\{{\{{\s*{_NAME}\s*\}}\}}")
+_ALONE = re.compile(rf"^[ \t]*\{{\{{\s*{_NAME}\s*\}}\}}[ \t]*$", re.MULTILINE)
 _SINGLE = re.compile(r"(?<![\\{])\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}")
 _ANGLE, _TWO_ANGLES = "<＜﹤‹\u2329〈⟨˂❮❬❰⧼ᐸᚲ\U0001d236", "«≪⋘《⟪⪡⫷︽"
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"

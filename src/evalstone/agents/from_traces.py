@@ -67,8 +67,8 @@ def extract_workflow_trajectory(
 ) -> Trajectory:
     """The steps of a workflow run.
 
-    Durations are in milliseconds: of a step from `startedAt` to `endedAt`, of the run from the first start to the last
-    end.
+    The metadata of a step have its `input` and its `error`. Durations are in milliseconds: of a step from `startedAt`
+    to `endedAt`, of the run from the first start to the last end.
 
     Args:
         results: The results by step id.
@@ -85,7 +85,16 @@ def extract_workflow_trajectory(
         result = _camel(results[step_id], f"the result of step {step_id!r}")
         span = _times(result)
         data = {"step_id": step_id, **{key: result[key] for key in ("status", "output") if key in result}}
-        steps.append(TrajectoryStep(step_type="workflow_step", name=step_id, data=data, duration_ms=_duration(span)))
+        more = {"input": result.get("payload"), "error": result.get("error")}
+        steps.append(
+            TrajectoryStep(
+                step_type="workflow_step",
+                name=step_id,
+                data=data,
+                duration_ms=_duration(span),
+                metadata={key: value for key, value in more.items() if value is not None},
+            )
+        )
         times.extend([] if span is None else [span])
     measured = len(times) == len(steps) and times
     total = max(end for _, end in times) - min(start for start, _ in times) if measured else None
@@ -116,6 +125,17 @@ def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str 
     return Trajectory(
         steps=tuple(_steps(run.get("spanId"), below, frozenset())), total_duration_ms=_duration(_times(run))
     )
+
+
+def spans_in(value: object) -> Sequence[Mapping[str, Any]] | None:
+    """The spans that `extract_trajectory_from_trace` reads: in a list, or under `spans` in an object. None without a
+    step among them."""
+    listed = cast("Mapping[str, Any]", value).get("spans") if isinstance(value, Mapping) else value
+    spans = cast("list[Any]", listed) if isinstance(listed, list) else []
+    if not spans or not all(isinstance(span, Mapping) for span in spans):
+        return None
+    read = [_camel(span, "a span") for span in spans]
+    return spans if all("spanId" in span for span in read) and any(_kind(span) in STEP_DATA for span in read) else None
 
 
 def _steps(

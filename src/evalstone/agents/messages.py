@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from evalstone._core.text import is_blank
 from evalstone.types import Message, Role, Sample, ToolCall
 
 
 def texts(messages: Iterable[Message], role: Role) -> tuple[str, ...]:
     """The texts of a role's messages, in order, without blank ones."""
-    return tuple(message.content for message in messages if message.role == role and message.content.strip())
+    return tuple(message.content for message in messages if message.role == role and not is_blank(message.content))
 
 
 def last_text(messages: Iterable[Message], role: Role) -> str | None:
@@ -31,9 +32,15 @@ def last_user_text(messages: Iterable[Message]) -> str | None:
 
 
 def answer_text(messages: Sequence[Message]) -> str | None:
-    """The assistant's last text after the last user message, skipping messages without text; None if there is none."""
+    """The assistant's last text after the last user message, skipping messages without text.
+
+    "" if all its messages there are blank: it answered nothing. None if it has no message there, or if its answer is an
+    attachment.
+    """
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
-    return last_text(messages[last + 1 :], "assistant")
+    answers = [message for message in messages[last + 1 :] if message.role == "assistant"]
+    text = last_text(answers, "assistant")
+    return "" if text is None and answers and not any(message.attachments for message in answers) else text
 
 
 def system_prompt(messages: Iterable[Message]) -> str | None:
@@ -47,7 +54,7 @@ def conversation_history(messages: Sequence[Message], *, limit: int = 10) -> str
     System messages and messages without text are left out. None if nothing remains.
     """
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
-    turns = [m for m in messages[:last] if m.role != "system" and m.content.strip()]
+    turns = [m for m in messages[:last] if m.role != "system" and not is_blank(m.content)]
     lines = [f"{turn.role}: {turn.content}" for turn in turns]
     return "\n".join(lines[-limit:]) or None if limit > 0 else None
 

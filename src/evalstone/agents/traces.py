@@ -396,8 +396,9 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     output = reading.output
     ends = [each[-1] for each in (of_main, messages) if each]
     if output is None and not (main.record.error is not None and ends and all(map(_goes_on, ends))):
-        output = answer_text(of_main)  # what is said beside calls is no answer where none came after them
-        output = answer_text(messages) if output is None else output
+        # What is said beside calls is no answer where none came after them.
+        said = [answer_text(of_main), answer_text(messages)]
+        output = next(filter(None, said), "" if "" in said else None)
     metadata = {**_measured(unit, whole), **_described(main, whole, trace)}
     if "group" not in metadata and not alone and trace:
         metadata["group"] = trace

@@ -17,12 +17,12 @@ from evalstone.agents.formats.parts import ITEM_ROLES, text_of
 from evalstone.agents.formats.values import Entries, entries_of, normal, objects_in, plain
 from evalstone.agents.messages import answer_text
 from evalstone.errors import DataError
-from evalstone.types import Message, Usage
+from evalstone.types import Message, Trajectory, Usage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transcript:
-    """A transcript of a model or an agent: its messages, its answer, and the cost."""
+    """A transcript of a model, an agent or a workflow: its messages or steps, its answer, and the cost."""
 
     messages: tuple[Message, ...]
     """The conversation. A tool's reply is the result of the call that it answers."""
@@ -37,6 +37,10 @@ class Transcript:
     """US dollars. None if the format doesn't have it."""
     format: str
     """The name of the format."""
+    trajectory: Trajectory | None = None
+    """The steps of a workflow. None for other formats; `extract_trajectory` reads the tool calls in the messages."""
+    error: str = ""
+    """Why the run failed, if the format has it."""
 
 
 class Format(NamedTuple):
@@ -141,6 +145,7 @@ FORMATS: tuple[Format, ...] = (
     Format("Gemini", results.is_gemini, results.read_gemini),
     Format("Mastra", partial(results.is_agent_result, mastra=True), results.read_agent_result),
     Format("AI SDK", partial(results.is_agent_result, mastra=False), results.read_agent_result),
+    Format("Mastra", results.is_workflow, results.read_workflow),
     Format("LangGraph", _is_graph_state, _read_list),
     Format("LangChain", _list_of(_is_langchain), _read_list),
     Format("pydantic-ai", _list_of(pydantic_ai.is_message), _read_list),
@@ -244,6 +249,8 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
         usage=usage,
         cost=reading.cost,
         format=name,
+        trajectory=reading.trajectory,
+        error=reading.error,
     )
 
 

@@ -43,10 +43,12 @@ def _recorded(sample: Sample) -> Iterator[Sample]:
     for number, (start, end) in enumerate(itertools.pairwise([*starts, len(sample.messages)]), start=1):
         messages = sample.messages[start:end]
         output, last = answer_text(messages), number == len(starts)
+        if last and not output and sample.output is not None:
+            output = sample.output
         yield Sample(
             id=str(number),
             input=last_user_text(messages),
-            output=sample.output if output is None and last else output,
+            output=output,
             context=sample.context if last else None,
             reference=sample.reference if last else None,
             state=sample.state if last else None,

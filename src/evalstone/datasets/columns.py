@@ -192,6 +192,12 @@ class Columns:
                 )
         return chosen
 
+    def column(self, field: str, columns: Mapping[str, Any]) -> str | None:
+        """The column of a field in a row, even if its cell has no value; None if there is none."""
+        if field in self.mapping:
+            return next((column for column in self.mapping[field] if _at(columns, column)[0]), None)
+        return next((column for _, column in claims(tuple(columns)).get(field, ()) if column not in self.mapped), None)
+
     def _plan(self, present: tuple[str, ...]) -> Plan:
         plan: list[tuple[str, tuple[str, ...]]] = []
         for field, claimed in claims(present).items():

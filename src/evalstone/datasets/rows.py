@@ -6,6 +6,7 @@ column's name: `must be text, not int: 42`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -40,7 +41,8 @@ T = TypeVar("T")
 _CONVERSATION_FIELDS = ("messages", "input", "output")
 _TEXT_FIELDS = ("input", "output", "reference", "instructions")
 _PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
-_CONVERSATION_PARTS = ("systemmessages", "rememberedmessages", "inputmessages", "messages")
+_CONVERSATION_PARTS = ("systemmessages", "inputmessages", "messages")
+_BESIDE = ("rememberedmessages", "taggedsystemmessages")
 _OF_A_TRIAL = frozenset(("id", "trial", *SAMPLE_FIELDS))
 _OF_TRACES = ("resourceSpans", "resourceLogs", "attributes")
 _MISSING_TYPES = ("NAType", "NaTType")
@@ -86,11 +88,13 @@ class RowReader:
     Args:
         mapping: As for `sample_from`.
         cells: Whether the rows come from a table, whose cells may contain JSON lists.
+        blank_cells: Whether a missing cell is a blank one, as in CSV. In a column of the output, it is a blank answer.
     """
 
-    def __init__(self, mapping: ColumnMapping | None = None, *, cells: bool = False) -> None:
+    def __init__(self, mapping: ColumnMapping | None = None, *, cells: bool = False, blank_cells: bool = False) -> None:
         self.columns = Columns(mapping)
         self.cells = cells
+        self.blank_cells = blank_cells
         self.ignored: dict[str, None] = {}
         """The columns that went to the metadata, as an ordered set."""
 
@@ -115,7 +119,7 @@ class RowReader:
         if "turns" in chosen:
             self._place_turns(chosen)
         texts = {
-            field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
+            field: self._value(field, chosen, lambda cell, field=field: self._text(cell, field))
             for field in _TEXT_FIELDS
         }
         used = {cell.column for cell in chosen.values()} | self.columns.mapped
@@ -137,7 +141,7 @@ class RowReader:
         sample = Sample(
             id=self._value("id", chosen, lambda cell: read_id(cell.value)) or "",
             input=_text_or(texts["input"], messages, "input"),
-            output=_text_or(texts["output"], messages, "output"),
+            output=self._output(texts["output"], messages, cells),
             context=self._context(chosen),
             reference=None if reference is None else reference.text,
             messages=messages,
@@ -151,6 +155,17 @@ class RowReader:
             state=self._value("state", chosen, lambda cell: storable(unpacked(cell.value))),
         )
         return _of_trial(sample, cells)
+
+    def _text(self, cell: Cell, field: str) -> ReadText:
+        whole = self.cells and _is_ground_truth(field, cell.column)
+        return read_text(unpacked(cell.value) if whole else cell.value, field, cell.column)
+
+    def _output(self, text: ReadText | None, messages: tuple[Message, ...], cells: Mapping[str, Any]) -> str | None:
+        output = _text_or(text, messages, "output")
+        if output is None and text is None and self.blank_cells and (column := self.columns.column("output", cells)):
+            self.columns.became.setdefault(column, "output")
+            return ""
+        return output
 
     def _place_turns(self, chosen: dict[str, Cell]) -> None:
         """Ignore a number of turns, and read turns that have roles as messages."""
@@ -481,17 +496,32 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
         value: A text. A conversation: its last user message is the input, its system messages are the instructions, and
             its last assistant message is any other field. An object with one of these under a name of the field. For a
             reference, also a list of alternatives, of which the first is used, or of `expected_facts`, which are
-            joined.
+            joined. A `ground_truth` that is an object or a list is JSON.
         field: The sample field.
         column: The column or dotted path of the value.
     """
     if (text := scalar_text(value)) is not None:
         return ReadText(text)
+    if _is_ground_truth(field, column):
+        return ReadText(_ground_truth(value))
     if isinstance(value, list):
         return _text_in_list(cast("list[Any]", value), field, column)
     if isinstance(value, dict):
         return _text_in_object(cast("dict[str, Any]", value), field, column)
     raise DataError(f"must be text, not {type(value).__name__}: {excerpt(value)}")
+
+
+def _is_ground_truth(field: str, column: str) -> bool:
+    return field == "reference" and normal(column.rpartition(".")[2]) == "groundtruth"
+
+
+def _ground_truth(value: Any) -> str | None:
+    """A ground truth that isn't text, as JSON: all of it is expected. A list of one text is that text."""
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if not items:
+        return None
+    text = scalar_text(items[0]) if len(items) == 1 else None
+    return json.dumps(storable(value), ensure_ascii=False) if text is None else text
 
 
 def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
@@ -515,16 +545,27 @@ def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
 
 def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     keys = {normal(key): key for key, item in value.items() if item is not None}
+    if "role" in keys and not value.keys().isdisjoint(("content", "tool_calls")) and is_conversation([value]):
+        messages = read_messages([value])
+        return ReadText(_spoken(messages, field), messages)
     if field in ("input", "output"):
         items = _conversation_in(value, keys)
-        if items:
-            messages = read_messages(items)
+        remembered = _read_remembered(value, keys)
+        if items or remembered:
+            messages, told = read_messages(items), keys.keys() <= {*_CONVERSATION_PARTS, *_BESIDE}
+            history = tuple(replace(message, tool_calls=()) for message in remembered)
+            system = sum(1 for _ in itertools.takewhile(lambda message: message.role == "system", messages))
+            whole = (*messages[:system], *filter(_is_read, history), *messages[system:])
             text = _spoken(messages, field)
-            return ReadText(text, messages, whole=keys.keys() <= {*_CONVERSATION_PARTS, "taggedsystemmessages"})
+            if text is None and remembered:
+                text = ""  # what was asked in an earlier run is not the input of this one
+            return ReadText(text, whole, whole=told and history == remembered)
     for name in inner_names(field):
         if name in keys:
             inner = read_text(value[keys[name]], field, f"{column}.{keys[name]}")
             return inner._replace(whole=inner.whole and len(value) == 1)
+    if field == "output" and any(normal(key) in inner_names(field) for key in value):
+        return ReadText("", whole=len(value) == 1)  # its text is null
     if "parts" in value and value.keys() <= {"parts", "role"}:  # Gemini's
         speaker = FIELD_ROLES.get(field, "assistant")
         messages = read_messages([{"role": speaker, "parts": value["parts"]}])
@@ -539,6 +580,16 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     readable = [key for key in keys.values() if _is_readable(value[key], field)]
     choice = f"; choose one of these with {term('mapping', {field: f'{column}.{readable[0]}'})}" if readable else ""
     raise DataError(f"must be text or have it under a name of {field}, not an object with {shortlist(value)}{choice}")
+
+
+def _read_remembered(value: dict[str, Any], keys: Mapping[str, str]) -> tuple[Message, ...]:
+    """The messages of earlier runs in the input of a Mastra run. Their tool calls are not calls of this run."""
+    items: Any = value[keys["rememberedmessages"]] if "rememberedmessages" in keys else None
+    return read_messages(cast("list[Any]", items)) if isinstance(items, list) and items else ()
+
+
+def _is_read(message: Message) -> bool:
+    return bool(message.content.strip() or message.reasoning or message.attachments)
 
 
 def _is_readable(value: Any, field: str) -> bool:

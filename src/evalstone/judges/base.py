@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 from evalstone._core.redaction import register
-from evalstone.errors import JudgeError
+from evalstone.errors import ConfigError, JudgeError
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
@@ -92,6 +92,19 @@ class Judge(ABC):
 
     def check(self) -> None:  # noqa: B027 - most judges have nothing to check
         """Raise ConfigError for problems that can be detected before the first call, such as a missing API key."""
+
+
+class NoJudge(Judge):
+    """The judge of a run without one. Every question to it is an error."""
+
+    cacheable = False
+
+    @property
+    def identity(self) -> str:
+        return "none"
+
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
+        raise ConfigError(f"a scorer asks {question.kind}, and judge is None; name a judge, such as lexical")
 
 
 def register_secrets(judge: Judge) -> None:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
 from evalstone._core import sync
@@ -30,7 +30,7 @@ from evalstone.run.plan import scorer_info
 from evalstone.run.runner import score_sample
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import require_number
-from evalstone.targets.base import Answer, BlankAnswer
+from evalstone.targets.base import Answer
 from evalstone.types import SAMPLE_FIELDS, Failed, Record, Sample, Score, Skipped, reaches
 
 log = logging.getLogger("evalstone.live")
@@ -442,11 +442,10 @@ def _fields_of(answer: Any) -> dict[str, Any]:
     """The sample fields in what a function returned. Raises DataError if it isn't an answer."""
     try:
         read = Answer.of(answer, by="the function")
-    except BlankAnswer as error:
-        read = replace(error.answer, output=error.answer.output or "")
     except DataError as error:
         raise DataError(f"{error}; give protect a function of the answer and the arguments: sample=…") from None
-    fields = {"output": read.output, "messages": read.messages or None, "context": read.context}
+    names = ("output", "context", "trajectory", "instructions", "state")
+    fields = {name: getattr(read, name) for name in names} | {"messages": read.messages or None}
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -11,7 +11,6 @@ from evalstone.datasets import load
 from evalstone.errors import DataError
 from evalstone.live.frames import Content
 from evalstone.targets import Answer
-from evalstone.targets.base import BlankAnswer
 from evalstone.types import Sample, trace_metadata
 
 
@@ -29,11 +28,7 @@ def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
         raise DataError(content.problem)
     sample = _read(content.fields)
     if content.answered:
-        try:
-            answer = Answer.of(content.answer, by="the function")
-        except BlankAnswer as blank:  # scorers can score it
-            answer = blank.answer
-        sample = answer.fill(sample, seconds=content.seconds)
+        sample = Answer.of(content.answer, by="the function").fill(sample, seconds=content.seconds)
     known = {**trace_metadata(sample), **trace}
     return dataclasses.replace(sample, metadata={**sample.metadata, "trace": known}) if known else sample
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar, cast
 
 from evalstone._core.json import strict_jsonable
 from evalstone._core.parsing import OPEN_PLACEHOLDER, REASON, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError
-from evalstone.questions.base import Question
+from evalstone.questions.base import LabelProbabilities, Question
 from evalstone.questions.grade import Grade
-from evalstone.questions.reply import Unordered, number_in, reason_of
+from evalstone.questions.reply import NotInReply, Unordered, number_in, reason_of
+from evalstone.questions.schema_types import type_of
 
 A = TypeVar("A")
 
@@ -37,10 +39,11 @@ class OwnQuestion(Question[A]):
 
 @dataclass(frozen=True)
 class Chosen:
-    """The word that the judge chose, and its reason."""
+    """The word that the judge chose, its reason, and the probability of each word if known."""
 
     choice: Annotated[str, Unordered()]
     reason: str = ""
+    probabilities: Annotated[Mapping[str, float] | None, NotInReply()] = None
 
 
 def choice_form(choices: Mapping[str, str]) -> str:
@@ -62,14 +65,18 @@ def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Choose(OwnQuestion[Chosen]):
-    """Which of several choices answers the caller's question? White space around a choice is stripped."""
+    """Which of several choices answers the caller's question? White space around a choice is stripped.
+
+    by_probability: Whether the probabilities of the choices are requested.
+    """
 
     kind = "choose"
-    settings = ("choices",)
+    settings = ("choices", "by_probability")
     notes = """\
 - reason: why, in one or two sentences, with the words of the material that decide.
 - verdict: one of the words above, as it is written there."""
     choices: tuple[str, ...]
+    by_probability: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,6 +85,21 @@ class Choose(OwnQuestion[Chosen]):
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
         return object_schema({"reason": REASON, "verdict": choice_schema(self.choices)})
+
+    @property
+    def label_probabilities(self) -> LabelProbabilities | None:
+        return LabelProbabilities("verdict", self.choices) if self.by_probability else None
+
+    def with_probabilities(self, answer: Chosen, probabilities: Mapping[str, float]) -> Chosen:
+        """The choice with the normalized probabilities of all choices.
+
+        Other words and invalid probabilities are ignored. If the choice itself has no probability, nothing is added.
+        """
+        valid = {word: probabilities[word] for word in self.choices if 0 < probabilities.get(word, 0) <= 1}
+        if answer.choice not in valid:
+            return answer
+        total = math.fsum(valid.values())
+        return replace(answer, probabilities={word: share / total for word, share in valid.items()})
 
     def from_json(self, data: Any) -> Chosen:
         verdict = member(data, "verdict")
@@ -146,14 +168,18 @@ _DECISIONS = frozenset({"integer", "number", "boolean"})
 class AnswerForm:
     """The reply format for answers of a type with a fixed structure.
 
-    type: a dataclass, TypedDict, pydantic model, Literal, str, number, bool, or a list of these. The reply for an
-    object type is the object. For any other type, it has the key "answer", after a "reason" if the answer is a number,
-    boolean or enum word. Raises ConfigError for a type without a fixed structure.
+    type: a dataclass, TypedDict, pydantic model, Literal, str, number, bool, or a list of these; or a JSON schema as a
+    mapping, whose values are plain data. The reply for an object type is the object. For any other type, it has the key
+    "answer", after a "reason" if the answer is a number, boolean or enum word. Raises ConfigError for a type without a
+    fixed structure.
     """
 
     type: Any
 
     def __post_init__(self) -> None:
+        kind = cast(object, self.type)
+        if isinstance(kind, Mapping):
+            object.__setattr__(self, "type", type_of(cast("Mapping[str, Any]", kind)))
         try:
             hash(self.type)
         except TypeError:

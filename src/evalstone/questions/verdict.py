@@ -8,7 +8,8 @@ A plain-text reply that should be only yes or no often has more text. It is pars
 A reply must never pass by accident. A yes inside another word or sentence, or next to a no, doesn't count. `yes and
 more` is undecided, like `no and yes`: a second verdict may follow the "and". A verdict word only counts if a clause
 ends after it, or if it is followed by a word that starts a reason (`no the passage …`). The "no" of "no contradiction"
-and "no one" therefore doesn't count. `Yes, but …` is undecided too.
+and "no one" therefore doesn't count. `Yes, but …` is undecided too, and so is `Yes, wrong`. The words are those of
+`LANGUAGES`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
+from evalstone._core.yes_no import FILLERS, HEDGE, NO, TAKES_BACK, YES
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Ask, LabelProbabilities, Question, unlisted
 from evalstone.questions.limits import ContextLimits
@@ -247,24 +249,11 @@ class CorrectAgainstReference(GiveVerdict):
     prompt: Prompt = CORRECT_AGAINST_REFERENCE
 
 
-_YES = frozenset({"yes", "ja", "oui", "sí", "si", "sim", "да", "是", "是的", "はい"})
-_NO = frozenset({"no", "nein", "non", "não", "nao", "нет", "否", "不", "不是", "いいえ"})
 _REASONS = frozenset(
     """
     because since as the it its this that these those there they he she i we
     """.split()  # noqa: SIM905 - one word a line would be twenty lines
 )
-_HEDGES = frozenset(
-    """
-    but however although though except partly partially mostly only somewhat aber mais pero mas но 但 但是 不过
-    """.split()  # noqa: SIM905
-)
-_FILLERS = frozenset(
-    """
-    and or also then well wait actually rather maybe perhaps sorry hmm so und oder et ou y o e и или doch
-    """.split()  # noqa: SIM905
-)
-
 _LONGEST = 8_000
 _THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _UNFINISHED_THOUGHT = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
@@ -284,7 +273,7 @@ def read_yes_no(text: str) -> bool | None:
     """True for a yes, False for a no, None if the text is neither or both.
 
     Case, white space, quotes, brackets, markup, code fences, a reasoning block and a leading label are ignored. Yes and
-    no are also recognized in German, French, Spanish, Italian, Portuguese, Russian, Chinese and Japanese.
+    no are recognized in the languages of `LANGUAGES`.
     """
     lines = _lines(text)
     if not lines:
@@ -329,16 +318,22 @@ def _decide(text: str) -> bool | None:
     if not clauses:
         return None
     head, *rest = clauses
-    if head[0] not in _YES | _NO:
+    if head[0] not in YES | NO:
         return None
     if len(head) > 1 and (head[1] not in _REASONS or head[0] == "si"):
         return None
-    if len(head) == 1 and rest and rest[0][0] in _HEDGES:
+    if len(head) == 1 and rest and HEDGE.match(" ".join(rest[0])):
         return None
-    is_yes = head[0] in _YES
-    opposite = _NO if is_yes else _YES
-    for clause in rest:
-        bare = [word for word in clause if word not in _FILLERS]
-        if bare and all(word in opposite for word in bare):
-            return None
-    return is_yes
+    is_yes = head[0] in YES
+    return None if any(_takes_back(clause, is_yes=is_yes) for clause in rest) else is_yes
+
+
+def _takes_back(clause: Sequence[str], *, is_yes: bool) -> bool:
+    """Whether a later clause says just the opposite, such as `no`, `but wrong` or `not correct`."""
+    opposite = TAKES_BACK[is_yes]
+    for words in (clause, [word for word in clause if word not in FILLERS]):
+        text = " ".join(words)
+        for bare in (text, HEDGE.sub("", text, count=1).strip() if HEDGE.match(text) else text):
+            if bare and (bare in opposite or all(word in opposite for word in bare.split())):
+                return True
+    return False

@@ -44,7 +44,7 @@ from evalstone.run.conversations import (
 from evalstone.run.session import Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target
-from evalstone.targets.base import BlankAnswer, Prepared
+from evalstone.targets.base import NoAnswer, Prepared
 from evalstone.targets.users import User
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
 
@@ -484,6 +484,7 @@ class Answers:
                     async with clock:
                         answer = Answer.of(await call(sample, trial=sample.trial or 1, thread=thread))
                     observed.result(answer)
+                    answer.fill(sample, seconds=0.0)  # refused if it contradicts the sample
                 paid, usage = answer.cost, answer.usage
                 line: dict[str, Any] = {"answer": answer.to_dict()}
                 self._breaker.answered()
@@ -492,7 +493,7 @@ class Answers:
             except Exception as error:  # noqa: BLE001 - a target is user code
                 if isinstance(error, TargetRefused) and not self._breaker.has_answered:
                     raise TargetUnavailable(f"{target.identity} can't be used: {error}") from None
-                if isinstance(error, BlankAnswer):
+                if isinstance(error, NoAnswer):
                     paid, usage = error.answer.cost or 0.0, error.answer.usage
                 timed_out = isinstance(error, TimeoutError) and clock.expired()
                 line = self._failure(TargetError(f"no answer within {target.timeout:g} s") if timed_out else error)
@@ -542,7 +543,7 @@ class Answers:
             self._usage += answered.usage
             self._user_cost = total_cost((self._user_cost, answered.user_cost))
         failed = isinstance(answered.problem, Failed)
-        if answered.cost or (answered.cost is not None and not failed):  # a blank answer has a cost, too
+        if answered.cost or (answered.cost is not None and not failed):  # what has no answer may have a cost
             self._cost = (self._cost or 0.0) + (answered.cost if paid else 0.0)
         if failed:
             self._failed += 1

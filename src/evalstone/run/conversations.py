@@ -15,6 +15,7 @@ from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import last_text
+from evalstone.agents.turns import trajectory_of
 from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError, TargetError
 from evalstone.judges.base import Judge
 from evalstone.ledger import Key, StoredAnswer
@@ -22,9 +23,9 @@ from evalstone.questions.base import Question
 from evalstone.run.session import Recording, Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target, absent
-from evalstone.targets.base import conversation, says_something
+from evalstone.targets.base import conversation, own_metadata
 from evalstone.targets.users import User, is_open
-from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Usage, total_cost
+from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Trajectory, Usage, total_cost
 
 USER_FAILED = "the user failed: "
 """The prefix of errors in records whose user failed, rather than the target."""
@@ -194,24 +195,27 @@ class Conversation:
         """Add a turn with its answer.
 
         Raises:
-            TargetError: The answer has no message that is new.
+            TargetError: The answer has neither a new message nor a state.
         """
         user = _user_message(turn)
         reply = _reply(answered, [*self.messages, user])
-        if answered.state is None and not any(map(says_something, reply)):
-            raise TargetError("the target's answer is blank")
+        if answered.state is None and not reply:
+            raise TargetError("the target's answer has no new message")
         self.messages += [user, *reply]
         self._hash = content_hash([self._hash, user, reply])
         self._user_messages += [user, *(message for message in reply if message.role != "user")]
         call = answered.metadata["target"]
+        asked = self.sample.instructions if turn.instructions is None else turn.instructions
         self.turns.append(
             replace(
                 turn,
                 output=answered.output,
                 messages=(user, *reply),
                 context=answered.context,
+                instructions=turn.instructions if answered.instructions == asked else answered.instructions,
+                trajectory=answered.trajectory,
                 state=answered.state,
-                metadata={**turn.metadata, "target": call},
+                metadata={**turn.metadata, **own_metadata(answered), "target": call},
             )
         )
 
@@ -225,6 +229,8 @@ class Conversation:
             output=last.output,
             messages=tuple(self.messages),
             context=context if any(turn.context is not None for turn in self.turns) else None,
+            trajectory=_trajectory(self.turns),
+            metadata={name: value for turn in self.turns for name, value in own_metadata(turn).items()},
             state=last.state if state is None else state,
             usage=usage,
             cost=total_cost(call.get("cost") for call in calls),
@@ -261,6 +267,14 @@ def _outcome(error: Exception) -> Failed | Skipped:
     return Failed(f"{USER_FAILED}{error}") if isinstance(error, EvalstoneError) else failed(error, USER_FAILED)
 
 
+def _trajectory(turns: Sequence[Sample]) -> Trajectory | None:
+    """The steps of all turns: their trajectories, or else the tool calls in their messages. None if no turn has a
+    trajectory of its own."""
+    if all(turn.trajectory is None for turn in turns):
+        return None
+    return Trajectory(steps=[step for turn in turns if (own := trajectory_of(turn)) for step in own.steps])
+
+
 def _before(sample: Sample) -> tuple[Message, ...]:
     """The messages before the turns. The messages of a recorded conversation include the turns."""
     recorded = tuple(message for turn in sample.turns for message in turn.messages)
@@ -294,8 +308,10 @@ def _reply(answered: Sample, request: Sequence[Message]) -> list[Message]:
     """
     messages = list(answered.messages)
     reply = messages[_repeated(messages, request) :]
-    if is_blank(last_text(reply, "assistant") or "") and not is_blank(answered.output or ""):
-        reply.append(Message(role="assistant", content=answered.output or ""))
+    output = answered.output
+    silent = all(message.role != "assistant" for message in reply)
+    if output is not None and (silent or (last_text(reply, "assistant") is None and not is_blank(output))):
+        reply.append(Message(role="assistant", content=output))
     return reply
 
 

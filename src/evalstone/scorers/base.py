@@ -206,7 +206,7 @@ class Scorer(ABC):
 
     def values(self, sample: Sample) -> dict[str, Any]:
         """Return the arguments of `score` for this sample; None for an absent field."""
-        return {name: getattr(sample, name) for name in self._fields or self.required_fields}
+        return {name: value_of(sample, name) for name in self._fields or self.required_fields}
 
     async def run(self, ask: Ask, sample: Sample) -> Score | Skipped:
         """Score one sample. Errors of the judge and of the scorer's own code are raised.
@@ -346,6 +346,18 @@ def described_parameters(kind: type[Scorer]) -> dict[str, str]:
         attributes = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
         described |= {match[1]: " ".join(match[2].split()) for match in _ATTRIBUTE.finditer(attributes)}
     return described
+
+
+def value_of(sample: Sample, name: str) -> Any:
+    """The value of a field, or of an entry of the metadata (`metadata.NAME`, or a path of names in it); None if it has
+    none."""
+    if not name.startswith("metadata."):
+        return getattr(sample, name)
+    path = name.removeprefix("metadata.")
+    value: Any = sample.metadata
+    for step in (path,) if path in sample.metadata else path.split("."):
+        value = cast("Mapping[str, Any]", value).get(step) if isinstance(value, Mapping) else None
+    return value
 
 
 def is_absent(value: object) -> bool:

@@ -1,8 +1,8 @@
 """Retrieval against relevance judgments (qrels): how many of the relevant documents were found, and how early.
 
 The sample's metadata has `retrieved`, the ids in rank order, and `relevant`, the ids that are relevant or a grade for
-each. If a target answers, `retrieved` is in its state. No judge is asked; `context_precision` and `context_recall` ask
-one where there are no such judgments.
+each. If a target answers, `retrieved` is in its metadata or state. No judge is asked; `context_precision` and
+`context_recall` ask one where there are no such judgments.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ class RetrievalScorer(CodeScorer, ABC):
 
     The sample's metadata has `retrieved`, a list of ids from rank 1 on, or a score for each id; and `relevant`, a list
     of ids, or a grade for each. In a CSV file, either may be written as JSON. If a target answered, `retrieved` is read
-    from its state, since the dataset's comes from another system. Among equal scores, the greater id comes first, as in
-    trec_eval. A document that is retrieved twice keeps both ranks but counts only at the first. Ids are compared as
-    text.
+    from its metadata or its state, since the dataset's comes from another system. Among equal scores, the greater id
+    comes first, as in trec_eval. A document that is retrieved twice keeps both ranks but counts only at the first. Ids
+    are compared as text.
 
     Attributes:
         min_grade: The lowest grade that counts as relevant; grades of 0 or less never do.
@@ -142,11 +142,13 @@ class RetrievalScorer(CodeScorer, ABC):
         """Return the measure in [0, 1], for at least one relevant document."""
 
     def score(self, *, metadata: Mapping[str, Any], state: Any = None) -> Score | Skipped:
-        answered = "target" in metadata
-        source = cast("Mapping[str, Any]", state if isinstance(state, Mapping) else {}) if answered else metadata
-        retrieved, relevant = source.get("retrieved"), metadata.get("relevant")
+        target, relevant = metadata.get("target"), metadata.get("relevant")
+        answered = isinstance(target, Mapping)
+        own = not answered or "retrieved" in cast("Mapping[str, Any]", target).get("metadata", ())
+        source = cast("Mapping[str, Any]", metadata if own else state if isinstance(state, Mapping) else {})
+        retrieved = source.get("retrieved")
         if answered and retrieved is None:
-            return Skipped(f"{self.name} needs retrieved in the state of the target's answer")
+            return Skipped(f"{self.name} needs retrieved in the metadata or the state of the target's answer")
         if absent := [name for name, value in (("retrieved", retrieved), ("relevant", relevant)) if value is None]:
             return Skipped(f"{self.name} needs {joined(absent)} in metadata")
         try:

@@ -18,20 +18,24 @@ from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
 from evalstone.agents.formats.messages import read_messages
-from evalstone.agents.messages import answer_text
+from evalstone.agents.from_traces import extract_trajectory_from_trace, spans_in
+from evalstone.agents.messages import answer_text, system_prompt
 from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets.columns import field_of
 from evalstone.datasets.stored import message_of, sample_of, sample_row
-from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.errors import ConfigError, DataError, TargetError, unknown
 from evalstone.judges.providers.limits import Limits
 from evalstone.judges.settings import Range, check_settings
 from evalstone.targets.tool_calls import Source, outside_answer, tool_calls
 from evalstone.targets.tools import Tools, parse_tools, uses_tools
-from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Usage, passages
+from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, Usage, passages
+from evalstone.types.samples import check_text
 
 INPUTS = ("input", "messages", "context", "instructions", "metadata")
 """The sample fields that a target can get. Fields about the expected answer are not among them."""
 PARAMETERS = (*INPUTS, "trial", "thread")
+_OF_THE_SAMPLE = ("group", "weight", "target")
+"""The metadata that an answer may not have: they say what the sample stands for."""
 CONCURRENCY = 8
 """The default limit on concurrent calls of a target."""
 
@@ -50,20 +54,27 @@ class Answer:
     """The conversation with its tool calls: Message values, or messages of a known format."""
     context: Sequence[str] | None = None
     """The retrieved passages, in order of retrieval."""
+    trajectory: Trajectory | None = None
+    """The steps that the agent or workflow took; plain data is accepted too. By default, those of the spans in `trace`,
+    if it has some of a known kind."""
     state: Any = None
     """The final state, for scorers of the outcome: JSON data."""
+    instructions: str | None = None
+    """The system prompt, if it isn't that of the sample; by default, the system messages."""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Any other data for scorers, added to the sample's: JSON data. It can't have `group`, `weight` and `target`."""
     usage: Usage = NO_USAGE
     """Tokens, if known."""
     cost: float | None = None
     """US dollars; None if unknown."""
     trace: Any = None
-    """Anything to keep with the answer, such as the id of its trace: JSON data."""
+    """Anything to keep with the answer, such as its spans or the id of its trace: JSON data."""
     turns: Sequence[Sample] = ()
     """The turns of a conversation that the target held on its own, with their answers."""
 
     def __post_init__(self) -> None:
-        if self.output is not None and not isinstance(cast(object, self.output), str):
-            raise ConfigError(f"output must be text, not {type(self.output).__name__}: {excerpt(self.output)}")
+        check_text("output", self.output)
+        check_text("instructions", self.instructions)
         if isinstance(self.messages, str) or not isinstance(cast(object, self.messages), Sequence):
             raise ConfigError(f"messages must be a list, not {type(self.messages).__name__}: {excerpt(self.messages)}")
         if not all(isinstance(message, Message) for message in self.messages):
@@ -85,18 +96,38 @@ class Answer:
         cost = cast(object, self.cost)
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1e9):
             raise ConfigError(f"cost must be US dollars, 0 or more, not {excerpt(cost)}")
-        for name in ("state", "trace"):
-            if getattr(self, name) is None:
-                continue
-            try:
-                object.__setattr__(self, name, strict_jsonable(getattr(self, name)))
-            except ValueError as error:
-                raise ConfigError(f"{name} cannot be written as JSON: {error}") from None
+        self._read_steps()
+        self._check_metadata()
+        for name in ("state", "trace", "metadata"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _json(name, getattr(self, name)))
         if self.turns != ():
             sample = Sample(id="-", turns=self.turns)  # without an id, it would hash the whole conversation
             object.__setattr__(self, "turns", sample.turns)
         if self.output is None:
             object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
+
+    def _read_steps(self) -> None:
+        """Read the trajectory, or the spans of the trace."""
+        if isinstance(self.trace, Trajectory):
+            raise ConfigError("trace is a Trajectory; pass it as trajectory")
+        steps = self.trajectory
+        if steps is None and (spans := spans_in(self.trace)) is not None:
+            try:
+                steps = extract_trajectory_from_trace(spans)
+            except DataError as error:
+                raise ConfigError(f"the spans of the trace can't be read: {error}") from None
+        if steps is not None:
+            read = Trajectory.read(cast(object, steps))
+            object.__setattr__(self, "trajectory", Trajectory.read(_json("trajectory", read)))
+
+    def _check_metadata(self) -> None:
+        metadata = cast(object, self.metadata)
+        if not isinstance(metadata, Mapping):
+            raise ConfigError(f"metadata must be a mapping, not {type(metadata).__name__}: {excerpt(metadata)}")
+        if refused := [name for name in _OF_THE_SAMPLE if name in metadata]:
+            verb = "is" if len(refused) == 1 else "are"
+            raise ConfigError(f"metadata of an answer can't have {joined(refused)}, which {verb} the sample's")
 
     @classmethod
     def of(cls, value: object, *, by: str = "the target") -> Answer:
@@ -104,8 +135,10 @@ class Answer:
         framework or API. by: the name of the target in errors.
 
         Raises:
-            DataError: It is none of these, or has nothing to score.
+            DataError: It is none of these, or no answer: it has neither an output nor another field to score. A blank
+                output, such as "" or that of a message without text, is an answer.
             ConfigError: A field has the wrong type.
+            TargetError: It is the result of a workflow that failed or was suspended.
         """
         match value:
             case Answer():
@@ -118,8 +151,10 @@ class Answer:
                 raise DataError(f"{by} returned None; return text or an Answer")
             case _:
                 answer = answer_of(value, by)
-        if answer.state is None and is_blank(answer.output or "") and not any(map(says_something, answer.messages)):
-            raise BlankAnswer(f"{by}'s answer is blank", answer)
+        own = any(message.role not in ("user", "system") for message in cast("Sequence[Message]", answer.messages))
+        scored = (answer.output, answer.context, answer.state, answer.trajectory, answer.metadata or None)
+        if not own and not answer.turns and all(value is None for value in scored):
+            raise NoAnswer(f"{by} returned no answer: it has nothing to score", answer)
         return answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,11 +174,17 @@ class Answer:
         return cls(**fields)
 
     def fill(self, sample: Sample, *, seconds: float) -> Sample:
-        """The sample with this answer. `metadata["target"]` has the seconds, tokens and cost of the call.
+        """The sample with this answer. `metadata["target"]` has the seconds, tokens and cost of the call, and the names
+        of the answer's own metadata.
 
         Messages without a user message continue those of the sample. Without messages, the sample keeps its own, except
         for a recorded answer after the last user message, which this answer replaces.
+
+        Raises:
+            DataError: The sample has other values of the answer's metadata.
         """
+        if differing := [n for n, value in self.metadata.items() if sample.metadata.get(n, value) != value]:
+            raise DataError(f"metadata of the answer and of the sample have different values of {joined(differing)}")
         messages = cast("tuple[Message, ...]", tuple(self.messages))
         if not messages and any(message.role == "user" for message in sample.messages):
             messages = conversation(sample)
@@ -156,20 +197,46 @@ class Answer:
             call["cost"] = self.cost
         if self.trace is not None:
             call["trace"] = self.trace
+        if self.metadata:
+            call["metadata"] = sorted(self.metadata)
+        instructions = sample.instructions if self.instructions is None else self.instructions
         return replace(
             sample,
             input=self.turns[0].input if self.turns else sample.input,
             output=self.output,
             messages=messages or sample.messages,
             context=sample.context if self.context is None else self.context,
+            instructions=system_prompt(messages) if instructions is None else instructions,
             state=self.state,
-            trajectory=None,
+            trajectory=self.trajectory,
             turns=self.turns or sample.turns,
-            metadata={**sample.metadata, "target": call},
+            metadata={**sample.metadata, **self.metadata, "target": call},
         )
 
 
+def _json(name: str, value: Any) -> Any:
+    """The value of a field as JSON data. Raises ConfigError if it isn't."""
+    try:
+        return strict_jsonable(value)
+    except ValueError as error:
+        raise ConfigError(f"{name} cannot be written as JSON: {error}") from None
+
+
 _EMPTY = Answer()
+
+
+def own_metadata(sample: Sample) -> dict[str, Any]:
+    """The metadata of an answered sample that are the answer's own."""
+    call = cast("Mapping[str, Any]", sample.metadata.get("target") or {})
+    return {name: sample.metadata[name] for name in call.get("metadata", ())}
+
+
+class NoAnswer(DataError):
+    """An answer with nothing to score, which may have cost something."""
+
+    def __init__(self, text: str, answer: Answer) -> None:
+        super().__init__(text)
+        self.answer = answer
 
 
 @dataclass
@@ -184,23 +251,9 @@ class Prepared:
     """The final state, once the conversation has ended."""
 
 
-class BlankAnswer(DataError):
-    """An answer with nothing to score, which may have cost something."""
-
-    def __init__(self, text: str, answer: Answer) -> None:
-        super().__init__(text)
-        self.answer = answer
-
-
 _FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
 _NAMES = ", ".join(sorted(_FIELDS))
 _ANSWERS = f"return text, an Answer, or a mapping of its fields ({_NAMES})"
-
-
-def says_something(message: Any) -> bool:
-    """Whether a message is an answer: text or attachments of the assistant, or tool calls."""
-    spoken = message.role == "assistant" and not is_blank(message.content)
-    return spoken or bool(message.tool_calls or (message.role == "assistant" and message.attachments))
 
 
 def _is_answer(fields: Mapping[str, Any]) -> bool:
@@ -213,6 +266,7 @@ def answer_of(value: object, by: str = "the target") -> Answer:
 
     Raises:
         DataError: The result has no known form.
+        TargetError: It is the result of a run that failed.
     """
     entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
     try:
@@ -223,8 +277,15 @@ def answer_of(value: object, by: str = "the target") -> Answer:
     lost = (isinstance(said, str) and said != found.output) or (cost is not None and found.cost is None)
     if lost and "messages" in entries:  # read as a graph's state, which has neither
         raise DataError(f"{by} returned what is no answer: {_expected(entries) or 'output must be text'}")
+    if found.error:
+        raise TargetError(found.error)
     return Answer(
-        output=found.output, messages=found.messages, context=found.context, usage=found.usage, cost=found.cost
+        output=found.output,
+        messages=found.messages,
+        context=found.context,
+        trajectory=found.trajectory,
+        usage=found.usage,
+        cost=found.cost,
     )
 
 
@@ -482,7 +543,7 @@ def _with_tool_calls(result: object, calls: Sequence[ToolCall]) -> object:
     except DataError as problem:
         if not calls:
             return result  # rejected later, like any other
-        if not isinstance(problem, BlankAnswer):
+        if not isinstance(problem, NoAnswer):
             raise
         answer = problem.answer
     if answer.messages:

@@ -33,7 +33,7 @@ from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused,
 from evalstone.judges.providers.limits import received
 from evalstone.judges.providers.replies import one_line
 from evalstone.judges.settings import Range
-from evalstone.targets.base import Answer, BlankAnswer, Target, parameter_values
+from evalstone.targets.base import Answer, NoAnswer, Target, parameter_values
 from evalstone.targets.templates import chat_messages
 from evalstone.types import Sample
 
@@ -162,8 +162,8 @@ class CommandTarget(Target):
             raise TargetError(problem + said) from None
         try:
             return Answer.of(values)
-        except BlankAnswer as error:
-            raise BlankAnswer(f"{error}{said}", error.answer) from None
+        except NoAnswer as error:
+            raise NoAnswer(f"{error}{said}", error.answer) from None
         except ConfigError as error:
             raise TargetError(f"{error}{said}") from None
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 APIS: Mapping[str, str] = {"chat": "/chat/completions", "responses": "/responses"}
 """The APIs that are known, and how their URLs end."""
-PATHS = ("output", "context", "messages", "state", "cost", "trace")
+PATHS = ("output", "context", "messages", "trajectory", "state", "metadata", "cost", "trace")
 """The fields of an answer that a path may point to."""
 _VARIABLE = re.compile(r"\$(?:\$|\{(\w+)\}|([A-Za-z_]\w*))")
 
@@ -76,8 +76,12 @@ class HTTPTarget(Target):
     """The path of the retrieved passages: texts, or objects with a text."""
     messages: str = ""
     """The path of the messages, in a known format."""
+    trajectory: str = ""
+    """The path of the steps that the agent took."""
     state: str = ""
     """The path of the final state."""
+    metadata: str = ""
+    """The path of other data for scorers."""
     cost: str = ""
     """The path of the cost in US dollars. By default, the cost is computed from the tokens if the prices are known."""
     trace: str = ""
@@ -234,7 +238,7 @@ class HTTPTarget(Target):
             raise TargetError(f"{host} sent an error: {message}")
         try:
             fields = {name: self._field(name, path, data) for name in PATHS if (path := getattr(self, name))}
-            whole = fields.keys().isdisjoint(("output", "messages", "state"))
+            whole = fields.keys().isdisjoint(("output", "messages", "trajectory", "state"))
             answer = replace(self._of_reply(data) if whole else Answer(), **fields)
             if answer.usage == NO_USAGE and (usage := read_usage(reply.get("usage"))) is not None:
                 answer = replace(answer, usage=replace(usage, requests=usage.requests or 1))
@@ -249,7 +253,8 @@ class HTTPTarget(Target):
             has = shortlist(map(str, as_object(data))) or type(data).__name__
             raise ConfigError(f"it has no {path}, where {name} is expected; it has {has}")
         if value is None:
-            return () if name == "messages" else None
+            empty: dict[str, Any] = {"messages": (), "metadata": {}, "output": None if self.messages else ""}
+            return empty.get(name)
         match name:
             case "output":
                 text = scalar_text(value)

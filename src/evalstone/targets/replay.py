@@ -19,7 +19,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_of, sample_row
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, DataError, TargetError
-from evalstone.targets.base import Answer, Target
+from evalstone.targets.base import Answer, Target, own_metadata
 from evalstone.types import TARGET_FAILED, Failed, Record, Sample, StoredTarget, default_id_note
 
 
@@ -152,6 +152,9 @@ class ReplayTarget(Target):
             output=recorded.output,
             messages=recorded.messages,
             context=recorded.context,
+            trajectory=recorded.trajectory,
+            instructions=recorded.instructions,
+            metadata=own_metadata(recorded),
             state=recorded.state,
             turns=recorded.turns,
             cost=0.0,

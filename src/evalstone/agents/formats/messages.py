@@ -26,11 +26,13 @@ from evalstone.agents.formats.parts import (
     ToolResult,
     error_text,
     part_text,
+    says_failed,
     text_of,
 )
 from evalstone.agents.formats.parts import read_call as read_call
 from evalstone.agents.formats.values import Entries, PlacedError, by_normal_name, entries_of, normal, placed, read_usage
 from evalstone.errors import DataError
+from evalstone.types import Trajectory
 from evalstone.types.messages import ORIGINS, ROLES, Message, Origin, Role, ToolCall, Usage
 
 _ROLE_NAMES: Mapping[str, Role] = {
@@ -138,7 +140,7 @@ class Conversation:
         call_id = next((item[key] for key in ("tool_call_id", "toolCallId") if isinstance(item.get(key), str)), "")
         name = item.get("name") if not call_id and isinstance(item.get("name"), str) else ""
         result: Any = item.get("content") if content.attachments else text
-        return self.attach(ToolResult(call_id, result, item.get("status") == "error", name or ""))
+        return self.attach(ToolResult(call_id, result, says_failed(by_normal_name(item)), name or ""))
 
     def attach(self, result: ToolResult, own: list[ToolCall] | None = None) -> bool:
         """Give a result to the open call it answers, the latest with that id; False when there is none.
@@ -170,13 +172,15 @@ class Reading:
     """What a whole transcript has.
 
     output: the answer, where it is said apart from the messages. usage: the tokens of everything, likewise. cost: US
-    dollars.
+    dollars. trajectory: the steps, where they are no tool calls in the messages. error: why the run failed.
     """
 
     conversation: Conversation
     usage: Usage | None = None
     cost: float | None = None
     output: Any = None
+    trajectory: Trajectory | None = None
+    error: str = ""
 
 
 def read_conversation(items: Iterable[Any], where: str = "", into: Conversation | None = None) -> Conversation:

@@ -134,8 +134,8 @@ def read_call(item: Any) -> ToolCall:
         raise DataError(f"a tool call must have a name, not only {shortlist(entries) or 'nothing'}")
     result, failed = _plain_result(first(by_name, _CALL_RESULTS))
     error, state = first(by_name, _CALL_ERRORS), by_name.get("state")
-    if failed and error is None:
-        error, state = text_of(result), "error"
+    if failed or says_failed(by_name):
+        error, state = text_of(result) if error is None else error, "error"
     if state == "output-denied":
         reason = entries_of(by_name.get("approval")).get("reason")
         error, state = error or reason or "the call was not approved", "error"
@@ -212,8 +212,9 @@ def error_text(error: Any) -> str:
 def _plain_result(value: Any) -> tuple[Any, bool]:
     """A tool's result without what formats put around it, and whether this says that the call failed.
 
-    The AI SDK has `{"type": "text", "value": …}`; Anthropic's own tools return an object whose type ends in "error". A
-    list of texts becomes one text; a list with anything else, such as images, stays as it is.
+    The AI SDK has `{"type": "text", "value": …}`; Anthropic's own tools return an object whose type ends in "error";
+    MCP's results of failed calls have `isError`. A list of texts becomes one text; a list with anything else, such as
+    images, stays as it is.
     """
     if isinstance(value, dict):
         item = cast("Entries", value)
@@ -225,6 +226,8 @@ def _plain_result(value: Any) -> tuple[Any, bool]:
                 return _plain_result(item["value"])[0], kind.startswith("error")
             if kind.endswith("_error"):
                 return item, True
+        if isinstance(item.get("content"), list) and by_normal_name(item).get("iserror") is True:
+            return _plain_result(item["content"])[0], True
     if isinstance(value, list) and value:
         items = cast("list[Any]", value)
         texts = [part_text(cast("Entries", item)) for item in items if isinstance(item, dict)]
@@ -280,10 +283,16 @@ def _tool_result(part: Mapping[str, Any]) -> ToolResult:
     """The part of a message with a tool's result."""
     by_name = by_normal_name(part)
     result, failed = _plain_result(first(by_name, ("content", *_CALL_RESULTS, "tools", "error")))
-    failed = failed or bool(by_name.get("iserror")) or by_name.get("status") in ("error", "failed")
-    failed = failed or part.get("type") == "tool-error" or (isinstance(result, dict) and result.keys() == {"error"})
+    failed = failed or says_failed(by_name) or part.get("type") == "tool-error"
+    failed = failed or (isinstance(result, dict) and result.keys() == {"error"})
     call_id = first(by_name, _CALL_IDS)
     return ToolResult(str(call_id or ""), result, failed, str(first(by_name, (*CALL_NAMES, "tooltype")) or ""))
+
+
+def says_failed(by_name: Mapping[str, Any]) -> bool:
+    """Whether a call, a result or the message with it says that the call failed. by_name: its entries, by their names
+    without case and separators."""
+    return by_name.get("iserror") is True or by_name.get("status") in ("error", "failed")
 
 
 def passages_in(value: Any) -> list[str]:

@@ -19,7 +19,10 @@ from evalstone.agents.formats.values import (
     read_cost,
     read_usage,
 )
+from evalstone.agents.from_traces import extract_workflow_trajectory
 
+_WORKFLOW_ENDS = ("success", "failed", "tripwire", "suspended", "paused", "bailed", "canceled")
+"""The values of `status` in the result of a Mastra workflow."""
 _MASTRA = ("runId", "traceId", "rememberedMessages", "usedFallbackValue", "scoringData", "tripwire")
 
 
@@ -171,6 +174,42 @@ def _with_error(part: Any, step: Entries) -> Any:
     ]
     said = next((each.get("output") for each in results if each.get("toolCallId") == call.get("toolCallId")), None)
     return {**call, "error": said}
+
+
+def is_workflow(value: Any) -> bool:
+    """Whether this is what `start` of a Mastra workflow returns, as JSON."""
+    entries = entries_of(value)
+    return isinstance(entries.get("steps"), dict) and entries.get("status") in _WORKFLOW_ENDS
+
+
+def read_workflow(value: Any) -> Reading:
+    """The result, and the steps as a trajectory, in the order of execution if the result has it."""
+    entries = cast("Entries", value)
+    results = {name: step for name, step in entries_of(entries["steps"]).items() if name != "input" or _ran(step)}
+    path = entries.get("stepExecutionPath")
+    order = [str(step) for step in cast("list[Any]", path)] if isinstance(path, list) else None
+    trajectory = extract_workflow_trajectory(results, order)
+    if entries["status"] == "success":
+        result = entries.get("result")
+        return Reading(Conversation(), output="" if result is None else result, trajectory=trajectory)
+    return Reading(Conversation(), trajectory=trajectory, error=_workflow_error(entries, results))
+
+
+def _ran(step: Any) -> bool:
+    """Whether this is a step's result; the input of a workflow stands among them."""
+    return "status" in entries_of(step)
+
+
+def _workflow_error(entries: Entries, results: Entries) -> str:
+    """What became of a workflow that did not succeed, at which step, and why."""
+    status = entries["status"]
+    ended = next((name for name, step in results.items() if entries_of(step).get("status") == status), None)
+    step = {} if ended is None else entries_of(results[ended])
+    cause: Any = next((each for each in (step.get("error"), entries.get("error"), entries.get("tripwire")) if each), "")
+    named = entries_of(cause)
+    why = str(named.get("message") or named.get("reason") or "") if isinstance(cause, dict) else str(cause)
+    happened = "the workflow failed" if status == "failed" else f"the workflow ended with the status {status}"
+    return happened + (f" in step {ended!r}" if ended is not None else "") + (f": {why}" if why else "")
 
 
 def is_state(value: Any) -> bool:

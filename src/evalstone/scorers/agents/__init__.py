@@ -12,7 +12,7 @@ from evalstone.agents.turns import trajectory_of
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.conversation import ASSISTANT, CALL, RESULT, STATE, THINKING, USER
 from evalstone.scorers.base import Scorer, as_text, shortened
-from evalstone.types import TOOL_STEPS, Message, Role, Sample, ToolCall, Trajectory
+from evalstone.types import TOOL_STEPS, Message, Role, Sample, Score, Skipped, ToolCall, Trajectory
 
 _ACTIONS = (*TOOL_STEPS, "agent_run", "workflow_step")
 _BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
@@ -31,7 +31,7 @@ class TrajectorySource(Scorer):
 @dataclass(frozen=True, kw_only=True)
 class ConversationSource(Scorer):
     """A scorer of a sample's conversation: its messages, else the steps of its trajectory as tool calls, else its
-    output.
+    output. Without anything that the assistant says, thinks or does, the sample is skipped: its output is blank.
 
     If there is no user message, the input comes first as one.
     """
@@ -41,11 +41,24 @@ class ConversationSource(Scorer):
         messages = sample.messages
         if not messages and sample.trajectory is not None:
             messages = tuple(messages_of(sample.trajectory))
-        elif not messages and not is_blank(sample.output or ""):
-            messages = (Message(role="assistant", content=sample.output or ""),)
+        elif not messages and sample.output is not None:
+            messages = (Message(role="assistant", content=sample.output),)
         if messages and sample.input is not None and not texts(messages, "user"):
             messages = (Message(role="user", content=sample.input), *messages)
         return {**values, "messages": messages}
+
+    def present(self, values: Mapping[str, Any]) -> dict[str, Any] | Score | Skipped:
+        messages = cast("Sequence[Message]", values["messages"])
+        spoken = [message for message in messages if message.role == "assistant"]
+        return (
+            self.lacking("the output is blank") if spoken and not any(map(_says, spoken)) else super().present(values)
+        )
+
+
+def _says(message: Message) -> bool:
+    """Whether an assistant's message has text, reasoning, tool calls or attachments."""
+    seen = message.tool_calls or message.attachments
+    return bool(seen) or not is_blank(message.content + (message.reasoning or ""))
 
 
 def messages_of(trajectory: Trajectory) -> Iterator[Message]:
@@ -66,12 +79,11 @@ def require_both_sides(
     scorer: Scorer, messages: Sequence[Message], input: str | None, *, count_blank: bool = False
 ) -> None:
     """Raise OutcomeError for an incomplete conversation: one without a user message or an assistant message. Blank
-    messages count only with `count_blank`."""
+    messages of the user count only with `count_blank`."""
     from_user = (m for m in messages if m.role == "user")
     if input is None and not any(count_blank or not is_blank(m.content) for m in from_user):
         raise OutcomeError(f"{scorer.name}: the conversation has no user message, and the sample no input")
-    from_assistant = (m for m in messages if m.role == "assistant")
-    if not any(count_blank or m.tool_calls or not is_blank(m.content + (m.reasoning or "")) for m in from_assistant):
+    if not any(m.role == "assistant" for m in messages):
         raise OutcomeError(f"{scorer.name}: the conversation has no assistant message")
 
 

@@ -45,6 +45,11 @@ class CustomScorer(ContextScorer, ABC):
         super().__post_init__()
 
 
+def is_field(placeholder: str) -> bool:
+    """Whether a placeholder is a field of the sample, or an entry of its metadata: `metadata.NAME`."""
+    return placeholder in PLACEHOLDERS or placeholder.startswith("metadata.")
+
+
 def name_from(text: str) -> str:
     """A name made from a text's first words."""
     words = re.findall(r"[^\W_]+", re.sub(r"\{\{.*?\}\}", " ", text).lower())
@@ -59,7 +64,7 @@ def template_prompt(template: str, instructions: str, *, placeholders: Iterable[
     known = tuple(placeholders)
     prompt = Prompt(instructions, template)
     for placeholder in prompt.placeholders:
-        if placeholder not in known:
+        if placeholder not in known and not is_field(placeholder):
             raise PromptError(
                 f"the template has a placeholder that nothing fills: {unknown('placeholder', placeholder, known)}"
             )
@@ -77,7 +82,7 @@ def with_fields(text: str, fields: Sequence[str] | None) -> str:
     present = Prompt("", text).placeholders
     names = (DEFAULT_FIELDS if not present else ()) if fields is None else fields
     for name in names:
-        if name not in PLACEHOLDERS:
+        if not is_field(name):
             raise ConfigError(unknown("sample field", str(name), PLACEHOLDERS))
     shown = [f"{{{{{name}}}}}" for name in names if name not in present]
     return "\n\n".join([*shown, text])
@@ -85,7 +90,7 @@ def with_fields(text: str, fields: Sequence[str] | None) -> str:
 
 def inputs(values: Mapping[str, Any]) -> dict[str, Material]:
     """The values for the placeholders of sample fields."""
-    return {name: as_material(value) for name, value in values.items() if name in PLACEHOLDERS}
+    return {name: as_material(value) for name, value in values.items() if is_field(name)}
 
 
 def as_material(value: Any) -> Material:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, cast
@@ -21,17 +22,20 @@ class LLMClassifier(CustomScorer):
     """The value of the word that a judge chooses.
 
         llm classifier = the value of the word that the judge chose          range [0, scale]
+        weighted:  Σ p(word) · value / Σ p(word) over the words with a value; for yes and no, the probability of yes
 
     Higher is better, unless lower_is_better is set. Undefined when the judge chooses a word that stands for abstaining.
-    One judge call.
+    If the judge returns no probabilities, the value of its word replaces the weighted one, and the reason says so. One
+    judge call.
 
     Attributes:
         question: The question to the judge. Its placeholders, such as {{output}}, are filled with the sample's fields:
-            input, output, context, reference, messages, instructions.
+            input, output, context, reference, messages, instructions, and metadata.NAME.
         fields: The fields to show before the question if it has no placeholders for them. By default, input and output
             if the question has no placeholders at all.
         choices: Each word and its value in [0, 1]. None stands for abstaining: the sample is Skipped.
         abstain: A word for abstaining, for files that can't write None.
+        weighted: Whether to weight the values by the judge's probabilities of the words.
         meanings: What each word means, for example with a borderline case.
         instructions: Further instructions to the judge.
 
@@ -47,6 +51,7 @@ class LLMClassifier(CustomScorer):
     choices: Mapping[str, float | None] = field(default_factory=lambda: dict(YES_NO), hash=False)
     meanings: Mapping[str, str] = field(default_factory=lambda: dict[str, str](), hash=False)
     abstain: str | None = None
+    weighted: bool = False
     fields: Sequence[str] | None = None
     instructions: str = ""
 
@@ -97,9 +102,19 @@ class LLMClassifier(CustomScorer):
         return self.question
 
     async def score(self, ask: Ask, **fields: Any) -> Score | Skipped:
-        question = Choose(filled(self.prompt, inputs(fields)), self.prompt, tuple(self.choices))
+        question = Choose(filled(self.prompt, inputs(fields)), self.prompt, tuple(self.choices), self.weighted)
         chosen = await ask(question)
         value = self.choices[chosen.choice]
         if value is None:
             return Skipped(f"the judge abstained with {chosen.choice!r}" + (f": {chosen.reason}" * bool(chosen.reason)))
-        return Score(value * self.scale, self.scale, f"{chosen.choice}: {chosen.reason}".rstrip(": "), chosen)
+        reason = f"{chosen.choice}: {chosen.reason}".rstrip(": ")
+        if self.weighted and chosen.probabilities:
+            value = self._expected(chosen.probabilities)
+        elif self.weighted:
+            reason += " (the judge gave no probabilities)"
+        return Score(value * self.scale, self.scale, reason, chosen)
+
+    def _expected(self, probabilities: Mapping[str, float]) -> float:
+        """The mean value of the words that have one, weighted by their probabilities."""
+        known = [(value, probabilities.get(word, 0.0)) for word, value in self.choices.items() if value is not None]
+        return math.fsum(value * share for value, share in known) / math.fsum(share for _, share in known)

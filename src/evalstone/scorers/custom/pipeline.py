@@ -12,8 +12,8 @@ from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptEr
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled
 from evalstone.questions.grade import Grade
-from evalstone.scorers.base import is_absent
-from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, template_prompt
+from evalstone.scorers.base import is_absent, value_of
+from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, is_field, template_prompt
 from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class PromptStep:
             {{output}}, {{preprocess}}. It can be a function of a `SoFar`, `def` or `async def`, that returns a
             template. Text that the function inserts itself is not marked as data for the judge.
         answer: The type of the answer: a dataclass, a TypedDict, a pydantic model, a Literal, str, bool, a number, or a
-            list of these. The answer of the score step is always a number from 0 to the scale.
+            list of these; or a JSON schema, as a dictionary, for plain data. The answer of the score step is always a
+            number from 0 to the scale.
         instructions: The beginning of the system message.
         judge: The judge of this step: a name, a table or a Judge. By default, the judge of the run.
 
@@ -98,8 +99,8 @@ class Pipeline(CustomScorer):
 
     Args:
         preprocess: A function of a `SoFar`, `def` or `async def`, or a `PromptStep`. `analyze`, `score` and `reason`
-            accept the same. The score step is required and returns a number in [0, scale] or a Score. Any step may
-            return or raise `not_scorable(reason)`.
+            accept the same. The score step is required and returns a number in [0, scale], True (the scale), False (0)
+            or a Score. Any step may return or raise `not_scorable(reason)`.
         required_fields: The sample fields that are required in addition to those in the templates.
 
     Raises:
@@ -131,7 +132,7 @@ class Pipeline(CustomScorer):
         vars(self).update(context=context, context_from=context_from)
         _check_steps(self.steps)
         super().__post_init__()
-        placeholders = [p for prompt in self.prompts() for p in prompt.placeholders if p in PLACEHOLDERS]
+        placeholders = [p for prompt in self.prompts() for p in prompt.placeholders if is_field(p)]
         named = [required_fields] if isinstance(required_fields, str) else required_fields
         for field in named:
             if field not in SAMPLE_FIELDS:
@@ -218,8 +219,9 @@ class Pipeline(CustomScorer):
         prompt = self.step_prompts[name]
         if not isinstance(step.template, str):
             prompt = await self._written(name, step.template, so_far)
-            fields = {p: value for p in PLACEHOLDERS if not is_absent(value := getattr(so_far.sample, p))}
-            if lacking := [p for p in prompt.placeholders if p in PLACEHOLDERS and p not in fields]:
+            shown = [p for p in prompt.placeholders if is_field(p)]
+            fields = {p: value for p in shown if not is_absent(value := value_of(so_far.sample, p))}
+            if lacking := [p for p in shown if p not in fields]:
                 raise OutcomeError(f"{self.name}: the prompt of the step {name} needs {joined(lacking)}")
         materials = filled(prompt, {**inputs(fields), **earlier})
         question: OwnQuestion[Any] = (
@@ -244,9 +246,14 @@ class Pipeline(CustomScorer):
             raise OutcomeError(f"{self.name}: the prompt of the step {name}: {error}") from None
 
     def _number(self, answer: Any) -> float:
-        """The number that a score step returned. Raises OutcomeError for anything but a number in [0, scale]."""
+        """The number that a score step returned: True is the scale, False 0.
+
+        Raises OutcomeError for anything but a bool or a number in [0, scale].
+        """
         if isinstance(answer, Grade):
             return answer.score
+        if isinstance(answer, bool):
+            return self.scale if answer else 0.0
         if isinstance(answer, Score) and answer.scale != self.scale:
             scales = f"the score step's scale is {answer.scale:g}, the pipeline's {self.scale:g}"
             raise OutcomeError(f"{self.name}: {scales}")

@@ -66,9 +66,10 @@ class Rubric(DefinedText):
 
         rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
 
-    If no criterion is required, all of them count as required. The criteria are those of the scorer, or else those in
-    the sample's metadata field `rubric`. Undefined for a sample without a rubric. One judge call. Source:
-    @mastra/evals, which uses the judge's copy of the required flags and gives an empty rubric the full score.
+    If no criterion is required, all of them count as required. The criteria are those of the scorer, or else `rubric`
+    in the sample's metadata, or in `requestContext` or `additionalContext` there. Undefined for a sample without a
+    rubric. One judge call. Source: @mastra/evals, which uses the judge's copy of the required flags and gives an empty
+    rubric the full score.
 
     Attributes:
         criteria: A checklist with one criterion per line, or a list of texts, Criterion values and tables.
@@ -98,7 +99,7 @@ class Rubric(DefinedText):
         criteria = cast("tuple[Criterion, ...]", self.criteria)
         if not criteria:
             try:
-                criteria = parse_criteria((metadata or {}).get("rubric") or ())
+                criteria = parse_criteria(_rubric_in(metadata or {}))
             except ConfigError as error:
                 raise OutcomeError(f"{self.name}: the rubric in metadata: {error}") from None
         if not criteria:
@@ -107,6 +108,13 @@ class Rubric(DefinedText):
         verdicts = await ask(CheckCriteria(criteria=descriptions, task=input or "", answer=output))
         value = self.scale if meets(criteria, [v.met for v in verdicts]) else 0.0
         return Score(value, self.scale, _reason(criteria, verdicts), verdicts)
+
+
+def _rubric_in(metadata: Mapping[str, Any]) -> object:
+    """The rubric of a sample; @mastra/evals looks for it in the context of the request. Empty if there is none."""
+    inner = [metadata.get(name) for name in ("requestContext", "additionalContext")]
+    contexts = [metadata, *(cast("Mapping[str, Any]", each) for each in inner if isinstance(each, Mapping))]
+    return next((rubric for each in contexts if (rubric := each.get("rubric"))), ())
 
 
 def _reason(criteria: Sequence[Criterion], verdicts: Sequence[CriterionVerdict]) -> str:
