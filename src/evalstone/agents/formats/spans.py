@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
+from evalstone.agents.formats.cut import cut_attributes, cut_error
 from evalstone.agents.formats.dialects import (
     DOCUMENTS,
     INPUT,
@@ -95,6 +96,8 @@ def read_spans(value: Any) -> Reading:
     trace = SpanReader()
     for record in _in_order([*records_in(value)]):
         try:
+            for name in cut_attributes(record):
+                raise cut_error(record, name)
             trace.read(record, main=record.is_root)
         except DataError as error:
             raise placed(error, record.place) from None
