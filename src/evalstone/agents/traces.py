@@ -18,10 +18,12 @@ from typing import Any
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
 from evalstone.agents.formats.dialects import DOCUMENTS, QUESTION, translated
+from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part
 from evalstone.agents.formats.tool_runs import is_certain, paired
+from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
 from evalstone.agents.formats.values import first, parsed
 from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
@@ -30,7 +32,6 @@ from evalstone.agents.trace_notes import Notes
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, TrajectoryStep
 
-CAPTURE = "turn on the capture of message content where the spans are recorded"
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client.conversation.id")
 _ENTITIES = ("gen_ai.agent.name", "traceloop.entity.name", "ai.telemetry.functionId")
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
@@ -63,7 +64,7 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
         records: Its spans, their events and log records, in any order. A span that came twice counts once.
         notes: Gets what could not be read, and what belongs to no sample.
     """
-    listed = list(records)
+    listed = without_summaries(records)
     trace = next((record.trace for record in listed if record.trace), "")
     try:
         roots = tree_of(listed, trace, notes)
@@ -75,7 +76,9 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
     if not units:
         kinds = {node.kind for node in walk(roots)}
         if kinds & {"agent", "chain", "model"}:
-            notes.add(f"a trace without content; {CAPTURE}", trace)
+            notes.add(without_content(listed), trace)
+        elif roots and is_known(listed):
+            notes.add(without_content(listed), trace)
         elif roots:
             notes.add("a trace without a span of a model, a chain or an agent", trace)
         return []

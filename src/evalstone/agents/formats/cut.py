@@ -21,6 +21,7 @@ _MESSAGES = re.compile(
             r"ai\.prompt(\.messages)?",
             r"ai\.response\.toolCalls",
             r"llm\.(input|output)_messages",
+            r"mastra\.(agent_run|model_\w+)\.(input|output)",
         )
     )
 )
@@ -33,6 +34,7 @@ _OTHERS = re.compile(
             r"ai\.toolCall\.(args|result)",
             r"spring\.ai\.tool\.call\.(arguments|result)",
             r"traceloop\.entity\.(input|output)",
+            r"mastra\.workflow_run\.(input|output)",
             r".*\.documents",
         )
     )

@@ -24,6 +24,7 @@ from evalstone.agents.formats.dialects import (
     translated,
 )
 from evalstone.agents.formats.known_messages import KnownMessages, same_call
+from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
 from evalstone.agents.formats.parts import CONTENT_KEYS
 from evalstone.agents.formats.records import Record, records_in
@@ -94,7 +95,7 @@ def read_spans(value: Any) -> Reading:
     Raises PlacedError when they have no messages, or some that cannot be read.
     """
     trace = SpanReader()
-    for record in _in_order([*records_in(value)]):
+    for record in _in_order(without_summaries(records_in(value))):
         try:
             for name in cut_attributes(record):
                 raise cut_error(record, name)
