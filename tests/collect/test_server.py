@@ -256,14 +256,15 @@ async def test_spans_without_ids_are_left_out_and_counted(tmp_path: Path) -> Non
     assert "0" * 16 not in (tmp_path / "t.jsonl").read_text().replace(number(1), "")
 
 
-DEEP: Any = None
-for _ in range(server.MOST_NESTED // 3):
-    DEEP = {"kvlistValue": {"values": [{"key": "k", "value": DEEP}]}}
+def deep(levels: int) -> Any:
+    return {"kvlistValue": {"values": [{"key": "k", "value": deep(levels - 1)}]}} if levels else None
+
+
 MALFORMED: list[Any] = [
     5,
     {**span(2, "x", {}), "attributes": "z"},
     {**span(2, "x", {}), "attributes": [{"value": {"stringValue": "z"}}]},
-    {**span(2, "x", {}), "attributes": [{"key": "deep", "value": DEEP}]},
+    {**span(2, "x", {}), "attributes": [{"key": "deep", "value": deep(server.MOST_NESTED // 3)}]},
     {**span(2, "x", {}), "attributes": [{"key": "k", "value": {"doubleValue": 1e999}}]},
 ]
 
@@ -277,6 +278,7 @@ async def test_what_is_malformed_costs_no_other_span_of_its_request(
     details = log(1, None, chat([message("user", "q")], "a"), name="gen_ai.client.inference.operation.details")
     request = logs(details, bad) if signal == "logs" else spans(span(1, "chat", chat([message("user", "q")], "a")), bad)
     body = json.dumps(request).replace("Infinity", "1e999")
+    partial: dict[str, str] = {}
     async with receiving(tmp_path / "t.jsonl") as (receiver, url, session):
         for _ in range(2):
             headers = {"Content-Type": JSON}

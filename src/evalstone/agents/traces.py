@@ -33,7 +33,7 @@ from evalstone.errors import ConfigError, DataError
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, TrajectoryStep
 
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client.conversation.id")
-_ENTITIES = ("gen_ai.agent.name", "traceloop.entity.name", "ai.telemetry.functionId")
+_ENTITIES = ("gen_ai.agent.name", "gen_ai.workflow.name", "traceloop.entity.name", "ai.telemetry.functionId")
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
 _RESPONSE = "gen_ai.response.id"
@@ -75,9 +75,7 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
         return []
     if not units:
         kinds = {node.kind for node in walk(roots)}
-        if kinds & {"agent", "chain", "model"}:
-            notes.add(without_content(listed), trace)
-        elif roots and is_known(listed):
+        if kinds & {"agent", "chain", "model"} or (roots and is_known(listed)):
             notes.add(without_content(listed), trace)
         elif roots:
             notes.add("a trace without a span of a model, a chain or an agent", trace)

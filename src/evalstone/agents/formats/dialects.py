@@ -1,7 +1,7 @@
 """The dialects of traces, in one: the attributes of OpenTelemetry's conventions for generative AI.
 
-Traceloop (OpenLLMetry), Spring AI, the AI SDK, Mastra and pydantic-ai write attributes of their own beside or instead of
-those; what only they have is added here under the conventions' names. OpenInference's messages are read as they are.
+Traceloop (OpenLLMetry), Spring AI, the AI SDK, Mastra and pydantic-ai write attributes of their own beside or instead
+of those; what only they have is added here under the conventions' names. OpenInference's messages are read as they are.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _OPENINFERENCE: Mapping[str, Kind] = {
     "EMBEDDING": "embedding",
 }
 _TRACELOOP: Mapping[str, Kind] = {"workflow": "chain", "agent": "agent", "task": "chain", "tool": "tool"}
+_MASTRA: Mapping[str, Kind] = {"workflow_run": "agent", "model_generation": "chain"}
 _AI_SDK = re.compile(r"ai\.(?:(?:generate|stream)(?:Text|Object)(\.do\w+)?|(toolCall)|(embed).*)")
 _QUESTIONS = (
     *("question", "query", "query_str", "message", "user_msg"),
@@ -67,8 +68,8 @@ def kind_of(record: Record) -> Kind | None:
         return "retrieval" if is_query else kinds.get(str(spring))
     if (operation := str(attributes.get(OPERATION))) in _OPERATIONS:
         return _OPERATIONS[operation]
-    if attributes.get(MASTRA_TYPE) == "model_generation":
-        return "chain"
+    if (named := str(attributes.get(MASTRA_TYPE))) in _MASTRA:
+        return _MASTRA[named]
     if (named := str(attributes.get("openinference.span.kind")).upper()) in _OPENINFERENCE:
         if named == "TOOL" and "tool.name" not in attributes and record.name.startswith(_HANDOFF):
             return None  # the agents SDK's account of a tool call that has a name of its own

@@ -86,10 +86,19 @@ def without_summaries(records: Iterable[Record]) -> list[Record]:
                 summaries.add(above.span)
             if above.attributes[TYPE] == "agent_run":
                 break
-            above = of_mastra.get(above.parent)
+            record, above = above, of_mastra.get(above.parent)
+        if above is None and record.parent:  # which is missing
+            summaries |= {each.span for each in of_mastra.values() if _sums_up(each, record)}
     return [
         _without_answer(record) if record.kind == "span" and record.span in summaries else record for record in listed
     ]
+
+
+def _sums_up(summary: Record, record: Record) -> bool:
+    """Whether a span that may sum up others ran while another one did."""
+    if summary.attributes[TYPE] not in _SUMMARIES or None in (summary.start, summary.end, record.start):
+        return False
+    return (summary.start or 0.0) <= (record.start or 0.0) <= (summary.end or 0.0)
 
 
 def _has_answer(record: Record) -> bool:
