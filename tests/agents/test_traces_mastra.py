@@ -99,7 +99,7 @@ def test_a_workflow_is_a_sample_of_what_its_agents_did() -> None:
         "output": {"advice": "Yes."},
     }
     sample = only([workflow, *({**row, "parentSpanId": "1" * 16} if row is agent else row for row in ROWS)])
-    assert (sample.input, sample.metadata["trace"]["entity"]) == ("Do I need a coat?", "invoke_workflow forecast")
+    assert (sample.input, sample.metadata["trace"]["entity"]) == ("Do I need a coat?", "forecast")
     assert sample.trajectory is not None
     (step,) = sample.trajectory.steps
     assert (step.step_type, step.name, [each.name for each in step.children]) == (

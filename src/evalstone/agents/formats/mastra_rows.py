@@ -52,7 +52,7 @@ def span_of_row(row: Entries) -> Entries:
     found = {
         "gen_ai.tool.name": entity if kind in _TOOLS else None,
         "gen_ai.tool.call.id": own.get("toolCallId"),
-        "gen_ai.agent.name": entity if kind == "agent_run" else None,
+        "gen_ai.agent.name": entity if kind in ("agent_run", "workflow_run") else None,
         "gen_ai.agent.id": entries.get("entityid") if kind == "agent_run" else None,
         "gen_ai.system_instructions": own.get("instructions"),
         "gen_ai.request.model": own.get("model") if kind == "model_inference" else None,
