@@ -98,6 +98,10 @@ def test_an_agent_below_a_missing_span_takes_its_own_orphans_along() -> None:
     assert [each.name for each in step.children] == ["weather"]
 
 
+def test_an_orphan_that_has_nothing_to_do_with_models_is_not_said() -> None:
+    assert only(spans(agent(end=9), span(2, "SELECT", {"db.system": "x"}, parent=MISSING, start=1))).output == "12"
+
+
 def test_orphans_in_the_time_of_each_other_are_no_circle() -> None:
     parts = [span(n, "frame", {"openinference.span.kind": "CHAIN"}, parent=90 + n, end=9) for n in (1, 2)]
     inside = [agent(10 + n, f"q{n}", f"a{n}", parent=n, end=9) for n in (1, 2)]

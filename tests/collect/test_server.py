@@ -264,7 +264,7 @@ MALFORMED: list[Any] = [
     5,
     {**span(2, "x", {}), "attributes": "z"},
     {**span(2, "x", {}), "attributes": [{"value": {"stringValue": "z"}}]},
-    {**span(2, "x", {}), "attributes": [{"key": "deep", "value": deep(server.MOST_NESTED // 3)}]},
+    {**span(2, "x", {}), "attributes": [{"key": "deep", "value": deep(server.MOST_NESTED // 4)}]},
     {**span(2, "x", {}), "attributes": [{"key": "k", "value": {"doubleValue": 1e999}}]},
 ]
 

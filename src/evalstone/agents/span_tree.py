@@ -87,8 +87,7 @@ def tree_of(records: Sequence[Record], trace: str, notes: Notes) -> list[Node]:
     # By content and place, which are the same in a batch that an exporter has repeated: log records have no ids.
     logged: dict[str, Record] = {}
     unreadable: dict[int, PlacedError] = {}
-    questions: dict[int, PlacedError] = {}
-    """By the sources of the spans and log records, as those before."""
+    questions: dict[int, PlacedError] = {}  # both by the sources of spans and log records
     for number, whole in enumerate(records):
         record = _readable(whole, trace, notes, unreadable, questions)
         if record.kind == "event":
@@ -202,7 +201,7 @@ def _adopted(roots: Sequence[Node], trace: str, notes: Notes) -> list[Node]:
     Spans whose missing parent is the same one are siblings. An agent is part of another only if that one has no missing
     parent itself: two requests at a time look the same.
     """
-    orphans = [node for node in roots if node.is_orphan]
+    orphans = [node for node in roots if node.is_orphan and any(each.kind or each.says for each in walk([node]))]
     places = _places(roots) if orphans else []
     below: dict[int, _Place] = {}
     """The agents below which orphans were put, by the orphans."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from evalstone._core.display import shortlist
+from evalstone.agents.formats.dialects import INPUT, OUTPUT
 from evalstone.agents.formats.records import Record
 
 CAPTURE = "turn on the capture of message content where the spans are recorded"
@@ -27,6 +28,8 @@ _CONTENT = re.compile(
     r"|answer|context|document|documents|user_prompt)",
     re.IGNORECASE,
 )
+_READ = (INPUT, OUTPUT, "pydantic_ai.all_messages")
+"""These have the types of parts and the names of tools if no content was captured."""
 _NOT_CONTENT = re.compile(r"http\.|url\.|rpc\.|db\.|gen_ai\.(?:request|response|output)$|.*\.(?:metadata|tags?)\.")
 
 
@@ -61,6 +64,7 @@ def _content(record: Record) -> list[str]:
         if isinstance(value, str | list | dict)
         and value
         and _CONTENT.fullmatch(name)
+        and name not in _READ
         and not _NOT_CONTENT.match(name)
         and not (isinstance(value, str) and value in ("<REDACTED>", "{}", "[]"))
     ]
