@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone.agents import traces
+from evalstone.agents import span_tree
 from evalstone.agents.formats.records import records_in
 from evalstone.agents.formats.spans import read_spans
-from evalstone.agents.traces import Notes, samples_of
+from evalstone.agents.trace_notes import Notes
+from evalstone.agents.traces import samples_of
 from evalstone.datasets import load
 from evalstone.types import Sample
 from tests.traced import TRACE, chat, log, logs, message, number, span, spans
@@ -330,13 +331,13 @@ def test_a_free_call_costs_nothing_and_one_that_reports_no_cost_has_none() -> No
 
 def test_the_span_of_a_tool_is_read_once_for_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     read_of = list[str]()
-    of = traces.ToolRun.of
+    of = span_tree.ToolRun.of
 
     def counting(attributes: Any, error: str | None) -> Any:
         read_of.append(attributes["gen_ai.tool.name"])
         return of(attributes, error)
 
-    monkeypatch.setattr(traces.ToolRun, "of", counting)
+    monkeypatch.setattr(span_tree.ToolRun, "of", counting)
     tools = [span(n, "tool", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {n}"}, parent=1)
              for n in range(3, 6)]  # fmt: skip
     model = span(2, "chat", chat([message("user", "q")], "a"), parent=1)
