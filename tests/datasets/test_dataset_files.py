@@ -115,8 +115,8 @@ def test_lines_are_counted_from_the_declared_separator(tmp_path: Path) -> None:
         load(written(tmp_path, "d.csv", "sep=;\ninput;output\nq;a;b\n"))
 
 
-def test_a_csv_context_that_is_no_json_array_is_one_passage(tmp_path: Path) -> None:
-    for cell in ["[1] a footnote", '{"a": 1}', "(x)"]:
+def test_a_csv_context_that_begins_like_a_list_is_one_passage(tmp_path: Path) -> None:
+    for cell in ["[1] a footnote", "{a}: b", "(x)"]:
         buffer = io.StringIO()
         csv.writer(buffer).writerows([["input", "context"], ["q", cell]])
         assert load(written(tmp_path, "d.csv", buffer.getvalue())).samples[0].context == (cell,)
@@ -213,9 +213,9 @@ BROKEN = [
     ("d.csv", 'input,output\na,b\n"c,d\n', "line 3: broken CSV (unexpected end of data)"),
     ("d.tsv", 'input\toutput\n"a"b\tc\n', "line 2: broken CSV ('\\t' expected after '\"')"),
     ("d.csv", "who,what\na,b\n", "no column is recognized (columns: who, what); input, output"),
-    ("d.csv", "input,context\nq,\"['a', 'b']\"\n", "context must be a JSON list, not a list as Python prints it"),
-    ("d.csv", 'input,context\nq,"[""a b"", ""c d"\n', "context must be a complete JSON list; this one is cut off"),
-    ("d.csv", 'input,context\nq,"[ ""a b"" ""c d""]"\n', "context must be a complete JSON list; this one is cut off"),
+    ("d.csv", "input,context\nq,\"['a' 'b']\"\n", "context must be a list with commas (numpy prints arrays without)"),
+    ("d.csv", 'input,context\nq,"[""a b"", ""c d"\n', "line 2: context must be a complete list; this one is cut off"),
+    ("d.csv", 'input,context\nq,"{""a"": [""b""]}"\n', "line 2: context must be a list of passages, not dict"),
     ("d.csv", b"input\nq\nZ\xfcrich\n", "not UTF-8: byte 10 (0xfc, line 3); save the file as UTF-8"),
     ("d.csv", b"\xef\xbb\xbfinput\nZ\xfcrich\n", "not UTF-8: byte 11 (0xfc, line 2); save"),
     ("d.csv", "input\nq\0\n", "NUL character in line 2"),

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlsplit
 
 from evalstone._core.display import shortlist
@@ -19,8 +19,8 @@ from evalstone._core.redaction import header_secrets, is_credential, masked_url,
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.formats.values import read_usage
 from evalstone.datasets.columns import value_at
-from evalstone.datasets.rows import read_passages, scalar_text
-from evalstone.errors import ConfigError, TargetError
+from evalstone.datasets.rows import read_passages, scalar_text, unpacked
+from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
 from evalstone.judges.providers.base import PROVIDERS, cost_of, url_parts
 from evalstone.judges.providers.limits import NO_LIMITS, shared
@@ -36,7 +36,7 @@ from evalstone.targets.templates import (
     placeholders,
     response_items,
 )
-from evalstone.types import NO_USAGE, Sample, Usage
+from evalstone.types import NO_USAGE, Message, Sample, Usage
 
 if TYPE_CHECKING:
     from evalstone.judges.providers.openai_compatible import Endpoint
@@ -262,9 +262,15 @@ class HTTPTarget(Target):
                     raise ConfigError(f"{path}, the output, must be text, not {type(value).__name__} {shown(value)}")
                 return text
             case "context":
-                return read_passages(value, cell=False)
+                try:
+                    return read_passages(value)
+                except DataError as error:
+                    raise DataError(f"{path}, the context, {error}") from None
             case "messages":
-                return read_messages(as_list(value))
+                try:
+                    return _messages(value)
+                except DataError as error:
+                    raise DataError(f"{path}, the messages, {error}") from None
             case _:
                 return value
 
@@ -290,6 +296,13 @@ class HTTPTarget(Target):
 
     def _is_at(self, base_url: str) -> bool:
         return bool(base_url) and urlsplit(base_url).netloc == urlsplit(self.url).netloc
+
+
+def _messages(value: Any) -> tuple[Message, ...]:
+    items = unpacked(value)
+    if not isinstance(items, list):
+        raise DataError(f"must be a list, not {shown(items)}")
+    return read_messages(cast("list[Any]", items))
 
 
 def _check_url(url: str) -> None:
