@@ -14,11 +14,12 @@ from typing import Any
 
 from evalstone._core.display import excerpt
 from evalstone._core.files import check_containers
+from evalstone._core.json import finite_constant
 from evalstone.errors import DataError
 
 MISSING = ("nan", "none", "null", "<na>", "nat")
 """Texts that libraries write for a missing value, in lower case."""
-_STRING = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\""""
+_STRING = r"""'[^'\\]*+(?:\\.[^'\\]*+)*'|"[^"\\]*+(?:\\.[^"\\]*+)*\""""
 _TOKEN = re.compile(
     rf"(?P<space>\s++)|(?P<open>[\[({{])|(?P<close>[\])}}])|(?P<mark>[,:])|(?P<string>{_STRING})"
     r"|(?P<number>-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?(?![\w.]))|(?P<word>None|True|False|nan)\b",
@@ -26,7 +27,7 @@ _TOKEN = re.compile(
 )
 _WORDS = {"None": "null", "True": "true", "False": "false", "nan": "null"}
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
-_DECODER = json.JSONDecoder(parse_constant=lambda name: None if name == "NaN" else float(name))
+_DECODER = json.JSONDecoder(parse_constant=finite_constant)
 
 _FIRST_TEXT = re.compile(rf"(?P<open>[\[({{])[\s\[({{]*+(?:{_STRING})\s*+(?P<next>.?)", re.DOTALL)
 _OPEN_TEXT = re.compile(r"""[\[({][\s\[({]*+["']""")

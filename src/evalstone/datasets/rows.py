@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from evalstone._core.display import excerpt, named, shortlist
+from evalstone._core.json import finite
 from evalstone._core.literals import written_list, written_value
 from evalstone._core.terms import term
 from evalstone.agents.formats.messages import (
@@ -122,7 +123,7 @@ class RowReader:
         if "turns" in chosen:
             self._place_turns(chosen)
         texts = {
-            field: self._value(field, chosen, lambda cell, field=field: self._text(cell, field))
+            field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
             for field in _TEXT_FIELDS
         }
         used = {cell.column for cell in chosen.values()} | self.columns.mapped
@@ -158,10 +159,6 @@ class RowReader:
             state=self._value("state", chosen, lambda cell: storable(unpacked(cell.value))),
         )
         return _of_trial(sample, cells)
-
-    def _text(self, cell: Cell, field: str) -> ReadText:
-        whole = self.cells and _is_ground_truth(field, cell.column)
-        return read_text(unpacked(cell.value) if whole else cell.value, field, cell.column)
 
     def _output(self, text: ReadText | None, messages: tuple[Message, ...], cells: Mapping[str, Any]) -> str | None:
         output = _text_or(text, messages, "output")
@@ -337,11 +334,12 @@ def _trajectory(read: Callable[[Any], T], value: Any) -> T:
 
 
 def native(value: Any) -> Any:
-    """A cell as plain objects and lists. Arrays become lists; NaN, NA and NaT become None."""
+    """A cell as plain objects and lists. Arrays become lists, NaN, NA and NaT become None, and infinity becomes text,
+    because JSON has no such numbers."""
     if value is None or isinstance(value, (str, int, Message)):
         return value
     if isinstance(value, float):
-        return None if math.isnan(value) else value
+        return finite(value)
     if isinstance(value, list):
         return [native(item) for item in cast("list[Any]", value)]
     if isinstance(value, Mapping):
@@ -360,7 +358,7 @@ def storable(value: Any) -> Any:
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
-        return str(value) if math.isinf(value) else value
+        return finite(value)
     if isinstance(value, dict):
         return {key: storable(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
@@ -519,7 +517,11 @@ def _ground_truth(value: Any) -> str | None:
 
 
 def _list_in_text(text: str, field: str, column: str) -> Any:
-    """The conversation or the alternative references that a text writes out; any other text unchanged."""
+    """The conversation, ground truth or alternative references that a text writes out; any other text unchanged."""
+    if _is_ground_truth(field, column):
+        with suppress(DataError):  # a text that only resembles a list is a ground truth like any other
+            return written_value(text)
+        return text
     if field == "reference" and normal(column.rpartition(".")[2]) in _LISTS_OF_ANSWERS:
         value = written_list(text)
         return cast("Any", value) if isinstance(value, list) else text
