@@ -86,6 +86,10 @@ def test_https_at_a_server_without_it_is_not_tried_again() -> None:
         ask(server.url.replace("http:", "https:"))
 
 
+def ignored(*_: object) -> None:
+    """Print no refused handshake."""
+
+
 def test_a_certificate_that_is_not_trusted_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
@@ -94,7 +98,7 @@ def test_a_certificate_that_is_not_trusted_is_said_at_once(tmp_path: Path, monke
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        monkeypatch.setattr(server, "handle_error", lambda *_: None)
+        monkeypatch.setattr(server, "handle_error", ignored)
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with pytest.raises(ConfigError, match=r"is not trusted \(self-signed certificate\); set SSL_CERT_FILE"):
