@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -69,6 +70,16 @@ _STRICT_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separato
 def _field_names(kind: type[Any]) -> tuple[str, ...]:
     """The field names of a dataclass; empty for any other type."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+
+
+def finite(number: float) -> float | str | None:
+    """A number as JSON has it: NaN as None, infinity as text."""
+    return None if math.isnan(number) else str(number) if math.isinf(number) else number
+
+
+def finite_constant(name: str) -> str | None:
+    """The value of NaN, Infinity or -Infinity in a JSON text, as by `finite`: for `parse_constant` of a decoder."""
+    return cast("str | None", finite(float(name)))
 
 
 def content_hash(value: Any, *, strict: bool = False) -> str:

@@ -157,6 +157,7 @@ class _Runner:
         self._keeping: set[asyncio.Task[Any] | None] = set()
         """Workers that are storing a record. They aren't canceled when another worker fails."""
         self._ended = False
+        self._cautions: Mapping[str, str] = {}
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been retried."""
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -210,6 +211,7 @@ class _Runner:
             await self.batches.end(self.stop, complete=self.records.complete)
         await self._keep_failures()
         await self.notifier.done()
+        self._cautions = await asyncio.to_thread(self._cautions_of_judges)
         run = self._result(time.perf_counter() - began, resumed)
         await self._keep_result(run, finished=run.complete)
         return run
@@ -301,6 +303,21 @@ class _Runner:
         """The number of scorers without a record of a sample and trial. place: its number in the plan."""
         scorers = len(self.scorers)
         return sum(not self.records.has(index) for index in range(place * scorers, (place + 1) * scorers))
+
+    def _cautions_of_judges(self) -> dict[str, str]:
+        """By judge, its caution about the scored samples; only for judges that were asked."""
+        asked = {identity.partition(WITHOUT)[0] for builder in self.summaries.values() for identity in builder.judges}
+        return {judge.identity: judge.caution(self._scored()) for judge in self.plan.judges if judge.identity in asked}
+
+    def _scored(self) -> Iterator[Sample]:
+        """The samples with at least one record, with the target's answers."""
+        for place, sample in enumerate(self.plan.cases()):
+            if self._open_in(place) == len(self.scorers):
+                continue
+            if self.answers is None:
+                yield sample
+            elif self.answers.samples.has(place):
+                yield self.answers.samples.at(place)
 
     def _add(self, index: int, record: Record) -> None:
         self.summaries[record.scorer].add(record)
@@ -400,7 +417,8 @@ class _Runner:
             warnings["malformed replies"] = corrections
         for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
             warnings[f"{name} refused"] = times
-        known = {judge.identity: judge.note for judge in self.plan.judges}
+        notes = ((judge.identity, (judge.note, self._cautions.get(judge.identity))) for judge in self.plan.judges)
+        known = {identity: "\n".join(filter(None, texts)) for identity, texts in notes}
         # Custom scorers may ask judges that their code doesn't show.
         asked = tuple(dict.fromkeys(identity for line in summary for identity in line.judges))
         reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)

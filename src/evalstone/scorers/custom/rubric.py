@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
+from evalstone._core.literals import written_list
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
@@ -46,7 +47,12 @@ class Criterion:
 
 
 def parse_criteria(value: object) -> tuple[Criterion, ...]:
-    """The criteria in a checklist, or a list of texts, Criterion values and tables. Raises ConfigError otherwise."""
+    """The criteria in a checklist, or a list of texts, Criterion values and tables. The list may be written as text.
+
+    Raises ConfigError otherwise.
+    """
+    if isinstance(value, str):
+        value = written_list(value)
     if isinstance(value, str):
         return tuple(map(Criterion, lines_of(value)))
     if isinstance(value, Sequence):
