@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 from evalstone._core.display import excerpt, joined
@@ -19,9 +20,10 @@ from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, Scorer
-from evalstone.scorers.code_identity import program_hash
+from evalstone.scorers.code_identity import code_files, is_own_code, program_hash
+from evalstone.scorers.wrappers import applied
 from evalstone.targets import FunctionTarget, Target
-from evalstone.targets.users import User
+from evalstone.targets.users import FunctionUser, User
 from evalstone.types import RunKind, Sample
 
 WAITING = "waiting for "
@@ -99,6 +101,22 @@ class Plan:
         if self.user is not None:
             content.append(self.user.identity)
         return content_hash(content)
+
+    @functools.cached_property
+    def code_files(self) -> tuple[str, ...]:
+        """The files of the user's code that the fingerprint depends on. Those in the current folder are relative."""
+        roots: list[object] = []
+        if isinstance(self.target, FunctionTarget) and not self.target.version:
+            roots += (self.target.function, self.target.prepare, self.target.finish)
+        if isinstance(self.user, FunctionUser):
+            roots.append(self.user.function)
+        for scorer in self.scorers:
+            for each in applied(scorer):
+                roots += [type(each)] if is_own_code(type(each)) else []
+                roots += [value for name, value in vars(each).items() if name != "judge"]
+        here = Path.cwd()
+        paths = [Path(path) for path in code_files(*roots)]
+        return tuple(str(path.relative_to(here) if path.is_relative_to(here) else path) for path in paths)
 
     def _code(self, target: Target) -> Iterator[str]:
         """A hash of the code of a function target without a version. A run must not be resumed with changed code."""

@@ -159,6 +159,7 @@ class _Runner:
         self._ended = False
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been retried."""
+        self.resumed_from, self.code = "", tuple[str, ...]()
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -230,6 +231,7 @@ class _Runner:
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started
+        self.resumed_from, self.code = row.started, self.plan.code_files
         since = self.session.since = datetime.fromisoformat(row.started).timestamp()
         self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
         self.answers = self._answers(since)
@@ -422,6 +424,8 @@ class _Runner:
             started=self.started,
             seconds=seconds,
             resumed=resumed,
+            resumed_from=self.resumed_from,
+            code=self.code,
             stop_reason=stop_reason,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
