@@ -372,6 +372,7 @@ class Long(Scorer):
     """A score that depends on more than the verdict."""
 
     name = "long"
+    questions = (AgreesWithContext,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         answer = await ask(AgreesWithContext(question="How?", answer=output, context=("p",)))

@@ -403,7 +403,7 @@ class _Runner:
         for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
             warnings[f"{name} refused"] = times
         known = {judge.identity: judge.note for judge in self.plan.judges}
-        # Custom scorers may ask judges that their code doesn't show.
+        # Custom scorers may pass judges of their own to `ask`.
         asked = tuple(dict.fromkeys(identity for line in summary for identity in line.judges))
         reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
         planned = (judge.identity for judge in self.plan.asked_judges if judge.identity not in reduced)
@@ -471,7 +471,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
 
 
 async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
-    recording = Recording(session, scorer.judge)
+    recording = Recording(session, scorer.judge, scorer.require_declared)
     started = time.perf_counter()
     result: Outcome | Exception | asyncio.CancelledError
     try:
