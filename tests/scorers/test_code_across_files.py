@@ -417,6 +417,18 @@ def test_the_file_of_each_change_is_named(imported: Callable[..., Any], case: st
     assert any(path.endswith(f"/{changed}") for path in code_files(imported(FOLLOWED[case]).agent))
 
 
+def test_a_module_beside_the_code_is_found_where_its_folder_is_not_on_the_path(
+    imported: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashes: list[str] = []
+    for word in ("1", "1", "2"):
+        module = imported(FOLLOWED["an import in the body"], word)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "path", [path for path in sys.path if "edition" not in path])
+            hashes.append(program_hash(module.agent))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 def test_calls_do_not_change_a_function(imported: Callable[..., Any]) -> None:
     module = imported(
         """

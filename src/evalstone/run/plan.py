@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -18,9 +18,10 @@ from evalstone.datasets.loading import IN_MEMORY
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.summary import ScorerInfo, find_scorer
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.scorers.code_identity import code_files, is_own_code, program_hash
+from evalstone.scorers.registry import names_wrapper, parse_scorer
 from evalstone.scorers.wrappers import applied
 from evalstone.targets import FunctionTarget, Target
 from evalstone.targets.users import FunctionUser, User
@@ -236,6 +237,30 @@ def check_distinct(scorers: Iterable[Scorer]) -> None:
     counts = Counter(scorer.signature for scorer in scorers)
     if twice := [signature for signature, count in counts.items() if count > 1]:
         raise ConfigError(f"the scorer {twice[0]} is named twice")
+
+
+def named_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
+    """The scorer of a run that a title, a signature, a name or a spec refers to.
+
+    A spec may also name default values, and a scorer that is applied to another one, as in
+    `per_turn(scorer=contains(expected=x))`. No module is imported for it.
+
+    Raises:
+        ConfigError: There is no such scorer, or there are several.
+    """
+    try:
+        return find_scorer(name, scorers)
+    except ConfigError as problem:
+        if "(" not in name or ":" in name.partition("(")[0] or (":" in name and names_wrapper(name)):
+            raise  # to build it may import a module
+        try:
+            signature = parse_scorer(name).signature
+        except ConfigError:
+            raise problem from None
+        for info in scorers:
+            if info.signature == signature:
+                return info
+        raise
 
 
 def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from evalstone._core import sync
 from evalstone._core.display import joined
-from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.json import brief as json_brief
+from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import is_blank
 from evalstone.agents import messages
@@ -374,14 +375,8 @@ def is_absent(value: object) -> bool:
 
 
 def brief(value: Any) -> str:
-    """A parameter's value for a signature: the value itself if it is short, else a hash of its content."""
-    if callable(value):
-        return _function_name(value)
-    if isinstance(value, float):
-        return text if float(text := f"{value:g}") == value else repr(value)
-    if value is None or isinstance(value, bool | int | str):
-        return str(value)
-    return content_hash(value)[:8]
+    """A parameter's value for a signature: a function by its name and code, anything else by its content."""
+    return _function_name(value) if callable(value) else json_brief(value)
 
 
 def _function_name(function: Any) -> str:

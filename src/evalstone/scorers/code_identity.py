@@ -319,7 +319,7 @@ class _Reader:
         """A module that code imports when it runs. It may not be loaded yet, so all of its source counts, and that of
         the modules that it imports."""
         package = str(namespace.get("__package__") or "")
-        found = list(module_content(name, level, package, self._packages))
+        found = list(module_content(name, level, package, self._packages, file_of(namespace)))
         self.files.update({path: None for _, path, _ in found})
         return [[module, digest] for module, _, digest in found]
 

@@ -132,11 +132,15 @@ class ModuleSource:
         return tuple(found)
 
 
-def module_content(name: str, level: int, package: str, packages: Collection[str]) -> Iterator[tuple[str, str, str]]:
+def module_content(
+    name: str, level: int, package: str, packages: Collection[str], file: str
+) -> Iterator[tuple[str, str, str]]:
     """The names, files and hashes of a module and of those that it imports, as far as they are the user's.
 
     The modules need not be loaded, and are not imported. packages: packages that are the user's, even if installed.
+    file: that of the importing module; modules beside its package are found, too.
     """
+    beside = str(Path(file).parents[len(package.split(".")) if package else 0]) if file else ""
     seen: set[str] = set()
     waiting = [_absolute(name, level, package)]
     while waiting:
@@ -146,7 +150,7 @@ def module_content(name: str, level: int, package: str, packages: Collection[str
             if full in seen or not full:
                 continue
             seen.add(full)
-            spec = _spec(full)
+            spec = _spec(full, beside)
             path = "" if spec is None or not spec.has_location or spec.origin is None else os.path.abspath(spec.origin)  # noqa: PTH100
             package_name = full.partition(".")[0]
             if not path or package_name == PACKAGE:
@@ -174,7 +178,7 @@ def _absolute(name: str, level: int, package: str) -> str:
     return ".".join(filter(None, [*base, name]))
 
 
-def _spec(full: str) -> importlib.machinery.ModuleSpec | None:
+def _spec(full: str, beside: str) -> importlib.machinery.ModuleSpec | None:
     """Where a module would be loaded from. Unlike importlib.util.find_spec, it doesn't import the packages around."""
     path: Sequence[str] | None = None
     spec: importlib.machinery.ModuleSpec | None = None
@@ -189,6 +193,8 @@ def _spec(full: str) -> importlib.machinery.ModuleSpec | None:
                 spec = finder.find_spec(name, path)
             if spec is not None:
                 break
+        if spec is None and path is None and beside:  # a module of a folder that isn't on sys.path
+            spec = importlib.machinery.PathFinder.find_spec(name, [beside])
         if spec is None:
             return None
         path = None if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
