@@ -96,3 +96,12 @@ def content_hash(value: Any, *, strict: bool = False) -> str:
     except RecursionError:
         raise ValueError(_ENDLESS) from None
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def brief(value: Any) -> str:
+    """A parameter's value for a signature: the value itself if it is short, else a hash of its content."""
+    if isinstance(value, float):
+        return text if float(text := f"{value:g}") == value else repr(value)
+    if value is None or isinstance(value, bool | int | str):
+        return str(value)
+    return content_hash(value)[:8]

@@ -160,6 +160,7 @@ class _Runner:
         self._cautions: Mapping[str, str] = {}
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been retried."""
+        self.resumed_from, self.code = "", tuple[str, ...]()
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -232,6 +233,7 @@ class _Runner:
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started
+        self.resumed_from, self.code = row.started, self.plan.code_files
         since = self.session.since = datetime.fromisoformat(row.started).timestamp()
         self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
         self.answers = self._answers(since)
@@ -419,7 +421,7 @@ class _Runner:
             warnings[f"{name} refused"] = times
         notes = ((judge.identity, (judge.note, self._cautions.get(judge.identity))) for judge in self.plan.judges)
         known = {identity: "\n".join(filter(None, texts)) for identity, texts in notes}
-        # Custom scorers may ask judges that their code doesn't show.
+        # Custom scorers may pass judges of their own to `ask`.
         asked = tuple(dict.fromkeys(identity for line in summary for identity in line.judges))
         reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
         planned = (judge.identity for judge in self.plan.asked_judges if judge.identity not in reduced)
@@ -440,6 +442,8 @@ class _Runner:
             started=self.started,
             seconds=seconds,
             resumed=resumed,
+            resumed_from=self.resumed_from,
+            code=self.code,
             stop_reason=stop_reason,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
@@ -485,7 +489,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
 
 
 async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
-    recording = Recording(session, scorer.judge)
+    recording = Recording(session, scorer.judge, scorer.require_declared)
     started = time.perf_counter()
     result: Outcome | Exception | asyncio.CancelledError
     try:

@@ -133,6 +133,7 @@ class ToolCallAppropriateness(TextSource):
     """
 
     name = "tool_call_appropriateness"
+    questions = (JudgeToolCalls,)
     interpretation = (
         (0.9, "nearly all calls fit the request"),
         (0.6, "some calls were not needed"),

@@ -83,6 +83,7 @@ class Rubric(DefinedText):
 
     name = "rubric"
     version = 2
+    questions = (CheckCriteria,)
     interpretation = ((1.0, "every required criterion is met"), (0.0, "a required criterion is not met"))
     advice = (
         "The reason lists the criteria that are not met. If one is often in doubt, it may be two criteria: write one "
