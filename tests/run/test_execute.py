@@ -14,7 +14,7 @@ import pytest
 import evalstone
 from evalstone import ConfigError, ModelJudge, Sample, Score, Scorer, ScriptedJudge, Skipped, aevaluate, evaluate, score
 from evalstone.compat.spring import FactCheckingEvaluator
-from evalstone.errors import LedgerError
+from evalstone.errors import JudgeRefused, LedgerError
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.questions import VerifyClaims
@@ -140,7 +140,7 @@ def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
     samples = [Sample(id=str(n), output=f"answer {n}", context=["p"]) for n in range(6)]
     with serving(failing_late) as server:
         judge = evalstone.ModelJudge("vllm/test", base_url=server.url)
-        with pytest.raises(ConfigError, match="401"):
+        with pytest.raises(JudgeRefused, match="401"):
             evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
         with Ledger(tmp_path / "l.db") as ledger:
             row = ledger.run("last")

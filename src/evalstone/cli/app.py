@@ -19,12 +19,12 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from evalstone._core.display import ended
 from evalstone._core.redaction import masked
 from evalstone._core.terms import COMMAND_LINE, front_end
-from evalstone.cli.options import ExitCode, Value, Values, number, option
+from evalstone.cli.options import Value, Values, number, option
 from evalstone.cli.output import guard, replace_unprintable, to_stderr
-from evalstone.errors import FINISHED_CALLS, ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
+from evalstone.errors import ConfigError, EvalstoneError, WriteError, near, unknown
+from evalstone.results.endings import ExitCode
 
 # The base class of all usage errors; Typer doesn't export it.
 _CallError: Any = typer.BadParameter.__mro__[2]
@@ -275,8 +275,6 @@ def main() -> None:
             if guesses := near(error.option_name.lstrip("-"), [name.lstrip("-") for name in names]):
                 help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
         _fail(message.rstrip(".") + help, ExitCode.USAGE)
-    except RunAborted as error:
-        _fail(f"{ended(str(error))} {FINISHED_CALLS}.", ExitCode.FAILURES)
     except ConfigError as error:
         _fail(str(error), ExitCode.USAGE)
     except (EvalstoneError, OSError) as error:

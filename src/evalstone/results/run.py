@@ -26,6 +26,7 @@ from evalstone._core.display import (
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, MissingDependency
 from evalstone.results.drawn import CAUTION, with_sequences
+from evalstone.results.endings import BY_NAME, COMPLETE, KILLED, STOPPED, Ending
 from evalstone.results.summary import (
     CORRECTION_COUNTS,
     ScorerInfo,
@@ -93,6 +94,8 @@ class Run:
     """How many records come from an interrupted run with the same plan."""
     stop_reason: str = ""
     """Why the run stopped early; "" if it is complete."""
+    ending: Ending = COMPLETE
+    """The cause that ended the run (docs/endings.md)."""
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     """Problems during the run, such as rate limiting, with their counts."""
     dataset: Iterable[Sample] | None = field(default=None, compare=False)
@@ -113,6 +116,10 @@ class Run:
     """The target that answered the samples; None if existing answers were scored."""
     paid: Paid | None = None
     """What the run has paid; None if the run was killed before it was added up."""
+
+    def __post_init__(self) -> None:
+        if self.stop_reason and self.ending is COMPLETE:
+            object.__setattr__(self, "ending", STOPPED)
 
     @property
     def trials(self) -> int:
@@ -264,6 +271,7 @@ class Run:
             "seconds": self.seconds,
             "resumed": self.resumed,
             "stop_reason": self.stop_reason,
+            "ending": self.ending.name,
             "warnings": dict(self.warnings),
             "judge_stats": dict(self.judge_stats),
             **({} if self.drawn is None else {"drawn": to_jsonable(self.drawn)}),
@@ -308,6 +316,7 @@ class Run:
             seconds=stored.seconds,
             resumed=stored.resumed,
             stop_reason=stored.stop_reason or ("" if finished else "unfinished"),
+            ending=BY_NAME[stored.ending] if stored.stop_reason or finished else KILLED,
             warnings=stored.warnings,
             judge_stats=stored.judge_stats,
             name=stored.name,

@@ -9,10 +9,9 @@ from typing import Any
 from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
+from evalstone.results.endings import STOPPED, Ending
 from evalstone.types import Usage
 
-DECIDED = "the gate is decided"
-"""The stop reason of a run that was stopped by its gate."""
 TINY = 1e-9
 OUTPUT_MARGIN = 3
 """A reservation assumes a reply this many times as long as the example."""
@@ -29,11 +28,13 @@ class StopSignal:
         self.shuffled = shuffled
         self._event = threading.Event()
         self.reason = ""
+        self.ending = STOPPED
+        """The cause that ends the run."""
 
-    def request(self, reason: str) -> None:
+    def request(self, reason: str, ending: Ending = STOPPED) -> None:
         """Stop the run. Only the first reason is kept."""
         if not self._event.is_set():
-            self.reason = reason
+            self.reason, self.ending = reason, ending
             self._event.set()
 
     @property

@@ -34,10 +34,11 @@ from evalstone.errors import (
 from evalstone.judges.providers.limits import counting_warnings, shared_limiter, stopping
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
+from evalstone.results.endings import COMPLETE, DECIDED, ending_of
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
-from evalstone.run.budget import DECIDED, Budget, StopSignal
+from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import ENDING_THE_RUN, Recording, Session
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
 
 Cell = tuple[int, Sample, Scorer]
+
+LAST_CALLS = 60.0
+"""The maximum number of seconds that a run that an error ended waits for its calls in flight."""
 
 
 async def execute(
@@ -171,21 +175,20 @@ class _Runner:
             with observer().run(self.id, self.plan) as observed:
                 observed.result(run := await self._score(workers, began, resumed, shuffled=shuffled))
             return run
-        except StorageError as error:
-            self.stop.request(str(error))
-            self._add_failures()
-            error.run = self._result(time.perf_counter() - began, resumed)
-            raise
         except (Exception, asyncio.CancelledError) as error:
-            self.stop.request(_reason(error))
+            self.stop.request(_reason(error), ending_of(error))
             # Calls that end while the result is stored would be missing in what the run paid.
             await self.close_answers()
             await self.session.close()
             self._add_failures()
+            run = self._result(time.perf_counter() - began, resumed, error=error)
             try:
-                await self._keep_result(self._result(time.perf_counter() - began, resumed), finished=False)
+                if not isinstance(error, StorageError):
+                    await self._keep_result(run, finished=False)
             except StorageError as problem:
                 error.add_note(f"what the run paid could not be stored: {problem}")
+            if isinstance(error, EvalstoneError):
+                error.run = run
             raise
 
     async def _keep_result(self, run: Run, *, finished: bool) -> None:
@@ -263,7 +266,8 @@ class _Runner:
         places = {index // len(self.scorers) for index in self.failed}
         cases = [(place, sample) for place, sample in enumerate(self.plan.cases()) if place in places] if places else []
         if (answers := self.answers) is not None:
-            await answers.restore((place, sample, True) for place, sample in cases if not answers.samples.has(place))
+            left = ((place, sample, True) for place, sample in cases if not answers.samples.has(place))
+            await answers.restore(left, failed=True)
         for place, sample in cases:
             self._finish(place, sample)
 
@@ -346,7 +350,7 @@ class _Runner:
                 continue
             except BudgetExceeded as error:
                 self.session.stop = None  # finish the samples in progress as far as the budget allows
-                self.stop.request(str(error))
+                self.stop.request(str(error), ending_of(error))
                 return
             if self.batches is not None:
                 record = self.batches.session.charge(record)
@@ -380,20 +384,30 @@ class _Runner:
         return record
 
     async def _all(self, workers: list[asyncio.Task[None]]) -> None:
-        """Wait for all workers. The first error, or a cancellation, ends them all and is raised."""
+        """Wait for all workers. The first error, or a cancellation, ends them all and is raised.
+
+        After an error, no more calls are made, and those in flight are awaited, because they will be paid for. After a
+        cancellation they are canceled, as after a StorageError, because their answers can't be stored.
+        """
         everything = asyncio.gather(*workers)
         everything.add_done_callback(lambda done: done.cancelled() or done.exception())  # also if it isn't awaited
         try:
             await (everything if self.ledger is None else self.ledger.ends_with(everything))
         except BaseException as error:
             self._ended = True
-            for worker in workers:
-                if worker not in self._keeping or isinstance(error, asyncio.CancelledError):
-                    worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            try:
+                if isinstance(error, Exception) and not isinstance(error, StorageError):
+                    self.stop.request(_reason(error), ending_of(error))
+                    self.session.end(self.stop.reason)
+                    await asyncio.wait(workers, timeout=LAST_CALLS)
+            finally:
+                for worker in workers:
+                    if worker not in self._keeping or isinstance(error, asyncio.CancelledError):
+                        worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
             raise
 
-    def _result(self, seconds: float, resumed: int) -> Run:
+    def _result(self, seconds: float, resumed: int, *, error: Exception | asyncio.CancelledError | None = None) -> Run:
         summary = tuple(builder.summary() for builder in self.summaries.values())
         warnings = dict(self.warnings)
         if corrections := sum(line.corrections for line in summary):
@@ -406,8 +420,12 @@ class _Runner:
         reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
         planned = (judge.identity for judge in self.plan.asked_judges if judge.identity not in reduced)
         judges = tuple(dict.fromkeys((*planned, *asked)))
-        stop_reason = "" if self.records.complete and not self.failed else self.stop.reason
-        drawn = self._drawn() if stop_reason == DECIDED else None
+        stop_reason, ending = self.stop.reason, self.stop.ending
+        if error is not None and ending is DECIDED:
+            stop_reason, ending = _reason(error), ending_of(error)
+        if not stop_reason or (error is None and self.records.complete and not self.failed):
+            stop_reason, ending = "", COMPLETE
+        drawn = self._drawn() if ending is DECIDED else None
         return Run(
             id=self.id,
             kind=self.plan.kind,
@@ -423,6 +441,7 @@ class _Runner:
             seconds=seconds,
             resumed=resumed,
             stop_reason=stop_reason,
+            ending=ending,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples if self.answers is None else self.answers.samples,

@@ -94,6 +94,8 @@ class Session:
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
+        self._ended = ""
+        """Why no more calls are made."""
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> JudgeAnswer[A]:
         """The judge's answer. It is marked as cached if this call cost nothing.
@@ -124,6 +126,10 @@ class Session:
             failed = [leaf for leaf in step.leaves() if leaf.answer is None] if step.answer is None else []
             if failed and all(self._breaker(leaf.judge).is_open for leaf in failed):
                 self._breaker(failed[0].judge).check()
+
+    def end(self, reason: str) -> None:
+        """Make no more calls, even without a ledger. Those in flight go on."""
+        self._ended = reason
 
     async def close(self) -> None:
         """Cancel the calls in flight."""
@@ -250,6 +256,8 @@ class Session:
     async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots:
+            if self._ended:
+                raise RunStopped(self._ended)
             if ledger is not None:
                 ledger.check()
                 if self.stop is not None and self.stop.requested:

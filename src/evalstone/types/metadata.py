@@ -118,6 +118,24 @@ class StoredTarget:
             raise DataError("the target's trials must be 1 or more, its answers, failed and cached 0 or more")
 
 
+EndingName: TypeAlias = Literal[
+    "complete",
+    "decided",
+    "budget",
+    "max_requests",
+    "judge_refused",
+    "judge_unavailable",
+    "target_unavailable",
+    "batch",
+    "storage",
+    "interrupted",
+    "stopped",
+    "error",
+    "killed",
+]
+"""The causes that end a run (`evalstone.results.endings`)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Paid:
     """The cost of a run in `summary.json`: judge calls, a simulated user, and the target if it reports its cost. A sum
@@ -148,6 +166,7 @@ class RunMetadata:
     seconds: float
     resumed: int
     stop_reason: str = ""
+    ending: EndingName = "complete"
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """By judge: a `StoredCascade` or a `StoredVote`, as data."""

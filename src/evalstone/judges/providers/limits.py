@@ -24,7 +24,7 @@ from functools import partial
 from typing import Annotated, Any, AnyStr, TypeVar
 
 from evalstone._core.redaction import REPEATED_SECRETS, redacted
-from evalstone.errors import BudgetExceeded, ProviderError, ProviderTimeout, RunStopped
+from evalstone.errors import ProviderError, ProviderTimeout, RequestLimitReached, RunStopped
 from evalstone.judges.settings import Range, check_settings
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Limits:
     """Input tokens sent per minute, estimated at four bytes each. For models only."""
 
     max_requests: Annotated[int | None, Range(0)] = None
-    """Questions per run. The next one raises BudgetExceeded, which ends the run; results so far are kept."""
+    """Questions per run. The next one raises RequestLimitReached, which ends the run; results so far are kept."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -75,7 +75,7 @@ class Limits:
         """Wait until the limits admit a call to a judge, and hold a slot during the call.
 
         Raises:
-            BudgetExceeded: `max_requests` is reached.
+            RequestLimitReached: `max_requests` is reached.
         """
         async with shared_limiter(judge, self) as limiter:
             limiter.count(judge)
@@ -240,9 +240,9 @@ class Limiter:
             self._count = 0
 
     def count(self, judge: str) -> None:
-        """Count a question of the run. Raises BudgetExceeded if `max_requests` is reached."""
+        """Count a question of the run. Raises RequestLimitReached if `max_requests` is reached."""
         if self.limits.max_requests is not None and self._count >= self.limits.max_requests:
-            raise BudgetExceeded(f"max_requests={self.limits.max_requests} of {judge} is reached")
+            raise RequestLimitReached(f"max_requests={self.limits.max_requests} of {judge} is reached")
         self._count += 1
 
     async def admit(self, tokens: int = 0, *, until: float = math.inf) -> float:

@@ -23,7 +23,14 @@ from pydantic_core import to_json
 
 from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import register, register_url
-from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
+from evalstone.errors import (
+    ConfigError,
+    DeliveryUnknown,
+    JudgeDeclined,
+    JudgeRefused,
+    ProviderError,
+    ProviderTimeout,
+)
 from evalstone.judges.providers.base import (
     PROBE,
     AccessRefused,
@@ -169,7 +176,7 @@ class Endpoint(Connection):
             PromptTooLong: The prompt exceeds the context window.
             ReplyTooLarge: The response is larger than the limit.
             ProviderTimeout: The provider asked to wait for longer than `total_timeout`.
-            ConfigError: The key or the model is wrong, or the endpoint redirects.
+            JudgeRefused: The key or the model is wrong, or the endpoint redirects.
         """
         timeout = self._timeout if call.timeout is None else _client_timeout(call.timeout)
         try:
@@ -254,7 +261,7 @@ class Endpoint(Connection):
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status == 401:
-            raise ConfigError(f"{self.host} refused the request ({message}); check the key")
+            raise JudgeRefused(f"{self.host} refused the request ({message}); check the key")
         if status in (403, 404):
             raise AccessRefused(refusal)
         if status not in RETRYABLE or any(word in message.lower() for word in _PERMANENT):
@@ -318,7 +325,7 @@ class ChatCompletions(Provider):
         return replace(completion, refused_settings=refused) if refused else completion
 
     async def _probe(self) -> tuple[Usage, float | None]:
-        """Send a tiny request, and return its usage and cost. Raises ConfigError if the key or the model is refused."""
+        """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
         payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
         try:
             content = await self.endpoint.request(*_chat_call(payload))

@@ -22,6 +22,7 @@ from evalstone.errors import (
     ConfigError,
     EvalstoneError,
     JudgeDeclined,
+    JudgeRefused,
     MissingDependency,
     ProviderError,
     ProviderTimeout,
@@ -178,7 +179,7 @@ class PydanticAI(Provider):
         if isinstance(
             error, exceptions.ModelAuthenticationError | exceptions.ModelNotFoundError | exceptions.UserError
         ):
-            return (AccessRefused if status in (403, 404) else ConfigError)(f"{name}: {error}")
+            return (AccessRefused if status in (403, 404) else JudgeRefused)(f"{name}: {error}")
         if isinstance(error, exceptions.ModelHTTPError):
             if error.status_code not in RETRYABLE and error.status_code < 500:
                 message = f"{name}: {error}"
@@ -194,7 +195,7 @@ class PydanticAI(Provider):
         return ProviderError(f"{name}: {type(error).__name__}: {error}", cost=None)
 
     async def _probe(self, model: Model) -> tuple[Usage, float | None]:
-        """Send a tiny request, and return its usage and cost. Raises ConfigError if the key or the model is refused."""
+        """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
         try:
             response = await self._request(model, [ChatMessage("user", PROBE)], ModelSettings(max_tokens=1))
         except (TransientError, ProviderTimeout):
