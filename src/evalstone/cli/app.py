@@ -76,7 +76,8 @@ EXIT_CODES = {
     "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, the run is "
     "incomplete or could not be read; 130 interrupted.",
     "gate": "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores "
-    "failed or the run is incomplete, or the command could not be completed; 4 inconclusive; 130 interrupted.",
+    "failed or the run is incomplete; or the run was broken off, or the command could not be completed; "
+    "4 inconclusive; 130 interrupted.",
     "coverage": "Exit codes: 0 everything is accounted for; 1 it is not; 2 usage error; 3 could not be completed; "
     "130 interrupted.",
     "drift": "Exit codes: 0 no drift; 1 drift; 2 usage error; 3 could not be completed; 130 interrupted.",

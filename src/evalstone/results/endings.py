@@ -68,7 +68,7 @@ class Ending:
     out: str = "written"
     """What happens to the folder of `--out`."""
     kept: str
-    """What the ledger keeps, besides finished results and their calls."""
+    """What happens to calls in flight. Finished ones are in the ledger."""
     rerun: str
     """What the same command does afterwards."""
 
@@ -78,7 +78,7 @@ class Ending:
         return ExitCode.FAILURES if self.code is ExitCode.INTERRUPTED else self.code
 
 
-_FINISHED = "calls in flight are completed and kept, for at most 60 seconds"
+_FINISHED = "completed and kept, within 60 seconds"
 _RESUMES = "resumes"
 _ASKS_FAILED = "resumes; failed samples are asked again"
 
@@ -86,28 +86,28 @@ COMPLETE = Ending(
     name="complete",
     cause="every sample is processed; with `--limit N`, the first N",
     code=ExitCode.OK,
-    kept="everything",
+    kept="-",
     rerun="starts a new run; judge answers are reused, the target answers again",
 )
 DECIDED = Ending(
     name="decided",
     cause="`--gate`: all thresholds are decided",
     code=ExitCode.OK,
-    kept="calls in flight are completed and kept",
+    kept="completed and kept",
     rerun="resumes, and decides at once; without `--gate`, scores the other samples",
 )
 BUDGET = Ending(
     name="budget",
     cause="the next call may exceed `--budget`",
     code=ExitCode.FAILURES,
-    kept="samples in progress are finished as far as the budget allows",
+    kept="completed and kept; samples in progress are finished as far as the budget allows",
     rerun="resumes with a higher `--budget`",
 )
 MAX_REQUESTS = Ending(
     name="max_requests",
     cause="`max_requests` of the judge or the target is reached",
     code=ExitCode.FAILURES,
-    kept="calls in flight are completed and kept",
+    kept="completed and kept",
     rerun="resumes, with as many requests again",
 )
 JUDGE_REFUSED = Ending(
@@ -140,7 +140,7 @@ BATCH = Ending(
     cause="`--batch`: answers will come later, or the provider didn't accept a batch",
     code=ExitCode.FAILURES,
     broken_off=True,
-    kept="the batches",
+    kept="the batches go on",
     rerun="collects the answers, and continues",
 )
 STORAGE = Ending(
@@ -148,7 +148,7 @@ STORAGE = Ending(
     cause="the ledger is deleted, its server stays down, or the disk is full",
     code=ExitCode.FAILURES,
     broken_off=True,
-    kept="nothing more: calls in flight are lost",
+    kept="lost",
     rerun="resumes, if the ledger is there again",
 )
 INTERRUPTED = Ending(
@@ -156,7 +156,7 @@ INTERRUPTED = Ending(
     cause="Ctrl-C, SIGTERM, or a closed terminal (SIGHUP)",
     code=ExitCode.INTERRUPTED,
     broken_off=True,
-    kept="calls in flight are completed and kept; a call that waits for a retry is dropped",
+    kept="completed and kept; a call that waits for a retry is dropped",
     rerun=_RESUMES,
 )
 STOPPED = Ending(
@@ -164,7 +164,7 @@ STOPPED = Ending(
     cause="in Python: `StopSignal.request`, a canceled task, or an exception in `on_record` or `on_sample`",
     code=ExitCode.FAILURES,
     broken_off=True,
-    kept="calls in flight are completed and kept, except for those of a canceled task",
+    kept="completed and kept; dropped if the task is canceled",
     rerun=_RESUMES,
 )
 ERROR = Ending(
@@ -181,8 +181,7 @@ KILLED = Ending(
     code=ExitCode.INTERRUPTED,
     broken_off=True,
     out="without results",
-    kept="nothing more: calls in flight are lost, at most `--concurrency` of the judge and `--target-concurrency` of "
-    "the target",
+    kept="lost: at most `--concurrency` of the judge and `--target-concurrency` of the target",
     rerun=_RESUMES,
 )
 NOT_STARTED = Ending(
@@ -191,8 +190,8 @@ NOT_STARTED = Ending(
     code=ExitCode.USAGE,
     broken_off=True,
     out="unchanged",
-    kept="nothing",
-    rerun="the same",
+    kept="-",
+    rerun="fails again",
 )
 ENDINGS = (
     COMPLETE,

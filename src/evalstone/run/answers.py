@@ -521,10 +521,7 @@ class Answers:
         outcome = Failed(f"{TARGET_FAILED}{error}") if ours else failed(error, TARGET_FAILED)
         if isinstance(error, Exception):
             self._breaker.failed(error)
-        line: dict[str, Any] = {"failed": to_jsonable(outcome)}
-        if not isinstance(error, BlankAnswer):
-            line["unanswered"] = True
-        return line
+        return {"failed": to_jsonable(outcome), "unanswered": True}
 
     def _learn_price(self, cost: float | None, failed: bool) -> None:
         """Update what later calls reserve. A failed call without a cost says nothing about the price."""
