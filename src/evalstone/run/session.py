@@ -27,10 +27,11 @@ from evalstone.errors import (
     StorageError,
 )
 from evalstone.judges.base import AskJudge, Judge, leaves, register_secrets
+from evalstone.judges.providers.limits import paying
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.questions.base import JudgeAnswer, Question, as_cached, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits, narrowest
-from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.budget import Budget, Reservation, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.spending import Spending
 from evalstone.types import NO_USAGE, JudgeCall, Record
@@ -264,11 +265,14 @@ class Session:
                     raise RunStopped(self.stop.reason)
             breaker = self._breaker(call.key.judge)
             breaker.check()
-            reserved = 0.0 if self._budget is None else self._budget.reserve(call.question, judge)
+            reservation = Reservation(self._budget, call.question, judge)
             paid: float | None = None
             call.sent = True
             try:
-                with observer().judge_call(judge, call.question, call.key.repeat_index) as observed:
+                with (
+                    paying(reservation.next_attempt),
+                    observer().judge_call(judge, call.question, call.key.repeat_index) as observed,
+                ):
                     reply = judge.answer(call.question, call.key.repeat_index)
                     is_async = inspect.isawaitable(cast(object, reply))
                     answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
@@ -278,7 +282,8 @@ class Session:
                     observed.result(answer)
                 paid = answer.cost
                 self.spending.pay(paid)
-            except ENDING_THE_RUN:
+            except (*ENDING_THE_RUN, asyncio.CancelledError):
+                self.spending.pay(reservation.paid)
                 raise
             except Exception as error:
                 if isinstance(error, JudgeError):
@@ -287,8 +292,7 @@ class Session:
                 breaker.failed(error)
                 raise
             finally:
-                if self._budget is not None:
-                    self._budget.settle(reserved, paid)
+                reservation.settle(paid)
             breaker.answered()
             if ledger is not None and answer.reply is not None:
                 await ledger.keep_answer(StoredAnswer.of(call.key, call.question.kind, answer))

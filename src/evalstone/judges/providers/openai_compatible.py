@@ -167,8 +167,10 @@ class Endpoint(Connection):
         if not self._users:
             await self._session.close()
 
-    async def request(self, call: Call, tokens: int = 0) -> bytes:
+    async def request(self, call: Call, tokens: int = 0, count: Callable[[], None] | None = None) -> bytes:
         """Make one attempt at a request that counts as this many tokens, and return the content of the response.
+
+        count: called when the request is sent, after all waiting. It may raise an error instead.
 
         Raises:
             TransientError: Another attempt may succeed. RequestTimeout if the request timed out.
@@ -186,6 +188,8 @@ class Endpoint(Connection):
             raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
         inflight = self._limiter.inflight
         try:
+            if count is not None:
+                count()
             async with self._session.request(
                 call.method,
                 self.url + call.path,
@@ -310,7 +314,7 @@ class ChatCompletions(Provider):
         payload = chat_payload(self.model, messages, question, settings, capabilities)
         refused = capabilities.refused_of(self.judge, question) if capabilities.refused else ()
         try:
-            content = await self.endpoint.request(*_chat_call(payload))
+            content = await self.endpoint.request(*_chat_call(payload), self.judge.count_request)
         except RequestTimeout as error:
             raise request_timeout(error.host, self.judge.timeout, settings.max_tokens, busy=error.busy) from None
         except AccessRefused as error:
@@ -328,7 +332,7 @@ class ChatCompletions(Provider):
         """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
         payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
         try:
-            content = await self.endpoint.request(*_chat_call(payload))
+            content = await self.endpoint.request(*_chat_call(payload), self.judge.count_request)
         except RequestRefused:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
         return chat_usage(self.endpoint.parsed(content), self.judge.price)

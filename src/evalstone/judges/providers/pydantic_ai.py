@@ -116,6 +116,7 @@ class PydanticAI(Provider):
             ) from None
         form = _form(question, model, self.capabilities)
         try:
+            judge.count_request()
             async with asyncio.timeout(judge.timeout):  # some of the library's clients have no timeout
                 parameters = _parameters(question, form)
                 response = await self._request(model, with_form(messages, question, form), settings, parameters)
