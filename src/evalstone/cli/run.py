@@ -253,9 +253,13 @@ def _run(
     from evalstone.report.run_view import run_view
     from evalstone.results.summary import scorer_titles
     from evalstone.run.plan import scorer_info
+    from evalstone.run.runner import slots
 
     plan, criteria = checked_plan(config, as_json=as_json)
     options.say_code(plan.target, plan.user)
+    if (allowed := slots(plan, config.concurrency)) < config.concurrency:
+        lowered = f"{config.named('concurrency')} {config.concurrency:,} is lowered to {allowed:,}"
+        to_stderr(f"{lowered}, because of the limit on open files; raise it with ulimit -n")
     titles = scorer_titles([scorer_info(one) for one in plan.scorers])
     with interruptible(shuffled=config.gate, resume=resume_text(config)) as stop:
         gate = watched_gate.watching(plan, criteria, stop, config) if config.gate else None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from evalstone._core import sync
 from evalstone._core.display import count
+from evalstone._core.files import spare_files
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
 from evalstone.datasets.stored import sample_of, sample_row
@@ -48,6 +49,7 @@ from evalstone.targets.users import User
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
 
 RESTORED_AT_A_TIME = 500
+MOST_CALLS = 10_000
 Call: TypeAlias = Callable[..., Awaitable[object]]
 """`Target.call`."""
 
@@ -180,6 +182,8 @@ class Answers:
         self._highest_cost: float | None = None
         """The highest cost of a call so far; None before the first."""
         self._first = asyncio.Lock()
+        self._slots = asyncio.Semaphore(spare_files(MOST_CALLS, 2 * target.files_per_call))
+        """Limits the calls in flight to what the process may open files for, whatever the target's limits are."""
         self._seconds = array("d")
         self._failed = self._cached = self._unpriced = 0
         self._cost: float | None = None
@@ -471,7 +475,7 @@ class Answers:
         """Call the target and store its answer."""
         target, ledger = self.target, self._ledger
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
-        async with target.limits.admitted(target.identity):
+        async with self._slots, target.limits.admitted(target.identity):
             if ledger is not None:
                 ledger.check()
             if self._stop.requested:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
+from evalstone._core.files import spare_files
 from evalstone._core.json import strict_jsonable
 from evalstone._core.observe import observer
 from evalstone.errors import (
@@ -74,12 +75,14 @@ async def execute(
 ) -> Run:
     """Run a plan and return its results. Arguments and errors are those of `evalstone.aevaluate`.
 
+    The process's limit on open files lowers the concurrency, because each call has a connection.
     An interrupted run of the same plan is resumed: scores and skips are kept, failures are retried, and its cost counts
     against the budget. With `resume=False`, a new run starts and its target answers again. Under a budget, samples are
     processed in random order, so the scored subset is representative. A `Budget` may be shared with other runs.
     `progress` is called with each record on the event loop.
     """
     _check(concurrency, ledger, batch)
+    concurrency = slots(plan, concurrency)
     if plan.target is not None and batch:
         raise ConfigError("batch can't be used with a target; save the answers with --out, then score samples.jsonl")
     async with contextlib.AsyncExitStack() as stack:
@@ -109,6 +112,11 @@ async def execute(
         shuffled = budget is not None or stop.shuffled
         runner.warnings = stack.enter_context(counting_warnings())
         return await runner.run(workers=2 * concurrency, resume=use_cache and resume, shuffled=shuffled)
+
+
+def slots(plan: Plan, concurrency: int) -> int:
+    """The concurrency that the process's limit on open files allows. A target gets half of the files."""
+    return spare_files(concurrency, 1 if plan.target is None else 2)
 
 
 def _check(concurrency: object, ledger: object, batch: object) -> None:
