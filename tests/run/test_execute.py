@@ -150,6 +150,9 @@ def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
         run = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db")
         assert run.id == row.id
         assert run.resumed == len(before)
+        assert (run.started, run.started <= run.resumed_at) == (row.started, True)
+        assert f" s since it was resumed ({run.resumed_at[:10]} " in str(run)
+        assert evalstone.read_run(run.id, ledger=tmp_path / "l.db").resumed_at == run.resumed_at
         assert run["faithfulness"].scored == 6
         assert len(server.requests) <= 12 + 2
 

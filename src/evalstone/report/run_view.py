@@ -190,7 +190,7 @@ def _facts(run: Run) -> Iterator[Fact]:
     if run.calls:
         yield Fact("Judge calls", run.calls, run.calls)
     yield Fact("Cost", run.cost_text.removeprefix("cost "), run.cost_text)
-    yield Fact("Duration", f"{run.seconds:.1f} s", f"{run.seconds:.1f} s")
+    yield Fact("Duration", run.duration_text, run.duration_text)
     if text := retries(run.warnings):
         yield Fact("Retries", text, text)
     if run.resumed:

@@ -89,9 +89,11 @@ class Run:
     started: str
     """When the run started, in UTC (ISO 8601)."""
     seconds: float
-    """Duration."""
+    """The duration in seconds; of a resumed run, since it was resumed."""
     resumed: int = 0
     """How many records come from an interrupted run with the same plan."""
+    resumed_at: str = ""
+    """When the run was last resumed, in UTC (ISO 8601); "" if it wasn't."""
     stop_reason: str = ""
     """Why the run stopped early; "" if it is complete."""
     ending: Ending = COMPLETE
@@ -227,6 +229,12 @@ class Run:
         return "" if self.cost - self.paid.this_call < TINY else f", {money(self.paid.this_call)} of it in this call"
 
     @property
+    def duration_text(self) -> str:
+        """The duration in words; of a resumed run, with the time since which it counts."""
+        since = f" since it was resumed ({self.resumed_at[:19].replace('T', ' ')} UTC)" if self.resumed_at else ""
+        return f"{self.seconds:.1f} s{since}"
+
+    @property
     def failed(self) -> int:
         """How many outcomes failed."""
         return sum(line.failed for line in self.summary)
@@ -270,6 +278,7 @@ class Run:
             "started": self.started,
             "seconds": self.seconds,
             "resumed": self.resumed,
+            "resumed_at": self.resumed_at,
             "stop_reason": self.stop_reason,
             "ending": self.ending.name,
             "warnings": dict(self.warnings),
@@ -315,6 +324,7 @@ class Run:
             started=stored.started,
             seconds=stored.seconds,
             resumed=stored.resumed,
+            resumed_at=stored.resumed_at,
             stop_reason=stored.stop_reason or ("" if finished else "unfinished"),
             ending=BY_NAME[stored.ending] if stored.stop_reason or finished else KILLED,
             warnings=stored.warnings,
@@ -422,7 +432,7 @@ class Run:
             yield self.corrections
         if self.target is not None and self.target.note:
             yield sentence(self.target.note)
-        yield " · ".join(filter(None, (self.calls, self.cost_text, f"{self.seconds:.1f} s")))
+        yield " · ".join(filter(None, (self.calls, self.cost_text, self.duration_text)))
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]

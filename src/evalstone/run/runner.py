@@ -173,6 +173,7 @@ class _Runner:
         """Failures of an interrupted run that have not been retried."""
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.resumed_at = ""
 
     async def run(self, *, workers: int, resume: bool, shuffled: bool) -> Run:
         """Score the open cells. There are more workers than slots for calls, so a worker that waits for a shared call
@@ -240,7 +241,7 @@ class _Runner:
         row = None if self.ledger is None else await self.ledger.work(self.ledger.store.resume, self.plan.fingerprint)
         if self.ledger is None or row is None:
             return await self._start()
-        self.id, self.started = row.id, row.started
+        self.resumed_at, self.id, self.started = self.started, row.id, row.started
         since = self.session.since = datetime.fromisoformat(row.started).timestamp()
         self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
         self.answers = self._answers(since)
@@ -448,6 +449,7 @@ class _Runner:
             started=self.started,
             seconds=seconds,
             resumed=resumed,
+            resumed_at=self.resumed_at,
             stop_reason=stop_reason,
             ending=ending,
             warnings=warnings,

@@ -165,6 +165,7 @@ class RunMetadata:
     started: str
     seconds: float
     resumed: int
+    resumed_at: str = ""
     stop_reason: str = ""
     ending: EndingName = "complete"
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -179,6 +180,8 @@ class RunMetadata:
 
     def __post_init__(self) -> None:
         check_time(self.started, "started")
+        if self.resumed_at:
+            check_time(self.resumed_at, "resumed_at")
         if any(scorer.scale <= 0 for scorer in self.scorers):
             raise DataError("the scale of a scorer must be above 0")
         if min(self.seconds, self.resumed, self.dataset.samples) < 0:
