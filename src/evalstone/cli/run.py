@@ -273,11 +273,12 @@ def _run(
         watched = on_record if gate is not None or verbose else None
         result = evaluated(plan, config, stop, progress=not quiet and not verbose, on_record=watched)
     saved = save(result, config)
+    if result.ending.broken_off:  # first, because what ended it may prevent the output, too
+        say_broken_off(result, config, plan.size, saved)
     view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
     outputs = documents(view, config.html, config.markdown) | json_lines(as_json, result.to_dict())
     shown = not deliver(outputs)
     if result.ending.broken_off:
-        say_broken_off(result, config, plan.size, saved)
         return exit_code(result, saved=False)
     if shown:
         _show_run(view, result, config, [*saved, *filter(None, [written(outputs)])], next_commands)

@@ -108,8 +108,8 @@ class Session:
 
         Raises:
             JudgeError: The judge gave no usable answer.
-            RunAborted: The budget is spent, or the judge is unavailable.
-            ConfigError: The provider refused the key or the model.
+            RunAborted: The budget is spent, the judge refused the key or the model, or it is unavailable.
+            ConfigError: The judge is misconfigured, or returned something else than an answer.
             StorageError: The answer can't be stored.
         """
         return await Recording(self, judge).ask(question, repeat=repeat)
