@@ -53,7 +53,7 @@ def error(status: int, **headers: str) -> Response:
 def interrupting(request: dict[str, Any], number: int) -> Any:
     if number == 12:
         os.kill(os.getpid(), signal.SIGTERM)
-    return obliging(request, number)
+    return Response(body=obliging(request, number), delay=0.0 if number < 12 else 0.1)
 
 
 @dataclass(frozen=True)
