@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evalstone import ModelJudge
 from evalstone.datasets.writing import json_line
-from evalstone.errors import ConfigError, EvalstoneError, JudgeError
+from evalstone.errors import EvalstoneError, JudgeError, JudgeRefused
 from evalstone.judges.corrections import read_completion
 from evalstone.judges.providers.batch import BatchState, batch_api
 from evalstone.ledger.base import Key, StoredAnswer, to_row
@@ -165,9 +165,9 @@ def read_reply(server: HostileServer, case: tuple[Question[Any], int, Reply]) ->
         outcome: JudgeAnswer[Any] | JudgeError = ask(server, question)
     except JudgeError as error:
         outcome = error
-    except ConfigError:
+    except JudgeRefused:
         assert status in SETTLED
-        return "ConfigError"
+        return "JudgeRefused"
     check_kept(question, outcome)
     return type(outcome).__name__
 

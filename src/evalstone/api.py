@@ -143,7 +143,7 @@ async def aevaluate(
 
     Raises:
         ConfigError: Before anything is asked, for whatever the caller can fix.
-        RunAborted: When the judge or the target no longer answers; finished records stay in the ledger.
+        RunAborted: When the judge or the target refuses the key or no longer answers. Its `run` has the results so far.
         LedgerError: When the ledger cannot be written.
     """
     plan = plan_for(

@@ -14,6 +14,8 @@
     │   └── WriteError         a file or standard output cannot be written to the end
     ├── RunAborted             the run cannot continue; what it has is kept
     │   ├── BudgetExceeded     the next call does not fit into the budget
+    │   │   └── RequestLimitReached  max_requests is reached
+    │   ├── JudgeRefused       the judge's endpoint refuses the key or the model, or redirects
     │   ├── JudgeUnavailable   the judge fails on every question, or has stopped answering
     │   ├── TargetUnavailable  the target fails on every sample, or has stopped answering
     │   ├── AnswerPending      the answer will come from a provider's batch
@@ -47,13 +49,15 @@ from typing import Any
 
 from evalstone._core.redaction import masked, redacted
 
-RESUME = "rerun the same command to resume"
-FINISHED_CALLS = f"Finished calls are in the ledger; {RESUME}"
-"""What to do about an error that ended a run."""
-
 
 class EvalstoneError(Exception):
-    """The root of all errors raised by evalstone. Secrets in their texts are written as `***`."""
+    """The root of all errors raised by evalstone. Secrets in their texts are written as `***`.
+
+    run: if the error ended a run, the `Run` with the results until then.
+    """
+
+    # Any: Run lives in a layer above this one.
+    run: Any = None
 
     def __init__(self, *args: object) -> None:
         super().__init__(*map(masked, args))
@@ -99,13 +103,8 @@ class OutcomeError(EvalstoneError):
 
 
 class StorageError(EvalstoneError):
-    """What is to be kept cannot be written or read, although its place is a right one.
-
-    run: where this ended a run, the `Run` with the results until then, which the ledger may not have.
-    """
-
-    # Any: Run lives in a layer above this one.
-    run: Any = None
+    """What is to be kept cannot be written or read, although its place is a right one. If it ended a run, the ledger
+    may not have the last of the results in `run`."""
 
 
 class LedgerError(StorageError):
@@ -130,11 +129,19 @@ class WriteError(StorageError):
 
 
 class RunAborted(EvalstoneError):
-    """A run can't continue. The results so far are in the ledger."""
+    """A run can't continue. The results so far are in `run`, and in the ledger if there is one."""
 
 
 class BudgetExceeded(RunAborted):
     """The next question would exceed the rest of the run's budget."""
+
+
+class RequestLimitReached(BudgetExceeded):
+    """`max_requests` of a judge or a target is reached."""
+
+
+class JudgeRefused(RunAborted):
+    """The judge's endpoint refuses the key or the model, or redirects to another address."""
 
 
 class JudgeUnavailable(RunAborted):

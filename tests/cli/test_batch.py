@@ -64,11 +64,11 @@ def test_a_run_submits_and_leaves_and_the_same_command_goes_on_until_it_is_compl
         code, out, err = ended(start("--out", "res"))
         assert (code, out) == (3, "")
         assert err.startswith(f"waiting for batch batch_{number} (3 submitted just now)")
-        assert "0 of 3 results are saved in l.db" in err
+        assert "0 of 3 results are saved in l.db and res, run " in err
         assert err.endswith(
             "\nevalstone run data.jsonl -s faithfulness --ledger l.db --judge openai/gpt-4o --batch --out res\n"
         )
-        assert not (tmp_path / "res" / "records.jsonl").exists()
+        assert json.loads((tmp_path / "res" / "summary.json").read_text())["ending"] == "batch"
         server.finish()
     code, out, _ = ended(start("--out", "res"))
     assert code == 0

@@ -165,7 +165,7 @@ def test_a_server_without_a_batch_api_is_said_to_have_none(folder: Path, evalsto
     with serving() as server:
         options = ("--judge", "openai/x", "--base-url", server.url, "--batch", "-q")
         done = evalstone("run", "d.jsonl", "-s", "faithfulness", *options, env=BATCHED)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert "has no batch API (HTTP 404" in done.stderr
 
 

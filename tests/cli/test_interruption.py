@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import StopSignal
-from evalstone.cli.run import INTERRUPTION
+from evalstone import StopSignal, read_run
+from evalstone.results.endings import INTERRUPTED
 from tests.cli.conftest import Evalstone
 from tests.serving import Response, Server, completion, obliging, serving
 
@@ -113,7 +113,9 @@ def test_a_signal_ends_what_is_under_way_and_nothing_of_it_is_lost(
         assert f"{'Ctrl-C' if sign == signal.SIGINT else sign.name} again to force" in told
         assert "rerun the same command to resume" in told
         assert "Traceback" not in told
-        assert not (tmp_path / "res" / "records.jsonl").exists()
+        saved = read_run(tmp_path / "res")
+        assert saved.ending is INTERRUPTED
+        assert f"{len(saved)} of {SAMPLES} results are saved in " in told
         done = evalstone(*command(server)[3:])
         assert done.returncode == 0, done.stderr
         assert json.loads((tmp_path / "res" / "summary.json").read_text())["resumed"] > 0
@@ -198,7 +200,7 @@ def test_ctrl_c_before_the_first_score_of_a_judges_test_is_an_interruption(
     class Interrupted(StopSignal):
         def __init__(self, *, shuffled: bool = False) -> None:
             super().__init__(shuffled=shuffled)
-            self.request(INTERRUPTION)
+            self.request("interrupted", INTERRUPTED)
 
     monkeypatch.setattr("evalstone.StopSignal", Interrupted)
     rows = [{"id": str(n), "output": f"answer {n}", "context": [f"passage {n}"], "label": n % 2} for n in range(8)]

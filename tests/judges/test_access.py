@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstone.api import evaluate
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, JudgeRefused
 from evalstone.judges import ModelJudge
 from evalstone.types import Failed, Record
 from tests.serving import Behaviour, Response, completion, obliging, serving
@@ -66,7 +66,7 @@ def test_many_refusals_in_a_row_are_looked_into_again_and_end_the_run_when_the_k
     records: list[Record] = []
     with serving(behave) as server:
         judge = ModelJudge("vllm/m", base_url=server.url)
-        with pytest.raises(ConfigError, match="revoked"):
+        with pytest.raises(JudgeRefused, match="revoked"):
             evaluate(samples, ["toxicity"], judge=judge, ledger=None, concurrency=1, on_record=records.append)
     assert len(records) == 5 + 10
 

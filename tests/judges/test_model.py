@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from evalstone.errors import ConfigError, JudgeError, ProviderError, ProviderTimeout, ReplyError
+from evalstone.errors import ConfigError, JudgeError, JudgeRefused, ProviderError, ProviderTimeout, ReplyError
 from evalstone.judges import ModelJudge, parse_judge
 from evalstone.judges.providers.proxies import proxy_for
 from evalstone.questions import ListClaims, VerifyClaims
@@ -164,7 +164,7 @@ def test_a_spent_quota_is_not_tried_again_although_it_is_a_429() -> None:
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
     refusal = Response(status, {"error": {"message": "no"}})
-    with serving(one_after_another(refusal)) as server, pytest.raises(ConfigError, match=f"HTTP {status}"):
+    with serving(one_after_another(refusal)) as server, pytest.raises(JudgeRefused, match=f"HTTP {status}"):
         asked(server)
     assert len(server.requests) == (1 if status == 401 else 2)  # a short one tells whether only the text is refused
 

@@ -16,7 +16,15 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
 from evalstone._core.prompts import Prompt
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, PromptTooLong, ProviderError, ProviderTimeout
+from evalstone.errors import (
+    ConfigError,
+    JudgeDeclined,
+    JudgeError,
+    JudgeRefused,
+    PromptTooLong,
+    ProviderError,
+    ProviderTimeout,
+)
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
 from evalstone.judges.providers.base import ChatMessage, ModelSettings
@@ -83,7 +91,7 @@ def test_what_a_model_says_of_its_key_is_taken_out(monkeypatch: pytest.MonkeyPat
     with counting_warnings() as counted:
         assert asyncio.run(asked(ModelResponse(parts=[TextPart(keys)]))) == "*** and ***"
     assert dict(counted) == {"redacted secrets": 1}
-    with pytest.raises(ConfigError, match=r"\*\*\* and \*\*\*"):
+    with pytest.raises(JudgeRefused, match=r"\*\*\* and \*\*\*"):
         asyncio.run(asked(UserError(keys)))
 
 
@@ -163,7 +171,7 @@ def refusal(category: Any, status: int) -> ModelHTTPError:
 
 @pytest.mark.parametrize(("category", "status"), [(ModelAuthenticationError, 403), (ModelNotFoundError, 404)])
 def test_a_refusal_of_one_text_is_told_from_a_wrong_key(category: Any, status: int) -> None:
-    with pytest.raises(ConfigError, match=f"{status}"):
+    with pytest.raises(JudgeRefused, match=f"{status}"):
         sent(refusal(category, status))
     good = ModelResponse(parts=[TextPart('{"claims": ["a"]}')], finish_reason="stop")
 
@@ -180,7 +188,7 @@ def test_a_refusal_of_one_text_is_told_from_a_wrong_key(category: Any, status: i
     assert "the text may be blocked" in str(last)
     assert answer.text == '{"claims": ["a"]}'
     assert (first.usage.requests, last.usage.requests) == (1, 0)
-    with pytest.raises(ConfigError):
+    with pytest.raises(JudgeRefused):
         sent(refusal(ModelAuthenticationError, 401))
 
 
@@ -332,7 +340,7 @@ def test_the_libraries_clients_follow_no_redirect_and_read_a_limited_reply(
 
     requests: list[int] = []
     with serving_hostile(lambda _: http(b"{}")) as other:
-        with pytest.raises(ConfigError, match=r"redirects to http://127\.0\.0\.1:\d+ \(HTTP 307\)"):
+        with pytest.raises(JudgeRefused, match=r"redirects to http://127\.0\.0\.1:\d+ \(HTTP 307\)"):
             ask(http(b"", f"Location: {other.url}/x?key=1", status=307))
         assert other.requests == []
     with pytest.raises(ReplyTooLarge, match="more than 100,000 bytes; max_reply_bytes"):

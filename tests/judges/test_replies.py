@@ -21,7 +21,7 @@ import pytest
 from multidict import CIMultiDict
 
 from evalstone import ModelJudge, evaluate
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeUnavailable, ProviderError, ReplyError
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeRefused, JudgeUnavailable, ProviderError, ReplyError
 from evalstone.judges.providers.batch import batch_api
 from evalstone.judges.providers.replies import MAX_TOKENS, ReplyTooLarge, read_content
 from evalstone.questions import ListClaims
@@ -52,7 +52,7 @@ def test_a_reply_that_is_no_json_is_told_as_text(body: bytes, told: str) -> None
 
 
 def test_a_path_that_is_not_there_may_be_a_wrong_base_url() -> None:
-    with pytest.raises(ConfigError, match=r"HTTP 404.*the model's name and the base URL"):
+    with pytest.raises(JudgeRefused, match=r"HTTP 404.*the model's name and the base URL"):
         asked(http(b"not found", status=404))
 
 
@@ -64,7 +64,7 @@ def test_no_redirect_is_followed(status: int) -> None:
     with serving_hostile(lambda _: http(json.dumps(GOOD).encode())) as other:
         target = other.url.replace("http://", "http://user:pass@") + "/chat/completions?key=abc"
         judge: dict[str, Any] = {"api_key": "sk-1", "headers": {"x-api-key": "k", "X-Custom": "c"}}
-        with pytest.raises(ConfigError, match=f"redirects to http://127.0.0.1:.*HTTP {status}.*set base_url") as error:
+        with pytest.raises(JudgeRefused, match=f"redirects to http://127.0.0.1:.*HTTP {status}.*set base_url") as error:
             asked(http(b"", f"Location: {target}", status=status), **judge)
         assert other.requests == []
     assert not any(secret in str(error.value) for secret in ("user", "pass@", "abc"))
@@ -74,14 +74,14 @@ def test_no_redirect_is_followed(status: int) -> None:
     "location", ["", "/v2", "//[::1", "javascript:alert(1)", "http://\x1b[31m\udcff"], ids=range(5)
 )
 def test_a_redirect_to_anything_is_an_error_in_words(location: str) -> None:
-    with pytest.raises(ConfigError, match="redirects to"):
+    with pytest.raises(JudgeRefused, match="redirects to"):
         asked(http(b"", f"Location: {location}", status=302))
 
 
 def test_a_redirect_ends_a_run_at_once() -> None:
     with serving_hostile(lambda _: http(b"", "Location: http://other/", status=307)) as started:
         judge = ModelJudge("vllm/m", base_url=started.url)
-        with pytest.raises(ConfigError, match="redirects to http://other "):
+        with pytest.raises(JudgeRefused, match="redirects to http://other "):
             evaluate(ROWS, "faithfulness", judge=judge, concurrency=4, ledger=None)
     assert len(started.requests) <= 8
 
@@ -194,7 +194,7 @@ def test_an_error_reply_is_not_read_to_its_end(status: int) -> None:
 
     with serving_hostile(lambda _: pieces()) as started:
         judge = ModelJudge("vllm/m", base_url=started.url, total_timeout=0.2)
-        with pytest.raises((ProviderError, ConfigError), match=f"HTTP {status}"):
+        with pytest.raises((ProviderError, JudgeRefused), match=f"HTTP {status}"):
             asyncio.run(judge.answer(QUESTION))
         assert started.sent < 30_000_000  # what the sockets hold of each try
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evalstone import Limits, LoggingJudge, ModelJudge, Panel, ReplayJudge, evaluate
-from evalstone.errors import BudgetExceeded, ConfigError, ProviderError
+from evalstone.errors import ConfigError, ProviderError, RequestLimitReached
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.questions import ListClaims
@@ -142,7 +142,7 @@ def test_no_more_questions_begin_in_a_minute_than_allowed() -> None:
 def test_max_requests_ends_a_run_and_the_next_run_has_its_own() -> None:
     slow = Slow(max_requests=3)
     answers = asked(slow, *(ListClaims(text=str(number)) for number in range(5)))
-    assert [type(answer) for answer in answers] == [JudgeAnswer] * 3 + [BudgetExceeded] * 2
+    assert [type(answer) for answer in answers] == [JudgeAnswer] * 3 + [RequestLimitReached] * 2
     assert slow.count == 3
     samples = [{"id": str(number), "output": str(number), "context": ["p"]} for number in range(6)]
     members = (ScriptedJudge(lambda _: claims(), name="a"), ScriptedJudge(lambda _: claims(), name="b"))
@@ -152,12 +152,13 @@ def test_max_requests_ends_a_run_and_the_next_run_has_its_own() -> None:
     assert all(len(run.records) == 2 for run in runs)
 
 
-def test_max_requests_of_a_model_counts_its_questions_and_not_its_retries() -> None:
+def test_max_requests_of_a_model_counts_its_http_requests_and_not_questions_that_wait() -> None:
     with serving(lambda _, number: completion("?" if number == 1 else '{"claims": ["a"]}')) as server:
-        judge = ModelJudge("vllm/x", base_url=server.url, limits=Limits(max_requests=2))
+        judge = ModelJudge("vllm/x", base_url=server.url, limits=Limits(max_requests=3, max_concurrency=1))
         answers = [asked(judge, ONE, TWO, ListClaims(text="three")) for _ in range(2)]
-    assert [[type(answer) for answer in each] for each in answers] == [[JudgeAnswer, JudgeAnswer, BudgetExceeded]] * 2
-    assert len(server.requests) == 5
+    # The first run corrects its first reply.
+    assert [sum(isinstance(each, RequestLimitReached) for each in run) for run in answers] == [1, 0]
+    assert len(server.requests) == 6
 
 
 def test_a_wrapper_answers_under_the_name_of_its_judge() -> None:

@@ -133,7 +133,7 @@ def test_the_command_says_what_became_of_its_ledger_and_keeps_the_results(tmp_pa
         )
     assert done.returncode == 3, done.stderr
     assert done.stderr.startswith(f"evalstone: the ledger {tmp_path}/l.db was deleted or moved while it was in use.")
-    assert done.stderr.endswith("The results so far are in res\n")
+    assert done.stderr.endswith(" results are saved in res; rerun the same command to resume.\n")
     assert len(done.stderr.splitlines()) == 1
     assert len((tmp_path / "res" / "records.jsonl").read_text().splitlines()) >= SAMPLES - 2 * CONCURRENCY
 
@@ -226,5 +226,5 @@ def test_a_disk_that_takes_no_more_ends_the_run_and_the_results_are_kept(tmp_pat
         assert len(server.requests) < 2 * SAMPLES
     assert done.returncode == 3, done.stderr
     assert done.stderr.startswith(f"evalstone: the ledger {tmp_path}/l.db can't be used: disk I/O error")
-    assert done.stderr.endswith("The results so far are in res\n")
+    assert done.stderr.endswith(" results are saved in res; rerun the same command to resume.\n")
     assert (tmp_path / "res" / "records.jsonl").read_text()

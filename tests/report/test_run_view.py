@@ -92,7 +92,7 @@ def test_calls_retries_and_resumed_results_are_counted() -> None:
 
 def test_a_resumed_run_says_since_when_which_code_is_unchanged() -> None:
     def line(when: datetime, *code: str) -> str:
-        run = replace(run_of(["0.5"]), resumed=4, resumed_from=when.isoformat(), code=code)
+        run = replace(run_of(["0.5"]), resumed=4, started=when.isoformat(), resumed_at=when.isoformat(), code=code)
         return next(fact.line for fact in run_view(run).facts if fact.line.startswith("resumed"))
 
     now = datetime.now(UTC)

@@ -20,7 +20,7 @@ from evalstone import (
     Sample,
     evaluate,
 )
-from evalstone.errors import BatchError, ProviderError
+from evalstone.errors import BatchError, JudgeRefused, ProviderError
 from evalstone.judges.providers import batch
 from evalstone.judges.providers.batch import Finding, batch_api
 from evalstone.ledger import batches
@@ -128,7 +128,7 @@ def test_a_batch_that_a_running_process_is_submitting_is_left_to_it(
 def test_a_batch_made_with_another_key_is_not_taken_for_lost(server: BatchServer, run: Call) -> None:
     run()
     server.batches.clear()
-    with pytest.raises(ConfigError, match=r"batch batch_0: .*No batch found.*key that submitted it\. Without --batch"):
+    with pytest.raises(JudgeRefused, match=r"batch batch_0: .*No batch found.*key that submitted it\. Without --batch"):
         run()
 
 
@@ -263,7 +263,7 @@ def test_no_redirect_of_a_batch_is_followed(monkeypatch: pytest.MonkeyPatch, run
         for provider in ("OPENAI", "ANTHROPIC"):
             monkeypatch.setenv(f"{provider}_API_KEY", "k")
             monkeypatch.setenv(f"{provider}_BASE_URL", started.url)
-        with pytest.raises(ConfigError, match="redirects to http://other "):
+        with pytest.raises(JudgeRefused, match="redirects to http://other "):
             run(model=model)
     assert len(started.requests) == 1
 

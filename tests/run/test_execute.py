@@ -14,7 +14,7 @@ import pytest
 import evalstone
 from evalstone import ConfigError, ModelJudge, Sample, Score, Scorer, ScriptedJudge, Skipped, aevaluate, evaluate, score
 from evalstone.compat.spring import FactCheckingEvaluator
-from evalstone.errors import LedgerError
+from evalstone.errors import JudgeRefused, LedgerError
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.questions import VerifyClaims
@@ -140,7 +140,7 @@ def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
     samples = [Sample(id=str(n), output=f"answer {n}", context=["p"]) for n in range(6)]
     with serving(failing_late) as server:
         judge = evalstone.ModelJudge("vllm/test", base_url=server.url)
-        with pytest.raises(ConfigError, match="401"):
+        with pytest.raises(JudgeRefused, match="401"):
             evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
         with Ledger(tmp_path / "l.db") as ledger:
             row = ledger.run("last")
@@ -150,6 +150,9 @@ def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
         run = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db")
         assert run.id == row.id
         assert run.resumed == len(before)
+        assert (run.started, run.started <= run.resumed_at) == (row.started, True)
+        assert f" s since it was resumed ({run.resumed_at[:10]} " in str(run)
+        assert evalstone.read_run(run.id, ledger=tmp_path / "l.db").resumed_at == run.resumed_at
         assert run["faithfulness"].scored == 6
         assert len(server.requests) <= 12 + 2
 

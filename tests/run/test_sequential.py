@@ -13,7 +13,8 @@ from evalstone import ConfigError, Record, Run, Score, Skipped, aevaluate, compa
 from evalstone._core import sync
 from evalstone.judges import LexicalJudge
 from evalstone.results.drawn import CAUTION, METHOD
-from evalstone.run.budget import DECIDED, StopSignal
+from evalstone.results.endings import DECIDED
+from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.run.sequential import RunGate
 from evalstone.scorers import Scorer
@@ -50,7 +51,7 @@ def test_a_run_ends_once_its_gate_is_clear_and_is_a_random_part_of_the_samples()
     plan, stop = plan_of(InOrder(), HarmInOrder()), StopSignal(shuffled=True)
     watch = RunGate(plan, {InOrder().signature: 0.5, HarmInOrder().signature: 0.95}, stop)
     run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=1, stop=stop, on_record=watch.add))
-    assert (watch.verdict, run.stop_reason) == ("pass", DECIDED)
+    assert (watch.verdict, run.ending) == ("pass", DECIDED)
     judged = {record.sample for record in run}
     assert len(judged) < 400
     assert judged <= {f"s{place + 1}" for place in plan.random_order()[: len(judged) + 20]}

@@ -249,7 +249,7 @@ def test_trials_need_a_target() -> None:
         evaluate(CASES, BORN, trials=2, ledger=None)
 
 
-def test_a_resumed_run_calls_nothing_again(tmp_path: Path) -> None:
+def test_a_resumed_run_calls_again_only_what_gave_no_answer(tmp_path: Path) -> None:
     calls = list[str]()
 
     def agent(*, input: str) -> str:
@@ -271,14 +271,14 @@ def test_a_resumed_run_calls_nothing_again(tmp_path: Path) -> None:
         evaluate(CASES, BORN, target=target, ledger=ledger, concurrency=1, on_record=stop)
     run = evaluate(CASES, BORN, target=target, ledger=ledger)
     assert run.resumed >= 2
-    assert sorted(calls) == sorted(str(case["input"]) for case in CASES)
+    assert sorted(calls) == sorted([*(str(case["input"]) for case in CASES), str(CASES[2]["input"])])
     assert [record.value for record in run] == [1, 1, None, 1, 1, 1]
     assert run.target is not None
     assert (run.target.answers, run.target.failed) == (5, 1)
     assert [sample.output for sample in run.dataset or ()] == ["1815", "1815", None, "1815", "1815", "1815"]
     again = evaluate(CASES, BORN, target=target, ledger=ledger)
     assert again.resumed == 0
-    assert len(calls) == 2 * len(CASES)
+    assert len(calls) == 2 * len(CASES) + 1
 
 
 def test_a_version_lets_later_runs_use_the_answers(tmp_path: Path) -> None:
@@ -455,7 +455,7 @@ def test_an_interrupted_run_is_not_resumed_after_a_change_in_another_file(
     after = run(tmp_path / "after", changed, 99)
     assert bool(after.resumed) is resumed
     assert after.code == (("after/changing_agent.py", "after/changing_helper.py") if resumed else ())
-    assert bool(after.resumed_from) is resumed
+    assert bool(after.resumed_at) is resumed
     assert Run.from_dict(after.to_dict(), after.records).code == after.code
 
 

@@ -42,6 +42,25 @@ def home_expanded(path: str | Path) -> Path:
     return Path(path).expanduser() if str(path).startswith(("~/", "~\\")) or str(path) == "~" else Path(path)
 
 
+_OTHER_FILES = 100
+
+
+def spare_files(most: int, parts: int = 1) -> int:
+    """How many files, such as connections, the process may open at once, at least 1 and at most `most`.
+
+    Its limit on open files, less 100 files for everything else, or half of the limit if that is less. parts: by how
+    many the rest is divided.
+    """
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return most
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return most
+    return max(1, min(most, (limit - min(_OTHER_FILES, limit // 2)) // parts))
+
+
 class ByteStream(Protocol):
     """A readable stream of bytes."""
 

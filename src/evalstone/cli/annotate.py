@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from evalstone._core.display import count, safe
 from evalstone.cli import options
-from evalstone.cli.options import ExitCode, finite, option, scorer_named
+from evalstone.cli.options import finite, option, scorer_named
 from evalstone.cli.output import console
 from evalstone.cli.results import find_run
 from evalstone.errors import ConfigError
+from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
     from rich.console import Console

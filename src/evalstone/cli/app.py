@@ -19,12 +19,12 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from evalstone._core.display import ended
 from evalstone._core.redaction import masked
 from evalstone._core.terms import COMMAND_LINE, front_end
-from evalstone.cli.options import ExitCode, Value, Values, number, option
+from evalstone.cli.options import Value, Values, number, option
 from evalstone.cli.output import guard, replace_unprintable, to_stderr
-from evalstone.errors import FINISHED_CALLS, ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
+from evalstone.errors import ConfigError, EvalstoneError, WriteError, near, unknown
+from evalstone.results.endings import ExitCode
 
 # The base class of all usage errors; Typer doesn't export it.
 _CallError: Any = typer.BadParameter.__mro__[2]
@@ -76,7 +76,8 @@ EXIT_CODES = {
     "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, the run is "
     "incomplete or could not be read; 130 interrupted.",
     "gate": "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores "
-    "failed or the run is incomplete, or the command could not be completed; 4 inconclusive; 130 interrupted.",
+    "failed or the run is incomplete; or the run was broken off, or the command could not be completed; "
+    "4 inconclusive; 130 interrupted.",
     "coverage": "Exit codes: 0 everything is accounted for; 1 it is not; 2 usage error; 3 could not be completed; "
     "130 interrupted.",
     "drift": "Exit codes: 0 no drift; 1 drift; 2 usage error; 3 could not be completed; 130 interrupted.",
@@ -275,8 +276,6 @@ def main() -> None:
             if guesses := near(error.option_name.lstrip("-"), [name.lstrip("-") for name in names]):
                 help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
         _fail(message.rstrip(".") + help, ExitCode.USAGE)
-    except RunAborted as error:
-        _fail(f"{ended(str(error))} {FINISHED_CALLS}.", ExitCode.FAILURES)
     except ConfigError as error:
         _fail(str(error), ExitCode.USAGE)
     except (EvalstoneError, OSError) as error:

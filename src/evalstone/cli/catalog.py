@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import evalstone
 from evalstone._core.display import listed, number, safe
 from evalstone.cli import options
-from evalstone.cli.options import ExitCode, Value, option
+from evalstone.cli.options import Value, option
 from evalstone.cli.output import console, deliver, json_lines, short_judge, table
 from evalstone.errors import ConfigError, near, unknown
+from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
     from evalstone.judges.providers.base import ProviderInfo

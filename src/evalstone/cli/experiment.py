@@ -31,10 +31,10 @@ import evalstone
 from evalstone._core.display import digits_for, excerpt, limits, money, number, safe
 from evalstone._core.json import content_hash
 from evalstone.cli import options
-from evalstone.cli.options import ExitCode
 from evalstone.cli.output import console, deliver, json_lines, prints_to_stderr, table
-from evalstone.cli.run import checked_plan, evaluated, how_stopped, interruptible
+from evalstone.cli.run import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
 from evalstone.errors import ConfigError, unknown
+from evalstone.results.endings import ExitCode, exit_code
 from evalstone.run.saved import recorded_run
 from evalstone.targets import FunctionTarget, Target, parse_target
 from evalstone.targets.base import PARAMETERS
@@ -85,21 +85,26 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
             show_estimate(cell.plan, cell.config)
         return ExitCode.OK
     done = {} if config.no_cache else _completed(cells, config.ledger)
+    from evalstone.results.files import remove_results
+
+    for cell in cells:
+        if cell.name not in done and cell.config.out is not None:
+            remove_results(cell.config.out)
     results: dict[str, evalstone.Run] = {}
     for cell in cells:
         if cell.name in done:
             results[cell.name] = evalstone.read_run(done[cell.name], ledger=config.ledger)
         else:
-            with interruptible() as stop:
+            with interruptible(resume=resume_text(config)) as stop:
                 result = evaluated(cell.plan, cell.config, stop, progress=not quiet)
-            if stopped := how_stopped(result, config, cell.plan.size):
-                return stopped
             results[cell.name] = result
-        if cell.config.out is not None:
-            evalstone.write_run(results[cell.name], cell.config.out)
+        saved = save(results[cell.name], cell.config)
+        if results[cell.name].ending.broken_off:
+            say_broken_off(results[cell.name], config, cell.plan.size, saved)
+            return exit_code(results[cell.name], saved=False)
     if not deliver(json_lines(as_json, {name: result.to_dict() for name, result in results.items()})):
         _show(cells, results, config)
-    return max(options.of_run(result) for result in results.values())
+    return max(exit_code(result) for result in results.values())
 
 
 def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig]]:

@@ -11,7 +11,7 @@ from evalstone._core.display import count, safe
 from evalstone.cli import options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.dry_run import expense, show_judges
-from evalstone.cli.options import ExitCode, Flag, Value, Values, option
+from evalstone.cli.options import Flag, Value, Values, option
 from evalstone.cli.output import (
     check_outputs,
     console,
@@ -24,8 +24,9 @@ from evalstone.cli.output import (
     to_stderr,
     written,
 )
-from evalstone.cli.run import INTERRUPTION, interruptible
-from evalstone.errors import RESUME, ConfigError
+from evalstone.cli.run import RESUME, WITHOUT_NO_CACHE, interruptible
+from evalstone.errors import ConfigError
+from evalstone.results.endings import INTERRUPTED, ExitCode
 
 if TYPE_CHECKING:
     from evalstone.judge_quality.calibrate import JudgeOptions
@@ -95,14 +96,15 @@ def calibrate(
         calibrator=cast("Literal['auto', 'platt', 'isotonic']", calibrator),
     )
     calibrations: list[Calibration] = []
-    with interruptible() as stop:
+    resume = WITHOUT_NO_CACHE if no_cache else RESUME
+    with interruptible(resume=resume) as stop:
         calls = _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop)
         for one in (main_judge, *(main_judge.members if per_judge else ())):
             calibration = evalstone.calibrate(
                 labels, spec, data=data, judge=one, ledger=location, config=config, options=calls
             )
-            if calibration.stop_reason == INTERRUPTION:
-                to_stderr(f"Interrupted after {count(len(calibration.pairs), 'labeled sample')}; {RESUME}.")
+            if calibration.stop_reason and stop.ending is INTERRUPTED:
+                to_stderr(f"Interrupted after {count(len(calibration.pairs), 'labeled sample')}; {resume}.")
                 return ExitCode.INTERRUPTED
             calibrations.append(calibration)
     first = calibrations[0]
@@ -211,7 +213,8 @@ def audit(
         threshold=threshold,
     )
     check_outputs({"html": html, "markdown": markdown}, as_json=as_json)
-    with interruptible() as stop:
+    resume = WITHOUT_NO_CACHE if no_cache else RESUME
+    with interruptible(resume=resume) as stop:
         arguments: dict[str, Any] = {
             "data": data or DEMO_DATA,
             "scorers": specs,
@@ -225,8 +228,8 @@ def audit(
     if result is None:
         _show_estimates(estimates or ())
         return ExitCode.OK
-    if result.stop_reason == INTERRUPTION:
-        to_stderr(f"Interrupted; {RESUME}.")
+    if result.stop_reason and stop.ending is INTERRUPTED:
+        to_stderr(f"Interrupted; {resume}.")
         return ExitCode.INTERRUPTED
     view = audit_view(result)
     present(view, documents(view, html, markdown) | json_lines(as_json, result.to_dict()))

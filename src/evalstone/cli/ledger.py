@@ -11,9 +11,10 @@ from evalstone._core.display import count, money, safe
 from evalstone._core.files import file_values
 from evalstone._core.json import to_jsonable
 from evalstone.cli import options
-from evalstone.cli.options import ExitCode, argument, option
+from evalstone.cli.options import argument, option
 from evalstone.cli.output import console, metadata_text, short_judge, table, to_stderr
 from evalstone.errors import ConfigError, DataError
+from evalstone.results.endings import ExitCode
 
 LAST_RUNS = 10
 MAX_DAYS = 36_500

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from evalstone.cli import options
-from evalstone.cli.options import ExitCode, Value, Values, argument, option
+from evalstone.cli.options import Value, Values, argument, option
 from evalstone.cli.output import console, deliver, json_lines, table
 from evalstone.errors import ConfigError
+from evalstone.results.endings import ExitCode
 
 
 def drift(

@@ -1,4 +1,4 @@
-"""The options that several commands share, the parsers of their values, and the exit codes."""
+"""The options that several commands share, the parsers of their values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
@@ -21,39 +20,12 @@ from evalstone.cli.output import prints_to_stderr, to_stderr
 from evalstone.errors import ConfigError, EvalstoneError, described
 
 if TYPE_CHECKING:
-    from evalstone.results import run as results
     from evalstone.results.summary import ScorerInfo
     from evalstone.targets import Target as Targets
     from evalstone.targets import User as Users
 
 
 V = TypeVar("V")
-
-
-class ExitCode(IntEnum):
-    """The exit codes of commands."""
-
-    OK = 0
-    FAILED_THRESHOLD = 1
-    USAGE = 2
-    FAILURES = 3
-    INCONCLUSIVE = 4
-    INTERRUPTED = 130
-    BROKEN_PIPE = 141
-
-
-def of_run(run: results.Run) -> ExitCode:
-    """The exit code of a command on a run: FAILURES if some scores failed, there are none, the judge gave no answers,
-    or the run is incomplete."""
-    whole = run.complete and any(line.scored for line in run.summary)
-    return ExitCode.OK if whole and answered(run) else ExitCode.FAILURES
-
-
-def answered(run: results.Run) -> bool:
-    """Whether no score failed, and the judge answered: a scorer that it gave no answers has another one with scores."""
-    judged = [line for line in run.summary if line.judges or line.unanswered]
-    silent = any(line.no_answer for line in judged) and not any(line.scored for line in judged)
-    return not run.failed and not silent
 
 
 def option(usage: str, help: str, **settings: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import evalstone
 from evalstone._core.display import digits_for, number, safe
 from evalstone.cli import options
-from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
+from evalstone.cli.options import Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
 from evalstone.cli.output import (
     calibrations_of,
     console,
@@ -23,6 +23,7 @@ from evalstone.cli.output import (
     to_stderr,
 )
 from evalstone.errors import ConfigError
+from evalstone.results.endings import ExitCode, Verdict, exit_code
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Correction
@@ -103,7 +104,7 @@ def report(
     view = run_view(found, worst=3 if top is None else top, corrected=extra, slices=sliced, calibrations=known)
     exports = {"csv": (csv, lambda: run_csv(found)), "junit": (junit, lambda: run_junit(found))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
-    return options.of_run(found)
+    return exit_code(found)
 
 
 def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> PPIResult:
@@ -331,8 +332,8 @@ def gate(
     from evalstone.report.junit import gate_junit
     from evalstone.results.looks import LOOKS, next_look, remember
 
-    codes = {"exit4": ExitCode.INCONCLUSIVE, "pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD}
-    if inconclusive not in codes:
+    counted: dict[str, Verdict] = {"exit4": "inconclusive", "pass": "pass", "fail": "fail"}
+    if inconclusive not in counted:
         raise ConfigError(f"--inconclusive takes exit4, pass or fail, not {inconclusive!r}")
     found = find_run(run, ledger)
 
@@ -384,8 +385,7 @@ def gate(
     view = gate_view(result)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict()))
-    code = {"pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD, "inconclusive": codes[inconclusive]}[result.verdict]
-    return code or options.of_run(found)
+    return exit_code(found, counted[inconclusive] if result.verdict == "inconclusive" else result.verdict)
 
 
 def power(

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import evalstone
-from evalstone._core.display import ended, money, safe
+from evalstone._core.display import ended, money, safe, sentence
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, thresholds, watched_gate
-from evalstone.cli.options import ExitCode, Flag, Value, Values, option
+from evalstone.cli.options import Flag, Value, Values, option
 from evalstone.cli.output import (
     calibrations_of,
     check_outputs,
@@ -31,14 +31,15 @@ from evalstone.cli.output import (
     to_stderr,
     written,
 )
-from evalstone.errors import FINISHED_CALLS, RESUME, ConfigError, RunAborted, StorageError
+from evalstone.errors import ConfigError, RunAborted
+from evalstone.results.endings import BATCH, BUDGET, INTERRUPTED, STORAGE, Ending, ExitCode, exit_code
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.report.view import View
     from evalstone.run.plan import Plan
 
-INTERRUPTION = "interrupted"
+RESUME, WITHOUT_NO_CACHE = "rerun the same command to resume", "rerun without --no-cache to resume"
 SAME_SIGNAL = 1.0
 """Seconds within which a repeated signal counts as the same one."""
 DEMO_SCORERS = ["faithfulness", "hallucination", "context_relevance", "context_precision", "context_position"]
@@ -252,11 +253,15 @@ def _run(
     from evalstone.report.run_view import run_view
     from evalstone.results.summary import scorer_titles
     from evalstone.run.plan import scorer_info
+    from evalstone.run.runner import slots
 
     plan, criteria = checked_plan(config, as_json=as_json)
     options.say_code(plan.target, plan.user)
+    if (allowed := slots(plan, config.concurrency)) < config.concurrency:
+        lowered = f"{config.named('concurrency')} {config.concurrency:,} is lowered to {allowed:,}"
+        to_stderr(f"{lowered}, because of the limit on open files; raise it with ulimit -n")
     titles = scorer_titles([scorer_info(one) for one in plan.scorers])
-    with interruptible(shuffled=config.gate) as stop:
+    with interruptible(shuffled=config.gate, resume=resume_text(config)) as stop:
         gate = watched_gate.watching(plan, criteria, stop, config) if config.gate else None
 
         def on_record(record: evalstone.Record) -> None:
@@ -267,20 +272,30 @@ def _run(
 
         watched = on_record if gate is not None or verbose else None
         result = evaluated(plan, config, stop, progress=not quiet and not verbose, on_record=watched)
-    if stopped := how_stopped(result, config, plan.size):
-        return stopped
-    saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
+    saved = save(result, config)
+    if result.ending.broken_off:  # first, because what ended it may prevent the output, too
+        say_broken_off(result, config, plan.size, saved)
     view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
     outputs = documents(view, config.html, config.markdown) | json_lines(as_json, result.to_dict())
-    if shown := not deliver(outputs):
-        saved += filter(None, [written(outputs)])
-        _show_run(view, result, config, saved, next_commands)
+    shown = not deliver(outputs)
+    if result.ending.broken_off:
+        return exit_code(result, saved=False)
+    if shown:
+        _show_run(view, result, config, [*saved, *filter(None, [written(outputs)])], next_commands)
     if gate is not None:
         if config.out is not None:
             watched_gate.remember_first_look(gate, result, criteria, config.out)
-        code = watched_gate.exit_code(gate, result, to_stdout=shown)
-        return thresholds.exit_code(result, replace(criteria, minimum={}, maximum={}), config) or code
-    return thresholds.exit_code(result, criteria, config) or _exit_code(result, config)
+        verdict = watched_gate.verdict(gate, to_stdout=shown)
+        criteria = replace(criteria, minimum={}, maximum={})
+    else:
+        verdict = "pass"
+    if thresholds.verdict(result, criteria, config) == "fail":
+        verdict = "fail"
+    if verdict == "pass":
+        _say_unscored(result)
+    if result.ending.code:
+        to_stderr(f"The run is incomplete: {ended(result.stop_reason)} {sentence(resume_text(config, result.ending))}")
+    return exit_code(result, verdict, saved=False)
 
 
 def evaluated(
@@ -291,8 +306,12 @@ def evaluated(
     progress: bool,
     on_record: Callable[[evalstone.Record], None] | None = None,
 ) -> evalstone.Run:
-    """The run of a plan. If the ledger can't store results anymore, the results so far are written to `--out`, as the
-    StorageError says."""
+    """The run of a plan, or the results until an error ended it. Earlier results in `--out` are removed before it
+    starts."""
+    from evalstone.results.files import remove_results
+
+    if config.out is not None:
+        remove_results(config.out)
     try:
         return evalstone.evaluate(
             plan.dataset,
@@ -312,14 +331,26 @@ def evaluated(
             name=config.name,
             tags=config.tags,
         )
-    except StorageError as error:
-        if error.run is not None and config.out is not None:
-            try:
-                note = f"The results so far are in {evalstone.write_run(error.run, config.out)}"
-            except evalstone.EvalstoneError as failed:
-                note = f"The results so far can't be written either: {failed}"
-            error.args = (f"{error}. {note}",)
-        raise
+    except evalstone.EvalstoneError as error:
+        if error.run is None:
+            raise
+        return error.run
+
+
+def save(result: evalstone.Run, config: RunConfig) -> list[str]:
+    """Write a run to `--out`; returns the folder's name, or nothing without `--out`.
+
+    If a run that was broken off can't be written, that is only printed, because something else went wrong before.
+    """
+    if config.out is None:
+        return []
+    try:
+        return [str(evalstone.write_run(result, config.out))]
+    except evalstone.EvalstoneError as error:
+        if not result.ending.broken_off:
+            raise
+        to_stderr(f"The results so far can't be written: {error}")
+        return []
 
 
 @prints_to_stderr()
@@ -387,8 +418,10 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
 
 
 @contextmanager
-def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
+def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[evalstone.StopSignal]:
     """Within the block, the first signal stops the run after the calls in flight; a second one forces it.
+
+    resume: how to resume, as a part of a sentence.
 
     A second SIGTERM or SIGHUP right after the first counts as the same one: `timeout` and shells send it twice, to the
     process and to its group.
@@ -400,7 +433,7 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
         nonlocal first, since
         if not first:
             first, since = number, time.monotonic()
-            stop.request(INTERRUPTION)
+            stop.request("interrupted", INTERRUPTED)
             to_stderr("")
             again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
             to_stderr(f"Stopping; waiting for calls in flight. {again} again to force.")
@@ -410,13 +443,13 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
     try:
         with handled(on_signal), prints_to_stderr():
             yield stop
-    except RunAborted:
-        if stop.reason != INTERRUPTION:
-            raise
-        to_stderr(f"Interrupted; {RESUME}.")
-        raise SystemExit(ExitCode.INTERRUPTED) from None
+    except RunAborted as error:
+        interrupted = stop.requested and stop.ending is INTERRUPTED
+        kept = f"Finished calls are in the ledger; {resume}."
+        to_stderr(f"Interrupted; {resume}." if interrupted else f"evalstone: {ended(masked(str(error)))} {kept}")
+        raise SystemExit(ExitCode.INTERRUPTED if interrupted else ExitCode.FAILURES) from None
     except KeyboardInterrupt:
-        to_stderr(f"Stopped. {FINISHED_CALLS}.")
+        to_stderr(f"Stopped. Finished calls are in the ledger; {resume}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
 
 
@@ -432,23 +465,32 @@ def _print_record(record: evalstone.Record, title: str) -> None:
     to_stderr(f"{record.sample}{trial}: {title} {text} ({record.seconds:.2f} s)")
 
 
-def how_stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
-    """Print how to continue a run that was interrupted or waits for a batch; returns the exit code, 0 for neither."""
+def resume_text(config: RunConfig, ending: Ending = INTERRUPTED) -> str:
+    """How to resume a run that ended early, as a part of a sentence."""
+    if config.no_cache:
+        return f"rerun without {config.named('no_cache')} to resume"
+    if ending is BUDGET and config.budget is not None:
+        return f"rerun the same command with a higher {config.named('budget')} to resume"
+    return RESUME
+
+
+def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: Sequence[str]) -> None:
+    """Print why a run was broken off, what is saved, and how to resume. saved: the folder of `--out`."""
     from evalstone.ledger.base import shown
     from evalstone.run.plan import WAITING
 
-    interrupted = result.stop_reason == INTERRUPTION
-    waiting = bool(result.batches) and (interrupted or WAITING in result.stop_reason)
-    saved = f"{len(result):,} of {size:,} results are saved in {shown(config.ledger)}"
-    if waiting:
+    interrupted = result.ending is INTERRUPTED
+    places = [*(() if result.ending is STORAGE else (shown(config.ledger),)), *saved]
+    results = f"{len(result):,} of {size:,} results are saved in {' and '.join(places)}"
+    if result.batches and (interrupted or result.ending is BATCH):
         to_stderr(f"{WAITING}{', '.join(result.batches)}" if interrupted else result.stop_reason)
-        to_stderr(f"{saved}, run {result.id}. To collect the answers later, run:\n")
+        to_stderr(f"{results}, run {result.id}. To collect the answers later, run:\n")
         to_stderr(f"evalstone {shlex.join(map(masked, sys.argv[1:]))}")
-        return ExitCode.INTERRUPTED if interrupted else ExitCode.FAILURES
-    if interrupted:
-        to_stderr(f"{saved}, and all finished calls; {RESUME}.")
-        return ExitCode.INTERRUPTED
-    return ExitCode.OK
+        return
+    reason = "" if interrupted else f"evalstone: {ended(masked(result.stop_reason))} "
+    calls = "" if result.ending is STORAGE else ", and all finished calls"
+    kept = f"{results}{calls}; " if places else ""
+    to_stderr(f"{reason}{kept}{resume_text(config, result.ending)}.")
 
 
 def _show_run(
@@ -474,14 +516,10 @@ def _show_run(
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
 
 
-def _exit_code(result: evalstone.Run, config: RunConfig) -> int:
-    """Print why a run is incomplete or has no scores; returns the exit code."""
+def _say_unscored(result: evalstone.Run) -> None:
+    """Print which scorers have no scores because the judge gave no answers, or why no sample was scored."""
     silent = [line for line in result.summary if line.no_answer]
     for line in silent:
         to_stderr(f"{result.titles[line.info.signature]}: {line.doubt} ({line.reasons[0][0]})")
     if not silent and not any(line.scored for line in result.summary) and not result.failed and result.complete:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")
-    if not result.complete:
-        higher = "" if config.budget is None else f" with a higher {config.named('budget')}"
-        to_stderr(f"The run is incomplete: {ended(result.stop_reason)} Rerun the same command{higher} to resume.")
-    return options.of_run(result)

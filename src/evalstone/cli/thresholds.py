@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import evalstone
 from evalstone._core.display import count, safe
 from evalstone.cli import options
-from evalstone.cli.options import ExitCode
 from evalstone.cli.output import to_stderr
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
+    from evalstone.results.endings import Verdict
     from evalstone.results.summary import ScorerInfo
 
 
@@ -40,8 +40,8 @@ def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.G
     return evalstone.GateCriteria(minimum=bounds_of[False], maximum=bounds_of[True], require=require)
 
 
-def exit_code(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> int:
-    """Print which thresholds and requirements the run misses; returns the exit code, 0 if it meets them."""
+def verdict(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> Verdict:
+    """ "fail" if the run misses a threshold or a requirement, and prints which ones; else "pass"."""
     from evalstone.types import reaches
 
     missed = False
@@ -58,7 +58,7 @@ def exit_code(result: evalstone.Run, criteria: evalstone.GateCriteria, config: R
         missed = True
     if criteria.require:
         missed |= _lacks_best_scores(result, criteria.require, config.named("require"))
-    return ExitCode.FAILED_THRESHOLD if missed else ExitCode.OK
+    return "fail" if missed else "pass"
 
 
 def _lacks_best_scores(result: evalstone.Run, required: Sequence[str], option: str) -> bool:

@@ -18,9 +18,10 @@ import typer
 import evalstone
 from evalstone._core.display import count, excerpt, named, safe
 from evalstone.cli import handled, options
-from evalstone.cli.options import ExitCode, Value, Values, argument, option
+from evalstone.cli.options import Value, Values, argument, option
 from evalstone.cli.output import console, table, to_stderr
 from evalstone.errors import ConfigError, DataError, MissingDependency, unknown
+from evalstone.results.endings import ExitCode
 from evalstone.types import Sample, trace_metadata
 
 if TYPE_CHECKING:

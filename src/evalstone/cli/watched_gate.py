@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 import evalstone
 from evalstone._core.display import count, safe
-from evalstone.cli import options
-from evalstone.cli.options import ExitCode
 from evalstone.cli.output import console, to_stderr
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
+    from evalstone.results.endings import Verdict
     from evalstone.results.missing_scores import Missing
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
@@ -37,12 +36,11 @@ def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalston
         to_stderr(f"Warning: {warning}")
 
 
-def exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
-    """Show the decisions of a gate that watched a run; returns the exit code."""
+def verdict(gate: RunGate, *, to_stdout: bool) -> Verdict:
+    """Show the decisions of a gate that watched a run; returns its verdict."""
     from evalstone.report.gate_view import decisions_view
     from evalstone.report.terminal import show
     from evalstone.results.gate_text import rate
-    from evalstone.run.budget import DECIDED
 
     screen = console(stderr=not to_stdout)
     screen.print()
@@ -63,9 +61,4 @@ def exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
         "all later gates on the run.",
         style="dim",
     )
-    if gate.verdict == "inconclusive":
-        return ExitCode.INCONCLUSIVE
-    if gate.verdict == "fail":
-        return ExitCode.FAILED_THRESHOLD
-    ended = result.complete or result.stop_reason == DECIDED
-    return ExitCode.OK if ended and options.answered(result) else ExitCode.FAILURES
+    return gate.verdict

@@ -10,10 +10,10 @@ from typing import cast
 
 from aiohttp import web
 
+from evalstone._core.files import spare_files
+
 MOST = 900
 """How many stay open, if the process may open so many files."""
-_OTHER_FILES = 100
-"""How many files the process needs for all else."""
 IDLE = 120.0
 """Seconds without a request, or in the middle of its headers, after which a connection is closed."""
 PAUSE = 0.1
@@ -25,22 +25,12 @@ WAITING = 1024
 _HTTP2 = b"PRI * HTTP/2"
 
 
-def most() -> int:
-    """How many connections may stay open."""
-    try:
-        import resource  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        return MOST
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return MOST if files == resource.RLIM_INFINITY else max(1, min(MOST, files - _OTHER_FILES))
-
-
 class Connections:
     """Closes connections where there are more than `most`: first those that never sent a whole request, then those
     whose last request is the longest ago. One whose request is being answered stays."""
 
     def __init__(self) -> None:
-        self._most = most()
+        self._most = spare_files(MOST)
         self._requested: dict[web.RequestHandler, float] = {}
         """When each had sent its last request."""
         self._answering = set[web.RequestHandler]()

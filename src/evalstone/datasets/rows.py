@@ -592,7 +592,7 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
 def _read_remembered(value: dict[str, Any], keys: Mapping[str, str]) -> tuple[Message, ...]:
     """The messages of earlier runs in the input of a Mastra run. Their tool calls are not calls of this run."""
     items: Any = value[keys["rememberedmessages"]] if "rememberedmessages" in keys else None
-    return read_messages(cast("list[Any]", items)) if isinstance(items, list) and items else ()
+    return read_messages(_remembered(cast("list[Any]", items))) if isinstance(items, list) and items else ()
 
 
 def _is_read(message: Message) -> bool:
@@ -606,24 +606,15 @@ def _is_readable(value: Any, field: str) -> bool:
         return False
 
 
-def _remembered(items: Any) -> Any:
+def _remembered(items: list[Any]) -> list[Any]:
     """Messages marked as those of an agent's memory."""
-    if not isinstance(items, list):
-        return items
-    return [
-        {**cast("dict[str, Any]", item), "origin": "memory"} if isinstance(item, dict) else item
-        for item in cast("list[Any]", items)
-    ]
+    return [{**cast("dict[str, Any]", item), "origin": "memory"} if isinstance(item, dict) else item for item in items]
 
 
 def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:
     """The messages in an object such as a Mastra run or an OpenAI completion; empty for others."""
     if "inputmessages" in keys or "messages" in keys:
-        lists = [
-            _remembered(value[keys[name]]) if name == "rememberedmessages" else value[keys[name]]
-            for name in _CONVERSATION_PARTS
-            if name in keys
-        ]
+        lists = [value[keys[name]] for name in _CONVERSATION_PARTS if name in keys]
         tagged: Any = value[keys["taggedsystemmessages"]] if "taggedsystemmessages" in keys else {}
         lists += list(cast("dict[str, Any]", tagged).values()) if isinstance(tagged, dict) else []
         return [item for items in lists if isinstance(items, list) for item in cast("list[Any]", items)]

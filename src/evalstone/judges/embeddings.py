@@ -110,7 +110,8 @@ class Embeddings(Provider):
         if self.judge.dimensions is not None:
             payload["dimensions"] = self.judge.dimensions
         body = json.dumps(payload).encode()
-        content = await self.endpoint.request(Call("POST", "/embeddings", body), len(body) // BYTES_PER_TOKEN)
+        call = Call("POST", "/embeddings", body)
+        content = await self.endpoint.request(call, len(body) // BYTES_PER_TOKEN, self.judge.count_request)
         data = self.endpoint.parsed(content)
         usage, cost = chat_usage(data, self.judge.price)
         try:

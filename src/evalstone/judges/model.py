@@ -35,7 +35,15 @@ from evalstone.judges.providers.base import (
     split_model,
     url_parts,
 )
-from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limiter, Limits, TransientError, shared_limiter
+from evalstone.judges.providers.limits import (
+    NO_LIMITS,
+    Backoff,
+    Limiter,
+    Limits,
+    TransientError,
+    pay_for_attempt,
+    shared_limiter,
+)
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
 from evalstone.questions.base import JudgeAnswer, Question
@@ -274,13 +282,18 @@ class ModelJudge(Judge):
         async with provider.connection, _UNLIMITED if self.limits.max_requests is None else self._limiter():
             yield provider
 
+    def count_request(self) -> None:
+        """Count an HTTP request that is sent now. Raises RequestLimitReached if `max_requests` is reached."""
+        if self.limits.max_requests is not None:
+            self._limiter().count(self.identity)
+
     def _limiter(self) -> Limiter:
-        """The limiter that counts a run's questions for `max_requests`. The other limits apply to HTTP requests."""
+        """The limiter that counts a run's requests for `max_requests`. Judges of one endpoint share the others."""
         return shared_limiter(self.identity, Limits(max_requests=self.limits.max_requests))
 
     @property
     def request_limits(self) -> Limits:
-        """The limits on HTTP requests."""
+        """The limits that judges with the same endpoint share."""
         return self.limits if self.limits.max_requests is None else replace(self.limits, max_requests=None)
 
     def provider(self) -> Provider:
@@ -309,7 +322,7 @@ class ModelJudge(Judge):
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         async with self.opened() as provider:
             if self.limits.max_requests is not None:
-                self._limiter().count(self.identity)
+                self._limiter().check(self.identity)
             return await converse(
                 question,
                 provider.complete,
@@ -366,6 +379,7 @@ async def converse(
     Every error has the usage and cost of all attempts, and the last raw reply.
 
     Raises:
+        BudgetExceeded: A correction doesn't fit into the budget.
         JudgeDeclined: The model declined to reply. This isn't retried.
         ReplyError: No reply could be parsed. The message is about the last one.
         JudgeError: Any other failure.
@@ -395,6 +409,7 @@ async def converse(
                     raise failure from None
                 messages, settings = correction(opening, first, question, reply or "", str(failure), len(costs))
                 detail = None if settings == first else sampling_settings(settings)
+                pay_for_attempt(costs[-1], _size(messages))
                 continue
             if completion is None:
                 if doubtful is not None:
@@ -432,6 +447,7 @@ async def converse(
                 failure = error
             messages, settings = correction(opening, first, question, reply, str(failure), len(costs))
             detail = None if settings == first else sampling_settings(settings)
+            pay_for_attempt(costs[-1], _size(messages))
     except JudgeError as error:
         # Add usage and cost of the earlier attempts.
         error.usage = usage + (error.usage or NO_USAGE)
@@ -446,6 +462,10 @@ def opening_messages(question: Question[Any], instructions: str = "") -> list[Ch
     system, user = question.render()
     system = f"{system}\n{instructions}" if instructions and '"reason"' in question.form else system
     return [ChatMessage("system", system)] * bool(system) + [ChatMessage("user", user)]
+
+
+def _size(messages: Sequence[ChatMessage]) -> int:
+    return sum(len(message.content.encode("utf-8", "replace")) for message in messages)
 
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:

@@ -32,7 +32,7 @@ import sqlalchemy.exc
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
-from evalstone.errors import FINISHED_CALLS, ConfigError, LedgerConnectionError, LedgerError
+from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base, schema
 from evalstone.ledger.base import (
     INVALID_ROW,
@@ -53,6 +53,7 @@ from evalstone.types import Record, RunMetadata, Sample
 
 LEASE_SECONDS = 30.0
 """Seconds until a lease expires without renewal."""
+FINISHED_CALLS = "Finished calls are in the ledger"
 RECONNECT = 60.0
 """Seconds to wait for a server that has closed the connection, or has no free one."""
 FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
@@ -143,8 +144,8 @@ class Ledger:
             self.close()
             if given_up.wait(pause) or time.monotonic() > deadline:
                 message = "" if given_up.is_set() else f" and could not be restored in {RECONNECT:g} seconds"
-                kept = "Finished calls are in the ledger" if self._run is None else FINISHED_CALLS
-                raise LedgerError(f"{str(lost).replace(' was lost', f' was lost{message}', 1)}. {kept}") from None
+                text = str(lost).replace(" was lost", f" was lost{message}", 1)
+                raise LedgerError(f"{text}. {FINISHED_CALLS}") from None
             pause = min(2 * pause, MAX_PAUSE)
             try:
                 self.connection = self.dialect.engine.connect()

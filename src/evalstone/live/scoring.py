@@ -23,6 +23,7 @@ from evalstone.api import open_session
 from evalstone.errors import (
     ConfigError,
     JudgeError,
+    JudgeRefused,
     JudgeUnavailable,
     LedgerError,
     LedgerValueError,
@@ -451,7 +452,7 @@ class _LiveSession(Session):
             raise JudgeUnavailable(self._refusals[name])
         try:
             return await super()._call(call, judge, ledger)
-        except ConfigError as error:
+        except (ConfigError, JudgeRefused) as error:
             self._refusals[name] = str(error)
             raise
 

@@ -194,7 +194,7 @@ def _facts(run: Run) -> Iterator[Fact]:
     if run.calls:
         yield Fact("Judge calls", run.calls, run.calls)
     yield Fact("Cost", run.cost_text.removeprefix("cost "), run.cost_text)
-    yield Fact("Duration", f"{run.seconds:.1f} s", f"{run.seconds:.1f} s")
+    yield Fact("Duration", run.duration_text, run.duration_text)
     if text := retries(run.warnings):
         yield Fact("Retries", text, text)
     if run.resumed:
@@ -207,9 +207,9 @@ def _facts(run: Run) -> Iterator[Fact]:
 
 def _resumed_from(run: Run) -> str:
     """When the results of a resumed run are from, in local time, and which code is the same since."""
-    if not run.resumed_from:
+    if not run.resumed_at:
         return "the interrupted run"
-    when = datetime.fromisoformat(run.resumed_from).astimezone()
+    when = datetime.fromisoformat(run.started).astimezone()
     is_today = when.date() == datetime.now().astimezone().date()
     text = f"{when:%H:%M}" if is_today else f"{when:%Y-%m-%d %H:%M}"
     if not run.code:

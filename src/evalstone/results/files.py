@@ -39,6 +39,12 @@ def prepare(folder: str | Path) -> Path:
         raise cannot_write(f"results cannot be written to {path}", error) from None
 
 
+def remove_results(folder: str | Path) -> None:
+    """Remove the summary of an earlier run, so that the folder has no results until the new run is written. The samples
+    stay, because the new run may read them."""
+    (Path(folder) / SUMMARY).unlink(missing_ok=True)
+
+
 def write_run(run: Run, folder: str | Path) -> Path:
     """Write a run into a folder, with its samples if available, and return the folder. Existing files are replaced.
 

@@ -26,6 +26,7 @@ from evalstone._core.display import (
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, MissingDependency
 from evalstone.results.drawn import CAUTION, with_sequences
+from evalstone.results.endings import BY_NAME, COMPLETE, KILLED, STOPPED, Ending
 from evalstone.results.summary import (
     CORRECTION_COUNTS,
     ScorerInfo,
@@ -88,15 +89,17 @@ class Run:
     started: str
     """When the run started, in UTC (ISO 8601)."""
     seconds: float
-    """Duration."""
+    """The duration in seconds; of a resumed run, since it was resumed."""
     resumed: int = 0
     """How many records come from an interrupted run with the same plan."""
-    resumed_from: str = ""
-    """When that run was started, in UTC (ISO 8601); "" if none was resumed."""
+    resumed_at: str = ""
+    """When the run was last resumed, in UTC (ISO 8601); "" if it wasn't."""
     code: tuple[str, ...] = ()
-    """The files of your code that were compared with that run's, and are unchanged."""
+    """Of a resumed run, the files of your code that were compared with the interrupted one's, and are unchanged."""
     stop_reason: str = ""
     """Why the run stopped early; "" if it is complete."""
+    ending: Ending = COMPLETE
+    """The cause that ended the run (docs/endings.md)."""
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     """Problems during the run, such as rate limiting, with their counts."""
     dataset: Iterable[Sample] | None = field(default=None, compare=False)
@@ -117,6 +120,10 @@ class Run:
     """The target that answered the samples; None if existing answers were scored."""
     paid: Paid | None = None
     """What the run has paid; None if the run was killed before it was added up."""
+
+    def __post_init__(self) -> None:
+        if self.stop_reason and self.ending is COMPLETE:
+            object.__setattr__(self, "ending", STOPPED)
 
     @property
     def trials(self) -> int:
@@ -224,6 +231,12 @@ class Run:
         return "" if self.cost - self.paid.this_call < TINY else f", {money(self.paid.this_call)} of it in this call"
 
     @property
+    def duration_text(self) -> str:
+        """The duration in words; of a resumed run, with the time since which it counts."""
+        since = f" since it was resumed ({self.resumed_at[:19].replace('T', ' ')} UTC)" if self.resumed_at else ""
+        return f"{self.seconds:.1f} s{since}"
+
+    @property
     def failed(self) -> int:
         """How many outcomes failed."""
         return sum(line.failed for line in self.summary)
@@ -267,8 +280,10 @@ class Run:
             "started": self.started,
             "seconds": self.seconds,
             "resumed": self.resumed,
-            **({"resumed_from": self.resumed_from, "code": list(self.code)} if self.resumed_from else {}),
+            "resumed_at": self.resumed_at,
+            **({"code": list(self.code)} if self.resumed_at else {}),
             "stop_reason": self.stop_reason,
+            "ending": self.ending.name,
             "warnings": dict(self.warnings),
             "judge_stats": dict(self.judge_stats),
             **({} if self.drawn is None else {"drawn": to_jsonable(self.drawn)}),
@@ -312,9 +327,10 @@ class Run:
             started=stored.started,
             seconds=stored.seconds,
             resumed=stored.resumed,
-            resumed_from=stored.resumed_from,
+            resumed_at=stored.resumed_at,
             code=stored.code,
             stop_reason=stored.stop_reason or ("" if finished else "unfinished"),
+            ending=BY_NAME[stored.ending] if stored.stop_reason or finished else KILLED,
             warnings=stored.warnings,
             judge_stats=stored.judge_stats,
             name=stored.name,
@@ -420,7 +436,7 @@ class Run:
             yield self.corrections
         if self.target is not None and self.target.note:
             yield sentence(self.target.note)
-        yield " · ".join(filter(None, (self.calls, self.cost_text, f"{self.seconds:.1f} s")))
+        yield " · ".join(filter(None, (self.calls, self.cost_text, self.duration_text)))
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from evalstone._core import sync
 from evalstone._core.display import count
+from evalstone._core.files import spare_files
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
 from evalstone.datasets.stored import sample_of, sample_row
@@ -26,7 +27,6 @@ from evalstone.errors import (
     TargetError,
     TargetRefused,
     TargetUnavailable,
-    TargetUnreachable,
 )
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.base import TARGET, chunks, target_scope
@@ -49,6 +49,7 @@ from evalstone.targets.users import User
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
 
 RESTORED_AT_A_TIME = 500
+MOST_CALLS = 10_000
 Call: TypeAlias = Callable[..., Awaitable[object]]
 """`Target.call`."""
 
@@ -133,8 +134,9 @@ def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
 class Answers:
     """The answers of a run's target. Scorers of one sample and trial share one call.
 
-    Answers are stored in the ledger, including failures: the failure rate is part of the measurement, and retrying
-    after an interruption would bias it. Only a target that could not be reached is called again.
+    Answers are stored in the ledger, including blank ones: they are paid for, and part of the measurement. A call that
+    gave no answer is made again when the run is resumed. An exception, a timeout or a refusal may have the same cause
+    as the interruption, such as a missing environment variable.
 
     Args:
         target: The system under test.
@@ -180,6 +182,8 @@ class Answers:
         self._highest_cost: float | None = None
         """The highest cost of a call so far; None before the first."""
         self._first = asyncio.Lock()
+        self._slots = asyncio.Semaphore(spare_files(MOST_CALLS, 2 * target.files_per_call))
+        """Limits the calls in flight to what the process may open files for, whatever the target's limits are."""
         self._seconds = array("d")
         self._failed = self._cached = self._unpriced = 0
         self._cost: float | None = None
@@ -210,12 +214,13 @@ class Answers:
             if self._inflight.get(place, (None, 1))[1] <= 0 and task.done():
                 del self._inflight[place]
 
-    async def restore(self, cases: Iterable[tuple[int, Sample, bool]]) -> None:
+    async def restore(self, cases: Iterable[tuple[int, Sample, bool]], *, failed: bool = False) -> None:
         """Restore the answers of an interrupted run.
 
         Args:
             cases: The number, the sample, and whether all its records exist, for each sample and trial. If some are
                 missing, only the cost is restored here, and the answer when a scorer asks for it.
+            failed: Whether these samples and trials have failed, so that those without an answer count as failed calls.
         """
         ledger = self._ledger
         if ledger is None:
@@ -228,6 +233,7 @@ class Answers:
                     self._count_paid(stored, answered)
                 if whole and answered is None:
                     self.samples.put(place, sample)
+                    self._failed += failed
                 elif whole and answered is not None:
                     self._add(place, TargetResult(answered, stored, restored=True))
 
@@ -383,7 +389,7 @@ class Answers:
         if observed.trace is not None:
             line["trace"] = dict(observed.trace)
         stored = _row(key, line, usage=NO_USAGE, cost=0.0, seconds=conversation.seconds)
-        if self._ledger is not None and "unreachable" not in line:
+        if self._ledger is not None and "unanswered" not in line:
             await self._ledger.keep_answer(stored)
         return self._read(conversation.sample, stored)
 
@@ -441,8 +447,8 @@ class Answers:
             conversation.restored, fresh = result.restored, fresh or (target.keeps_threads and not result.restored)
             conversation.count(result.stored, paid=self._paid(result))
             if isinstance(problem := result.answered.problem, Failed):
-                unreachable = json.loads(result.stored.reply).get("unreachable") if result.stored else None
-                return self._failed_turn(problem, conversation) | ({"unreachable": True} if unreachable else {})
+                unanswered = json.loads(result.stored.reply).get("unanswered") if result.stored else None
+                return self._failed_turn(problem, conversation) | ({"unanswered": True} if unanswered else {})
             try:
                 conversation.add(turn, result.answered.sample)
             except TargetError as error:
@@ -469,7 +475,7 @@ class Answers:
         """Call the target and store its answer."""
         target, ledger = self.target, self._ledger
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
-        async with target.limits.admitted(target.identity):
+        async with self._slots, target.limits.admitted(target.identity):
             if ledger is not None:
                 ledger.check()
             if self._stop.requested:
@@ -509,7 +515,7 @@ class Answers:
             if observed.trace is not None:
                 line["trace"] = dict(observed.trace)
             stored = _row(key, line, usage=usage, cost=paid, seconds=time.perf_counter() - started)
-            if ledger is not None and "unreachable" not in line:
+            if ledger is not None and "unanswered" not in line:
                 await ledger.keep_answer(stored if spent is None else spent.added_to(stored))
         return stored
 
@@ -519,10 +525,7 @@ class Answers:
         outcome = Failed(f"{TARGET_FAILED}{error}") if ours else failed(error, TARGET_FAILED)
         if isinstance(error, Exception):
             self._breaker.failed(error)
-        line: dict[str, Any] = {"failed": to_jsonable(outcome)}
-        if isinstance(error, TargetUnreachable):
-            line["unreachable"] = True
-        return line
+        return {"failed": to_jsonable(outcome), "unanswered": True}
 
     def _learn_price(self, cost: float | None, failed: bool) -> None:
         """Update what later calls reserve. A failed call without a cost says nothing about the price."""

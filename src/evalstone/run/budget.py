@@ -9,10 +9,9 @@ from typing import Any
 from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
-from evalstone.types import Usage
+from evalstone.results.endings import STOPPED, Ending
+from evalstone.types import Usage, total_cost
 
-DECIDED = "the gate is decided"
-"""The stop reason of a run that was stopped by its gate."""
 TINY = 1e-9
 OUTPUT_MARGIN = 3
 """A reservation assumes a reply this many times as long as the example."""
@@ -29,11 +28,13 @@ class StopSignal:
         self.shuffled = shuffled
         self._event = threading.Event()
         self.reason = ""
+        self.ending = STOPPED
+        """The cause that ends the run."""
 
-    def request(self, reason: str) -> None:
+    def request(self, reason: str, ending: Ending = STOPPED) -> None:
         """Stop the run. Only the first reason is kept."""
         if not self._event.is_set():
-            self.reason = reason
+            self.reason, self.ending = reason, ending
             self._event.set()
 
     @property
@@ -45,8 +46,8 @@ class StopSignal:
 class Budget:
     """A cap on the cost of a run, in US dollars.
 
-    Before a call, its estimated cost is reserved, assuming a reply three times as long as usual. When the answer
-    arrives, the actual cost replaces the reservation.
+    Before a call, and before each correction of a malformed reply, its estimated cost is reserved, assuming a reply
+    three times as long as usual. When the reply arrives, the actual cost replaces the reservation.
 
     Args:
         limit: US dollars, 0 or more.
@@ -80,14 +81,16 @@ class Budget:
             if leaf.price(Usage(1, 1)) is None:
                 raise unpriced(leaf)
 
-    def reserve(self, question: Question[Any], judge: Judge) -> float:
+    def reserve(self, question: Question[Any], judge: Judge, size: int | None = None) -> float:
         """Reserve the estimated cost of a call.
+
+        size: the number of bytes of the messages; None for those of the question.
 
         Raises:
             BudgetExceeded: It exceeds the rest of the budget.
             ConfigError: The price of the judge is unknown.
         """
-        if (price := call_price(question, judge)) is None:
+        if (price := call_price(question, judge, size)) is None:
             raise unpriced(judge)
         return self.reserve_amount(price)
 
@@ -116,17 +119,51 @@ def unpriced(judge: Judge) -> ConfigError:
     )
 
 
-def call_price(question: Question[Any], judge: Judge) -> float | None:
-    """The maximum expected cost of a call in US dollars; None if the price is unknown."""
+class Reservation:
+    """What a call may cost, reserved in a budget attempt by attempt.
+
+    Args:
+        budget: The budget; None reserves nothing.
+        question: The question of the call.
+        judge: The judge that is called.
+
+    Raises:
+        BudgetExceeded: The first attempt doesn't fit into the budget.
+    """
+
+    def __init__(self, budget: Budget | None, question: Question[Any], judge: Judge) -> None:
+        self._budget, self._question, self._judge = budget, question, judge
+        self.paid: float | None = 0.0
+        """The cost of the attempts before the current one; None if unknown."""
+        self._amount = 0.0 if budget is None else budget.reserve(question, judge)
+
+    def next_attempt(self, cost: float | None, size: int) -> None:
+        """Replace the reservation by the cost of the attempt, and reserve a correction with messages of this size, in
+        bytes. Raises BudgetExceeded if the correction doesn't fit into the budget."""
+        self.paid = total_cost((self.paid, cost))
+        if self._budget is not None:
+            self._budget.settle(self._amount, cost)
+            self._amount = 0.0
+            self._amount = self._budget.reserve(self._question, self._judge, size)
+
+    def settle(self, cost: float | None) -> None:
+        """Replace the reservation by the actual cost. cost: of all attempts; if it is None, the reservation is kept."""
+        if self._budget is not None:
+            self._budget.settle(self._amount, None if cost is None or self.paid is None else cost - self.paid)
+
+
+def call_price(question: Question[Any], judge: Judge, size: int | None = None) -> float | None:
+    """The maximum expected cost of a call in US dollars; None if the price is unknown. size: as in `Budget.reserve`."""
     if not judge.cacheable:
         return 0.0
-    usage = estimated_usage(question)
+    usage = estimated_usage(question, size)
     return judge.price(Usage(usage.input, usage.output * OUTPUT_MARGIN))
 
 
-def estimated_usage(question: Question[Any]) -> Usage:
-    """The estimated tokens of a question and of a reply of usual length, at four bytes per token."""
-    system, user = question.render()
-    schema = json.dumps(question.json_schema or {})
-    prompt = len(system.encode()) + len(user.encode()) + len(schema)
+def estimated_usage(question: Question[Any], size: int | None = None) -> Usage:
+    """The estimated tokens of a question and of a reply of usual length, at four bytes per token. size: as for
+    `Budget.reserve`."""
+    if size is None:
+        size = sum(len(text.encode()) for text in question.render())
+    prompt = size + len(json.dumps(question.json_schema or {}))
     return Usage(prompt // BYTES_PER_TOKEN, len(json.dumps(question.example())) // BYTES_PER_TOKEN, 0, 1)

@@ -49,6 +49,7 @@ class Notifier:
         self._on_loop = sync.is_async(on_record), sync.is_async(on_sample)
         self._waiting = list[_Call]()
         self._calling: asyncio.Future[None] | None = None
+        self._failed = False
 
     def add_record(self, record: Record) -> None:
         """Schedule a call of `on_record`."""
@@ -66,8 +67,8 @@ class Notifier:
         return len(self._waiting) >= MOST_WAITING
 
     async def done(self) -> None:
-        """Wait for all calls so far."""
-        if self._waiting and (self._calling is None or self._calling.done()):
+        """Wait for all calls so far. After an exception, nothing is called anymore, and it is raised again."""
+        if self._waiting and not self._failed and (self._calling is None or self._calling.done()):
             self._calling = asyncio.ensure_future(self._call())
         if self._calling is not None:
             await self._calling
@@ -75,6 +76,7 @@ class Notifier:
     async def _call(self) -> None:
         """Make the pending calls in order. Consecutive calls of plain functions share one switch to a thread."""
         await asyncio.sleep(0)  # so that records of the same transaction are batched
+        self._failed = True
         while self._waiting:
             waiting, self._waiting = self._waiting, []
             for on_loop, calls in itertools.groupby(waiting, key=itemgetter(0)):
@@ -84,6 +86,7 @@ class Notifier:
                 for result in results:
                     if result is not None:
                         await result
+        self._failed = False
 
 
 def _check(name: str, function: object, value: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
+from evalstone._core.files import spare_files
 from evalstone._core.json import strict_jsonable
 from evalstone._core.observe import observer
 from evalstone.errors import (
@@ -34,10 +35,11 @@ from evalstone.errors import (
 from evalstone.judges.providers.limits import counting_warnings, shared_limiter, stopping
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
+from evalstone.results.endings import COMPLETE, DECIDED, ending_of
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
-from evalstone.run.budget import DECIDED, Budget, StopSignal
+from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import ENDING_THE_RUN, Recording, Session
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
 
 Cell = tuple[int, Sample, Scorer]
+
+LAST_CALLS = 60.0
+"""The maximum number of seconds that a run that an error ended waits for its calls in flight."""
 
 
 async def execute(
@@ -70,12 +75,14 @@ async def execute(
 ) -> Run:
     """Run a plan and return its results. Arguments and errors are those of `evalstone.aevaluate`.
 
+    The process's limit on open files lowers the concurrency, because each call has a connection.
     An interrupted run of the same plan is resumed: scores and skips are kept, failures are retried, and its cost counts
     against the budget. With `resume=False`, a new run starts and its target answers again. Under a budget, samples are
     processed in random order, so the scored subset is representative. A `Budget` may be shared with other runs.
     `progress` is called with each record on the event loop.
     """
     _check(concurrency, ledger, batch)
+    concurrency = slots(plan, concurrency)
     if plan.target is not None and batch:
         raise ConfigError("batch can't be used with a target; save the answers with --out, then score samples.jsonl")
     async with contextlib.AsyncExitStack() as stack:
@@ -105,6 +112,11 @@ async def execute(
         shuffled = budget is not None or stop.shuffled
         runner.warnings = stack.enter_context(counting_warnings())
         return await runner.run(workers=2 * concurrency, resume=use_cache and resume, shuffled=shuffled)
+
+
+def slots(plan: Plan, concurrency: int) -> int:
+    """The concurrency that the process's limit on open files allows. A target gets half of the files."""
+    return spare_files(concurrency, 1 if plan.target is None else 2)
 
 
 def _check(concurrency: object, ledger: object, batch: object) -> None:
@@ -160,9 +172,10 @@ class _Runner:
         self._cautions: Mapping[str, str] = {}
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been retried."""
-        self.resumed_from, self.code = "", tuple[str, ...]()
+        self.code = tuple[str, ...]()
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.resumed_at = ""
 
     async def run(self, *, workers: int, resume: bool, shuffled: bool) -> Run:
         """Score the open cells. There are more workers than slots for calls, so a worker that waits for a shared call
@@ -173,21 +186,20 @@ class _Runner:
             with observer().run(self.id, self.plan) as observed:
                 observed.result(run := await self._score(workers, began, resumed, shuffled=shuffled))
             return run
-        except StorageError as error:
-            self.stop.request(str(error))
-            self._add_failures()
-            error.run = self._result(time.perf_counter() - began, resumed)
-            raise
         except (Exception, asyncio.CancelledError) as error:
-            self.stop.request(_reason(error))
+            self.stop.request(_reason(error), ending_of(error))
             # Calls that end while the result is stored would be missing in what the run paid.
             await self.close_answers()
             await self.session.close()
             self._add_failures()
+            run = self._result(time.perf_counter() - began, resumed, error=error)
             try:
-                await self._keep_result(self._result(time.perf_counter() - began, resumed), finished=False)
+                if not isinstance(error, StorageError):
+                    await self._keep_result(run, finished=False)
             except StorageError as problem:
                 error.add_note(f"what the run paid could not be stored: {problem}")
+            if isinstance(error, EvalstoneError):
+                error.run = run
             raise
 
     async def _keep_result(self, run: Run, *, finished: bool) -> None:
@@ -232,8 +244,8 @@ class _Runner:
         row = None if self.ledger is None else await self.ledger.work(self.ledger.store.resume, self.plan.fingerprint)
         if self.ledger is None or row is None:
             return await self._start()
-        self.id, self.started = row.id, row.started
-        self.resumed_from, self.code = row.started, self.plan.code_files
+        self.resumed_at, self.id, self.started = self.started, row.id, row.started
+        self.code = self.plan.code_files
         since = self.session.since = datetime.fromisoformat(row.started).timestamp()
         self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
         self.answers = self._answers(since)
@@ -267,7 +279,8 @@ class _Runner:
         places = {index // len(self.scorers) for index in self.failed}
         cases = [(place, sample) for place, sample in enumerate(self.plan.cases()) if place in places] if places else []
         if (answers := self.answers) is not None:
-            await answers.restore((place, sample, True) for place, sample in cases if not answers.samples.has(place))
+            left = ((place, sample, True) for place, sample in cases if not answers.samples.has(place))
+            await answers.restore(left, failed=True)
         for place, sample in cases:
             self._finish(place, sample)
 
@@ -365,7 +378,7 @@ class _Runner:
                 continue
             except BudgetExceeded as error:
                 self.session.stop = None  # finish the samples in progress as far as the budget allows
-                self.stop.request(str(error))
+                self.stop.request(str(error), ending_of(error))
                 return
             if self.batches is not None:
                 record = self.batches.session.charge(record)
@@ -399,20 +412,30 @@ class _Runner:
         return record
 
     async def _all(self, workers: list[asyncio.Task[None]]) -> None:
-        """Wait for all workers. The first error, or a cancellation, ends them all and is raised."""
+        """Wait for all workers. The first error, or a cancellation, ends them all and is raised.
+
+        After an error, no more calls are made, and those in flight are awaited, because they will be paid for. After a
+        cancellation they are canceled, as after a StorageError, because their answers can't be stored.
+        """
         everything = asyncio.gather(*workers)
         everything.add_done_callback(lambda done: done.cancelled() or done.exception())  # also if it isn't awaited
         try:
             await (everything if self.ledger is None else self.ledger.ends_with(everything))
         except BaseException as error:
             self._ended = True
-            for worker in workers:
-                if worker not in self._keeping or isinstance(error, asyncio.CancelledError):
-                    worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            try:
+                if isinstance(error, Exception) and not isinstance(error, StorageError):
+                    self.stop.request(_reason(error), ending_of(error))
+                    self.session.end(self.stop.reason)
+                    await asyncio.wait(workers, timeout=LAST_CALLS)
+            finally:
+                for worker in workers:
+                    if worker not in self._keeping or isinstance(error, asyncio.CancelledError):
+                        worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
             raise
 
-    def _result(self, seconds: float, resumed: int) -> Run:
+    def _result(self, seconds: float, resumed: int, *, error: Exception | asyncio.CancelledError | None = None) -> Run:
         summary = tuple(builder.summary() for builder in self.summaries.values())
         warnings = dict(self.warnings)
         if corrections := sum(line.corrections for line in summary):
@@ -426,8 +449,12 @@ class _Runner:
         reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
         planned = (judge.identity for judge in self.plan.asked_judges if judge.identity not in reduced)
         judges = tuple(dict.fromkeys((*planned, *asked)))
-        stop_reason = "" if self.records.complete and not self.failed else self.stop.reason
-        drawn = self._drawn() if stop_reason == DECIDED else None
+        stop_reason, ending = self.stop.reason, self.stop.ending
+        if error is not None and ending is DECIDED:
+            stop_reason, ending = _reason(error), ending_of(error)
+        if not stop_reason or (error is None and self.records.complete and not self.failed):
+            stop_reason, ending = "", COMPLETE
+        drawn = self._drawn() if ending is DECIDED else None
         return Run(
             id=self.id,
             kind=self.plan.kind,
@@ -442,9 +469,10 @@ class _Runner:
             started=self.started,
             seconds=seconds,
             resumed=resumed,
-            resumed_from=self.resumed_from,
+            resumed_at=self.resumed_at,
             code=self.code,
             stop_reason=stop_reason,
+            ending=ending,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples if self.answers is None else self.answers.samples,

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
+from evalstone.results.endings import DECIDED
 from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import scorer_titles
-from evalstone.run.budget import DECIDED, StopSignal
+from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.stats.gates import Decision, Verdict, alpha_at_look, overall
 from evalstone.stats.sequential import SequentialGate, Target
@@ -91,7 +92,7 @@ class RunGate:
             if counts(first, self.missing):
                 self._gate.add({title: first.value})
         if self._gate.settled:
-            self._stop.request(DECIDED)
+            self._stop.request("the gate is decided", DECIDED)
 
     @property
     def waiting(self) -> int:

@@ -28,10 +28,11 @@ from evalstone.errors import (
     StorageError,
 )
 from evalstone.judges.base import AskJudge, Judge, leaves, register_secrets
+from evalstone.judges.providers.limits import paying
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.questions.base import JudgeAnswer, Question, as_cached, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits, narrowest
-from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.budget import Budget, Reservation, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.spending import Spending
 from evalstone.types import NO_USAGE, JudgeCall, Record
@@ -96,6 +97,8 @@ class Session:
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
+        self._ended = ""
+        """Why no more calls are made."""
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> JudgeAnswer[A]:
         """The judge's answer. It is marked as cached if this call cost nothing.
@@ -107,8 +110,8 @@ class Session:
 
         Raises:
             JudgeError: The judge gave no usable answer.
-            RunAborted: The budget is spent, or the judge is unavailable.
-            ConfigError: The provider refused the key or the model.
+            RunAborted: The budget is spent, the judge refused the key or the model, or it is unavailable.
+            ConfigError: The judge is misconfigured, or returned something else than an answer.
             StorageError: The answer can't be stored.
         """
         return await Recording(self, judge).ask(question, repeat=repeat)
@@ -126,6 +129,10 @@ class Session:
             failed = [leaf for leaf in step.leaves() if leaf.answer is None] if step.answer is None else []
             if failed and all(self._breaker(leaf.judge).is_open for leaf in failed):
                 self._breaker(failed[0].judge).check()
+
+    def end(self, reason: str) -> None:
+        """Make no more calls, even without a ledger. Those in flight go on."""
+        self._ended = reason
 
     async def close(self) -> None:
         """Cancel the calls in flight."""
@@ -252,6 +259,8 @@ class Session:
     async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots:
+            if self._ended:
+                raise RunStopped(self._ended)
             if ledger is not None:
                 ledger.check()
                 if self.stop is not None and self.stop.requested:
@@ -261,11 +270,14 @@ class Session:
             if call.key.judge not in self._checked:  # a scorer may ask a judge that no plan names
                 judge.check()
                 self._checked.add(call.key.judge)
-            reserved = 0.0 if self._budget is None else self._budget.reserve(call.question, judge)
+            reservation = Reservation(self._budget, call.question, judge)
             paid: float | None = None
             call.sent = True
             try:
-                with observer().judge_call(judge, call.question, call.key.repeat_index) as observed:
+                with (
+                    paying(reservation.next_attempt),
+                    observer().judge_call(judge, call.question, call.key.repeat_index) as observed,
+                ):
                     reply = judge.answer(call.question, call.key.repeat_index)
                     is_async = inspect.isawaitable(cast(object, reply))
                     answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
@@ -275,7 +287,8 @@ class Session:
                     observed.result(answer)
                 paid = answer.cost
                 self.spending.pay(paid)
-            except ENDING_THE_RUN:
+            except (*ENDING_THE_RUN, asyncio.CancelledError):
+                self.spending.pay(reservation.paid)
                 raise
             except Exception as error:
                 if isinstance(error, JudgeError):
@@ -284,8 +297,7 @@ class Session:
                 breaker.failed(error)
                 raise
             finally:
-                if self._budget is not None:
-                    self._budget.settle(reserved, paid)
+                reservation.settle(paid)
             breaker.answered()
             if ledger is not None and answer.reply is not None:
                 await ledger.keep_answer(StoredAnswer.of(call.key, call.question.kind, answer))

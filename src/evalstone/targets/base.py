@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from evalstone._core import sync
 from evalstone._core.display import excerpt, joined, shortlist
@@ -330,6 +330,8 @@ class Target(ABC):
     """Maximum seconds for one answer."""
     limits: Limits = field(default_factory=lambda: Limits(max_concurrency=CONCURRENCY))
     """Limits on concurrent calls and on calls per minute."""
+    files_per_call: ClassVar[int] = 1
+    """How many files a call opens, such as connections. The limit on open files lowers the concurrency."""
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -22,7 +22,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Annotated, NamedTuple
+from typing import IO, Annotated, ClassVar, NamedTuple
 
 from evalstone._core.files import json_or_lines
 from evalstone._core.json import content_hash, to_jsonable
@@ -62,6 +62,9 @@ class CommandTarget(Target):
     Raises:
         ConfigError: The command can't be read, or a setting is out of range.
     """
+
+    files_per_call: ClassVar[int] = 6
+    """Both ends of three pipes."""
 
     command: str
     """The program and its arguments, quoted as in a shell. It runs in the current folder."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 from evalstone._core.display import count
 from evalstone.errors import (
     ConfigError,
+    JudgeRefused,
     PromptTooLong,
     ProviderError,
     ProviderTimeout,
@@ -52,6 +53,6 @@ async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: fl
             # The cost of a request that timed out is unknown; other requests were not sent.
             unreachable = isinstance(error, ProviderTimeout) and error.cost is not None
             raise (TargetUnreachable if unreachable else TargetError)(str(error)) from None
-        except ConfigError as error:
+        except (ConfigError, JudgeRefused) as error:
             # The hint in the message refers to the settings of judges.
             raise TargetRefused(f"{_HINT.split(str(error))[0]}; {CHECK}") from None

@@ -8,6 +8,7 @@ from evalstone.types.messages import Role as Role
 from evalstone.types.messages import ToolCall as ToolCall
 from evalstone.types.messages import Usage as Usage
 from evalstone.types.metadata import Drawn as Drawn
+from evalstone.types.metadata import EndingName as EndingName
 from evalstone.types.metadata import Paid as Paid
 from evalstone.types.metadata import RunKind as RunKind
 from evalstone.types.metadata import RunMetadata as RunMetadata

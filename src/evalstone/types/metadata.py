@@ -118,6 +118,24 @@ class StoredTarget:
             raise DataError("the target's trials must be 1 or more, its answers, failed and cached 0 or more")
 
 
+EndingName: TypeAlias = Literal[
+    "complete",
+    "decided",
+    "budget",
+    "max_requests",
+    "judge_refused",
+    "judge_unavailable",
+    "target_unavailable",
+    "batch",
+    "storage",
+    "interrupted",
+    "stopped",
+    "error",
+    "killed",
+]
+"""The causes that end a run (`evalstone.results.endings`)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Paid:
     """The cost of a run in `summary.json`: judge calls, a simulated user, and the target if it reports its cost. A sum
@@ -147,11 +165,11 @@ class RunMetadata:
     started: str
     seconds: float
     resumed: int
-    resumed_from: str = ""
-    """When the resumed run was started (ISO 8601); "" if none was."""
+    resumed_at: str = ""
     code: tuple[str, ...] = ()
     """The files of the user's code that were compared with the resumed run's."""
     stop_reason: str = ""
+    ending: EndingName = "complete"
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """By judge: a `StoredCascade` or a `StoredVote`, as data."""
@@ -164,8 +182,8 @@ class RunMetadata:
 
     def __post_init__(self) -> None:
         check_time(self.started, "started")
-        if self.resumed_from:
-            check_time(self.resumed_from, "resumed_from")
+        if self.resumed_at:
+            check_time(self.resumed_at, "resumed_at")
         if any(scorer.scale <= 0 for scorer in self.scorers):
             raise DataError("the scale of a scorer must be above 0")
         if min(self.seconds, self.resumed, self.dataset.samples) < 0:

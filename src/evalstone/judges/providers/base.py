@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from evalstone.errors import ConfigError, ProviderError, ProviderTimeout, unknown
+from evalstone.errors import ConfigError, JudgeRefused, ProviderError, ProviderTimeout, unknown
 from evalstone.questions.base import Question
 from evalstone.types import NO_USAGE, Usage
 
@@ -148,7 +148,7 @@ class Completion:
     """The model that replied, as named by the provider."""
 
 
-class AccessRefused(ConfigError):
+class AccessRefused(JudgeRefused):
     """HTTP 403 or 404: the key, model or base URL is wrong, or this one request was blocked."""
 
     def __init__(self, message: str) -> None:
@@ -188,7 +188,7 @@ class Connection:
         """The error of a single question that an endpoint blocks, although the key and the model are right.
 
         Gateways block some texts, such as SQL. If the endpoint hasn't answered any request yet, or none since ten
-        refusals, a short probe checks the key and the model. Raises the probe's ConfigError if one of them is wrong.
+        refusals, a short probe checks the key and the model. Raises the probe's JudgeRefused if one of them is wrong.
         """
         usage, cost = NO_USAGE, 0.0
         async with self._checks[model]:
@@ -221,7 +221,7 @@ class Provider(ABC):
             TransientError: Another attempt may succeed.
             JudgeDeclined: The model declined to reply.
             ProviderError: The provider refused the request permanently, or sent no completion.
-            ConfigError: The key or the model is wrong. A request that is blocked by itself is a ProviderError.
+            JudgeRefused: The key or the model is wrong. A request that is blocked by itself is a ProviderError.
         """
 
 

@@ -21,10 +21,10 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, AnyStr, TypeVar
+from typing import Annotated, Any, AnyStr, TypeAlias, TypeVar
 
 from evalstone._core.redaction import REPEATED_SECRETS, redacted
-from evalstone.errors import BudgetExceeded, ProviderError, ProviderTimeout, RunStopped
+from evalstone.errors import ProviderError, ProviderTimeout, RequestLimitReached, RunStopped
 from evalstone.judges.settings import Range, check_settings
 
 T = TypeVar("T")
@@ -65,7 +65,8 @@ class Limits:
     """Input tokens sent per minute, estimated at four bytes each. For models only."""
 
     max_requests: Annotated[int | None, Range(0)] = None
-    """Questions per run. The next one raises BudgetExceeded, which ends the run; results so far are kept."""
+    """Calls per run. For a model, HTTP requests, including retries and corrections. The next one raises
+    RequestLimitReached, which ends the run; results so far are kept."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -75,12 +76,13 @@ class Limits:
         """Wait until the limits admit a call to a judge, and hold a slot during the call.
 
         Raises:
-            BudgetExceeded: `max_requests` is reached.
+            RequestLimitReached: `max_requests` is reached.
         """
         async with shared_limiter(judge, self) as limiter:
-            limiter.count(judge)
+            limiter.check(judge)
             await limiter.admit()
             try:
+                limiter.count(judge)
                 yield
             finally:
                 limiter.release()
@@ -140,6 +142,28 @@ async def pause(seconds: float, cause: str = "") -> None:
             return
         await asyncio.sleep(min(left, WATCH))
     raise RunStopped("the run was stopped before the next request" + (f"; {cause}" if cause else ""))
+
+
+NextAttempt: TypeAlias = Callable[[float | None, int], None]
+"""Called before a correction, with the cost of the attempt before it (None if unknown) and the number of bytes of the
+correction's messages. Raises BudgetExceeded if the correction must not be sent."""
+_next_attempt: ContextVar[NextAttempt | None] = ContextVar("next_attempt", default=None)
+
+
+@contextmanager
+def paying(for_attempt: NextAttempt) -> Generator[None]:
+    """Inside this context, call this function before each correction of a malformed reply."""
+    token = _next_attempt.set(for_attempt)
+    try:
+        yield
+    finally:
+        _next_attempt.reset(token)
+
+
+def pay_for_attempt(cost: float | None, size: int) -> None:
+    """Announce a correction. The arguments and errors are those of `NextAttempt`."""
+    if (next_attempt := _next_attempt.get()) is not None:
+        next_attempt(cost, size)
 
 
 _warnings: ContextVar[Counter[str] | None] = ContextVar("warnings", default=None)
@@ -239,10 +263,14 @@ class Limiter:
         if not self._users:
             self._count = 0
 
-    def count(self, judge: str) -> None:
-        """Count a question of the run. Raises BudgetExceeded if `max_requests` is reached."""
+    def check(self, judge: str) -> None:
+        """Raise RequestLimitReached if `max_requests` is reached."""
         if self.limits.max_requests is not None and self._count >= self.limits.max_requests:
-            raise BudgetExceeded(f"max_requests={self.limits.max_requests} of {judge} is reached")
+            raise RequestLimitReached(f"max_requests={self.limits.max_requests} of {judge} is reached")
+
+    def count(self, judge: str) -> None:
+        """Count a call that starts now: one that waits may never start. Raises RequestLimitReached like `check`."""
+        self.check(judge)
         self._count += 1
 
     async def admit(self, tokens: int = 0, *, until: float = math.inf) -> float:

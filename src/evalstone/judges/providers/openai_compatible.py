@@ -22,7 +22,14 @@ from pydantic_core import to_json
 
 from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import register
-from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
+from evalstone.errors import (
+    ConfigError,
+    DeliveryUnknown,
+    JudgeDeclined,
+    JudgeRefused,
+    ProviderError,
+    ProviderTimeout,
+)
 from evalstone.judges.providers.base import (
     PROBE,
     AccessRefused,
@@ -162,8 +169,10 @@ class Endpoint(Connection):
         if not self._users:
             await self._session.close()
 
-    async def request(self, call: Call, tokens: int = 0) -> bytes:
+    async def request(self, call: Call, tokens: int = 0, count: Callable[[], None] | None = None) -> bytes:
         """Make one attempt at a request that counts as this many tokens, and return the content of the response.
+
+        count: called when the request is sent, after all waiting. It may raise an error instead.
 
         Raises:
             TransientError: Another attempt may succeed. RequestTimeout if the request timed out.
@@ -171,7 +180,7 @@ class Endpoint(Connection):
             PromptTooLong: The prompt exceeds the context window.
             ReplyTooLarge: The response is larger than the limit.
             ProviderTimeout: The provider asked to wait for longer than `total_timeout`.
-            ConfigError: The key or the model is wrong, or the endpoint redirects.
+            JudgeRefused: The key or the model is wrong, or the endpoint redirects.
         """
         timeout = self._timeout if call.timeout is None else _client_timeout(call.timeout)
         try:
@@ -181,6 +190,8 @@ class Endpoint(Connection):
             raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
         inflight = self._limiter.inflight
         try:
+            if count is not None:
+                count()
             async with self._session.request(
                 call.method,
                 self.url + call.path,
@@ -274,7 +285,7 @@ class Endpoint(Connection):
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status == 401:
-            raise ConfigError(f"{self.host} refused the request ({message}); check the key")
+            raise JudgeRefused(f"{self.host} refused the request ({message}); check the key")
         if status in (403, 404):
             raise AccessRefused(refusal)
         if status not in RETRYABLE or any(word in message.lower() for word in _PERMANENT):
@@ -323,7 +334,7 @@ class ChatCompletions(Provider):
         payload = chat_payload(self.model, messages, question, settings, capabilities)
         refused = capabilities.refused_of(self.judge, question) if capabilities.refused else ()
         try:
-            content = await self.endpoint.request(*_chat_call(payload))
+            content = await self.endpoint.request(*_chat_call(payload), self.judge.count_request)
         except RequestTimeout as error:
             raise request_timeout(error.host, self.judge.timeout, settings.max_tokens, busy=error.busy) from None
         except AccessRefused as error:
@@ -338,10 +349,10 @@ class ChatCompletions(Provider):
         return replace(completion, refused_settings=refused) if refused else completion
 
     async def _probe(self) -> tuple[Usage, float | None]:
-        """Send a tiny request, and return its usage and cost. Raises ConfigError if the key or the model is refused."""
+        """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
         payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
         try:
-            content = await self.endpoint.request(*_chat_call(payload))
+            content = await self.endpoint.request(*_chat_call(payload), self.judge.count_request)
         except RequestRefused:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
         return chat_usage(self.endpoint.parsed(content), self.judge.price)

@@ -22,6 +22,7 @@ from evalstone.errors import (
     ConfigError,
     EvalstoneError,
     JudgeDeclined,
+    JudgeRefused,
     MissingDependency,
     ProviderError,
     ProviderTimeout,
@@ -116,6 +117,7 @@ class PydanticAI(Provider):
             ) from None
         form = _form(question, model, self.capabilities)
         try:
+            judge.count_request()
             async with asyncio.timeout(judge.timeout):  # some of the library's clients have no timeout
                 parameters = _parameters(question, form)
                 response = await self._request(model, with_form(messages, question, form), settings, parameters)
@@ -181,7 +183,7 @@ class PydanticAI(Provider):
         if isinstance(
             error, exceptions.ModelAuthenticationError | exceptions.ModelNotFoundError | exceptions.UserError
         ):
-            return (AccessRefused if status in (403, 404) else ConfigError)(f"{name}: {error}")
+            return (AccessRefused if status in (403, 404) else JudgeRefused)(f"{name}: {error}")
         if isinstance(error, exceptions.ModelHTTPError):
             if error.status_code not in RETRYABLE and error.status_code < 500:
                 message = f"{name}: {error}"
@@ -197,7 +199,7 @@ class PydanticAI(Provider):
         return ProviderError(f"{name}: {type(error).__name__}: {error}", cost=None)
 
     async def _probe(self, model: Model) -> tuple[Usage, float | None]:
-        """Send a tiny request, and return its usage and cost. Raises ConfigError if the key or the model is refused."""
+        """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
         try:
             response = await self._request(model, [ChatMessage("user", PROBE)], ModelSettings(max_tokens=1))
         except (TransientError, ProviderTimeout):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin, urlsplit
 
 from evalstone._core.parsing import bare
-from evalstone.errors import ConfigError, PromptTooLong, ProviderError
+from evalstone.errors import JudgeRefused, PromptTooLong, ProviderError
 from evalstone.judges.settings import is_number
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return min(max(0.0, seconds), LONGEST_RETRY_AFTER) if math.isfinite(seconds) else None
 
 
-def redirect_error(host: str, status: int, url: str, location: str) -> ConfigError:
+def redirect_error(host: str, status: int, url: str, location: str) -> JudgeRefused:
     """The error for a redirect. It names the other server without user name, path and query."""
     try:
         parts = urlsplit(urljoin(url, location))
@@ -282,4 +282,4 @@ def redirect_error(host: str, status: int, url: str, location: str) -> ConfigErr
     except ValueError:
         target = "an invalid URL"
     message = f"{host} redirects to {target} (HTTP {status}), and redirects are not followed"
-    return ConfigError(f"{message}: set base_url to the final URL")
+    return JudgeRefused(f"{message}: set base_url to the final URL")

@@ -16,11 +16,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from evalstone._core import sync
-from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, ProviderError, RunStopped
+from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, JudgeRefused, ProviderError, RunStopped
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.ledger import AsyncLedger, batches
 from evalstone.ledger.base import BatchRow
+from evalstone.results.endings import BATCH, BUDGET
 from evalstone.run.batch.session import BatchSession, Collected, EstimateSession
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import WAITING, BatchOptions
@@ -41,7 +42,7 @@ _WATCH = 0.1
 class BatchRunner:
     """The batches of one run, and batches of other runs with the same judge.
 
-    Every method raises BatchError if the provider can't be reached, and ConfigError if it refuses the key.
+    Every method raises BatchError if the provider can't be reached, and JudgeRefused if it refuses the key.
 
     Args:
         judge: The judge of the run.
@@ -117,7 +118,7 @@ class BatchRunner:
         if complete:
             await self.ledger.work(batches.forget, self.ledger.store, self._run)
         else:
-            stop.request(self.waiting)
+            stop.request(self.waiting, BATCH if self._open or not self.session.short else BUDGET)
 
     @property
     def open_names(self) -> tuple[str, ...]:
@@ -247,7 +248,7 @@ class BatchRunner:
         try:
             with _explained(row):
                 remote = await self._submitted(replace(row, questions=len(mine)), mine)
-        except (BatchError, ConfigError, RunStopped) as error:
+        except (BatchError, ConfigError, JudgeRefused, RunStopped) as error:
             if not isinstance(error.__cause__, DeliveryUnknown):
                 await self.ledger.work(batches.withdraw, self.ledger.store, row.id)
             raise
@@ -260,7 +261,7 @@ class BatchRunner:
         except DeliveryUnknown as unclear:
             try:
                 found = await self._find(row)
-            except (ProviderError, ConfigError, RunStopped) as error:
+            except (ProviderError, ConfigError, JudgeRefused, RunStopped) as error:
                 raise DeliveryUnknown(f"{unclear}; {error}") from None
             if found.remote is None:
                 raise
@@ -305,11 +306,12 @@ def _explained(row: BatchRow) -> Generator[None]:
         raise BatchError(f"batch {row.name}: {error}. {advice}") from error
     except ProviderError as error:
         raise BatchError(f"batch {row.name}: {error}") from error
-    except ConfigError as error:
+    except (ConfigError, JudgeRefused) as error:
         if row.remote is None:
             raise
         advice = (
             "A batch can be read only with the key that submitted it. Without --batch, questions are asked directly. "
             "To discard a lost batch, delete its run: `evalstone ledger prune --unfinished`"
         )
-        raise ConfigError(f"batch {row.name}: {error}. {advice}") from error
+        kind = JudgeRefused if isinstance(error, JudgeRefused) else ConfigError
+        raise kind(f"batch {row.name}: {error}. {advice}") from error

@@ -1,0 +1,153 @@
+"""A run that an error ends waits for its calls in flight and keeps them; it opens no more files than it may."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evalstone
+from evalstone import Judge, JudgeAnswer, ModelJudge, evaluate
+from evalstone.errors import JudgeError, JudgeRefused, JudgeUnavailable, RunAborted, TargetUnavailable
+from evalstone.judges.providers.limits import Limits
+from evalstone.questions.base import Question
+from evalstone.results.endings import JUDGE_REFUSED, STOPPED
+from evalstone.run import runner
+from evalstone.targets import FunctionTarget
+from tests.serving import Response, obliging, serving
+
+SAMPLES = [{"id": f"s{n}", "input": "q", "output": f"Paris is {n}.", "context": [f"Paris is {n}."]} for n in range(60)]
+SLOTS = 20
+
+
+def first_ones(response: Response) -> Any:
+    """Refuse ten requests at once, and answer the others after a while."""
+
+    def behave(request: dict[str, Any], number: int) -> Response:
+        return response if number <= 10 else Response(body=obliging(request, number), delay=0.4)
+
+    return behave
+
+
+@pytest.mark.parametrize(("status", "error"), [(400, JudgeUnavailable), (401, JudgeRefused)])
+def test_calls_in_flight_are_kept_when_the_judge_ends_the_run(
+    status: int, error: type[RunAborted], tmp_path: Path
+) -> None:
+    with serving(first_ones(Response(status, {"error": {"message": "no"}}))) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url)
+        with pytest.raises(error) as ended:
+            evaluate(SAMPLES, "context_relevance", judge=judge, ledger=tmp_path / "l.db", concurrency=SLOTS)
+        sent = len(server.requests)
+        kept = sum(record.value is not None for record in ended.value.run)
+        assert sent >= SLOTS
+        assert kept == sent - 10
+        run = evaluate(SAMPLES, "context_relevance", judge=judge, ledger=tmp_path / "l.db", concurrency=SLOTS)
+        assert (run["context_relevance"].scored, len(server.requests)) == (60, sent + 60 - kept)
+
+
+class Stuck(Judge):
+    """Refuses the first question because of its key, and fails on the others after some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.asked = 0
+
+    @property
+    def identity(self) -> str:
+        return "stuck"
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+        self.asked += 1
+        if self.asked == 1:
+            await asyncio.sleep(0.05)
+            raise JudgeRefused("the key has expired")
+        await asyncio.sleep(self.seconds)
+        raise JudgeError("no")
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(0.3, SLOTS), (60.0, 0)])
+def test_calls_in_flight_are_awaited_for_a_limited_time(
+    seconds: float, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "LAST_CALLS", 1.0)
+    judge = Stuck(seconds)
+    with pytest.raises(JudgeRefused) as ended:
+        evaluate(SAMPLES, "context_relevance", judge=judge, ledger=None, concurrency=SLOTS)
+    assert ended.value.run.ending is JUDGE_REFUSED
+    # One more call took the place of the refused one before the run ended.
+    assert (judge.asked, len(ended.value.run)) == (SLOTS + 1, kept)
+
+
+def test_answers_of_a_target_in_flight_are_kept(tmp_path: Path) -> None:
+    calls = list[str]()
+
+    async def agent(*, input: str) -> str:
+        calls.append(input)
+        if len(calls) <= 10:
+            await asyncio.sleep(0.05)
+            raise RuntimeError("no database")
+        await asyncio.sleep(0.3)
+        return "Paris"
+
+    target = FunctionTarget(function=agent, label="agent", limits=Limits(max_concurrency=20))
+    rows = [{"id": f"s{n}", "input": f"q{n}", "reference": "Paris"} for n in range(60)]
+    with pytest.raises(TargetUnavailable) as ended:
+        evaluate(rows, "contains", target=target, ledger=tmp_path / "l.db")
+    assert ended.value.run["contains"].scored == len(calls) - 10 >= 10
+    before = len(calls)
+    run = evaluate(rows, "contains", target=target, ledger=tmp_path / "l.db")
+    assert (run["contains"].scored, len(calls) - before) == (60, 60 - (before - 10))
+
+
+def test_an_exception_in_a_callback_ends_the_calls_of_it_and_keeps_the_judges(tmp_path: Path) -> None:
+    seen = list[str]()
+
+    def fail(record: evalstone.Record) -> None:
+        seen.append(record.sample)
+        raise RuntimeError("enough")
+
+    with serving(lambda request, n: Response(body=obliging(request, n), delay=0.01 * n)) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url)
+        with pytest.raises(RuntimeError, match="enough"):
+            evaluate(SAMPLES, "context_relevance", judge=judge, ledger=tmp_path / "l.db", concurrency=8, on_record=fail)
+    assert len(seen) == 1
+    run = evalstone.read_run("last", ledger=tmp_path / "l.db")
+    assert (run.ending, len(run)) == (STOPPED, len(server.requests))
+
+
+def allow(files: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def limits(_: int) -> tuple[int, int]:
+        return files, files
+
+    monkeypatch.setattr(resource, "getrlimit", limits)
+
+
+@pytest.mark.parametrize(("files", "most"), [(64, 32), (256, 40), (resource.RLIM_INFINITY, 40)])
+def test_a_run_opens_no_more_connections_than_files_are_allowed(
+    files: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(files, monkeypatch)
+    with serving(lambda request, n: Response(body=obliging(request, n), delay=0.2)) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url)
+        run = evaluate(SAMPLES, "context_relevance", judge=judge, ledger=None, concurrency=40)
+    assert (run.complete, server.most_at_once) == (True, most)
+
+
+def test_a_target_and_its_judge_share_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(20, monkeypatch)
+    calls = [0, 0]
+
+    async def agent(*, input: str) -> str:
+        calls[0] += 1
+        calls[1] = max(calls)
+        await asyncio.sleep(0.02)
+        calls[0] -= 1
+        return "Paris"
+
+    target = FunctionTarget(function=agent, limits=Limits(max_concurrency=30))
+    rows = [{"id": f"s{n}", "input": f"q{n}", "reference": "Paris"} for n in range(60)]
+    evaluate(rows, "contains", target=target, ledger=None)
+    assert calls[1] == 5
