@@ -153,7 +153,7 @@ def test_the_tool_calls_of_an_event_may_be_json() -> None:
 
 
 def test_the_events_of_a_span_have_parts_as_json() -> None:
-    def said(**parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def said(**parts: Any) -> list[dict[str, Any]]:
         names = {"choice": "message"}
         return [
             {
@@ -172,7 +172,7 @@ def test_the_events_of_a_span_have_parts_as_json() -> None:
         spans(
             span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
             span(2, "chat", model, parent=1, events=said(user=user, choice=[{"text": "Let me see."}, call])),
-            span(3, "tool", tool, parent=1, start=2, events=said(tool=[{"city": "Bern"}], choice=[{"text": "rainy"}])),
+            span(3, "tool", tool, parent=1, start=2, events=said(tool={"city": "Bern"}, choice=[{"text": "rainy"}])),
             span(
                 4,
                 "chat",

@@ -5,7 +5,7 @@ All functions take Message values. The dataset reader converts the formats of ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -96,21 +96,11 @@ def tool_results(messages: Iterable[Message]) -> tuple[ToolCall, ...]:
     return tuple(call for call in calls if call.state == "result" and call.result is not None)
 
 
-def merge_tool_calls(first: Sequence[ToolCall], second: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """Merge two lists of the same message's tool calls. Of calls with the same id, that of the first list is kept.
-
-    A call that only the second list has is inserted after the call that it follows there.
-    """
-    merged = list(first)
-    known = {call.id for call in first if call.id}
-    position = 0
-    for call in second:
-        if call.id in known:
-            position = next(i for i, other in enumerate(merged) if other.id == call.id) + 1
-        else:
-            merged.insert(position, call)
-            position += 1
-    return tuple(merged)
+def message_notes(messages: Iterable[Message]) -> Iterator[tuple[str, str]]:
+    """The notes of messages, each as its reason and the detail."""
+    for note in (note for message in messages for note in message.notes):
+        reason, _, detail = note.partition(": ")
+        yield reason, detail
 
 
 def agent_sample(

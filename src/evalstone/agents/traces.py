@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -27,16 +26,17 @@ from evalstone.agents.formats.dialects import (
     Kind,
     asked,
     event_message,
+    is_of_tool,
     kind_of,
     translated,
 )
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.spans import SpanReader, cost_of, has_content, is_part
-from evalstone.agents.formats.tool_runs import ToolRun, is_certain, paired
+from evalstone.agents.formats.tool_runs import tool_run
 from evalstone.agents.formats.values import Entries, first, objects_in, parsed
 from evalstone.agents.from_traces import extract_trajectory
-from evalstone.agents.messages import answer_text, last_user_text, system_prompt
+from evalstone.agents.messages import answer_text, last_user_text, message_notes, system_prompt
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, TrajectoryStep
 
@@ -52,7 +52,8 @@ _RESPONSE = "gen_ai.response.id"
 
 @dataclass
 class Notes:
-    """Parts of traces that are in no sample: how many for each reason, and the first example."""
+    """What is to be said of traces, such as parts that are in no sample: how many for each reason, and the first
+    example."""
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
     examples: dict[str, str] = field(default_factory=dict[str, str])
@@ -81,9 +82,9 @@ class _Node:
     children: list[_Node] = field(default_factory=list["_Node"])
 
     @cached_property
-    def tool_run(self) -> ToolRun:
-        """The tool run that the span describes. Raises DataError if it doesn't name the tool."""
-        return ToolRun.of(self.attributes, self.record.error)
+    def tool_run(self) -> ToolCall:
+        """The tool call that the span describes. Raises DataError if it doesn't name the tool."""
+        return tool_run(self.attributes, self.record.error)
 
     @property
     def reports(self) -> list[Entries]:
@@ -175,6 +176,8 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
             sample = _sample(unit, trace, notes, alone=len(units) == 1)
             _ = sample.content_hash  # which has to be, in a dataset and in a ledger
             samples.append(sample)
+            for reason, detail in message_notes(sample.messages):
+                notes.add(reason, trace, detail)
         except (DataError, ConfigError, RecursionError) as error:
             said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             place = getattr(error, "place", "")
@@ -206,7 +209,7 @@ def _tree(records: Sequence[Record], trace: str, notes: Notes) -> list[_Node]:
                 nodes[key] = _Node(record, kind_of(record), translated(record))
     for node in nodes.values():
         own = events.get(id(node.record.source), [])
-        node.beside = [each for each in own if node.kind != "tool" or event_message(each) is None]
+        node.beside = [each for each in own if not (is_of_tool(each) or (node.kind == "tool" and event_message(each)))]
     lone: dict[str, _Node] = {}
     for number, record in enumerate(logged.values()):
         node = nodes.get(record.span) if record.span else None
@@ -375,6 +378,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     calls = [node for node in inside if node.has_messages and not is_part(node.attributes)]
     own = {id(node) for node in (inside if calls else whole)}
     reader, alone_reader = SpanReader(), SpanReader()
+    tools: list[_Node] = []
     # The evaluated span comes last: it has the first and the last message, between which its calls have the others. If
     # these have none, it comes first, before its tools.
     alone_in_words = main.has_messages and not any(node.has_messages for node in whole if node is not main)
@@ -382,6 +386,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         (each for each in whole if id(each) in own),
         key=lambda each: ((each is main) != alone_in_words, is_part(each.attributes)),
     ):
+        tools += [node] if node.kind == "tool" else []
         _read_node(reader, node, main=node is main, counted=False)
         if alone_in_words and node is main:
             reader.close()
@@ -409,7 +414,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         context=_context(whole, reading.conversation.passages, trace, notes),
         messages=messages,
         instructions=system_prompt(messages),
-        trajectory=_trajectory(unit, messages, own),
+        trajectory=_trajectory(unit, messages, {id(n): call for n, call in zip(tools, reader.runs, strict=True)}),
         metadata=metadata,
     )
 
@@ -497,33 +502,44 @@ def _described(main: _Node, whole: Sequence[_Node], trace: str) -> dict[str, Any
     return found
 
 
-def _trajectory(unit: _Unit, messages: Sequence[Message], own: Collection[int]) -> Trajectory | None:
+def _trajectory(unit: _Unit, messages: Sequence[Message], made: Mapping[int, ToolCall]) -> Trajectory | None:
     """The tools, agents and retrievals as steps, with the calls in the messages that have no span in their positions.
 
-    own: the spans of these messages, without those of nested agents, which have their own messages.
+    made: the calls in the messages that have a span of a tool, by that span.
     """
     handed_over = len(unit.nodes) > 1 and unit.main.kind != "model"
     below = unit.nodes if handed_over else [child for node in unit.nodes for child in node.children]
     nodes = sorted((*below, *unit.beside), key=_start)
     calls = [call for message in messages for call in message.tool_calls]
-    tools = [node for node in _walk(nodes) if node.kind == "tool" and id(node) in own]
-    runs = [node.tool_run for node in tools]
-    pairs, names = paired(runs, calls), Counter(call.name for call in calls)
-    known = {
-        id(tools[number]): calls[place]
-        for number, place in pairs.items()
-        if names[calls[place].name] == 1 or is_certain(runs[number], calls[place])
-    }
-    steps = _steps(nodes, known)
-    spanned, at = set(pairs.values()), 0
-    for place, call in enumerate(calls):
-        if place in spanned:
+    steps = _steps(nodes, {**_made_inside(nodes, made), **made})
+    spanned, at = {id(call) for call in made.values()}, 0
+    for call in calls:
+        if id(call) in spanned:
             at = next((after + 1 for after in range(at, len(steps)) if steps[after].name == call.name), at)
         elif call.state != "partial":
             steps[at:at] = extract_trajectory([Message(role="assistant", tool_calls=[call])]).steps
             at += 1
     total = None if unit.seconds is None else unit.seconds * 1000
     return Trajectory(steps=steps, total_duration_ms=total) if steps else None
+
+
+def _made_inside(nodes: Iterable[_Node], made: Mapping[int, ToolCall]) -> dict[int, ToolCall]:
+    """The calls of nested agents, as their own messages and the spans of their tools have them."""
+    found: dict[int, ToolCall] = {}
+    for agent in (node for node in _walk(nodes) if node.kind == "agent"):
+        inside = sorted(_walk([agent], into_agents=False), key=_start)
+        tools = [node for node in inside if node.kind == "tool"]
+        if not tools or all(id(node) in made for node in tools):
+            continue
+        reader = SpanReader()
+        try:
+            for node in inside:
+                _read_node(reader, node, main=False, counted=False)
+            reader.reading()
+        except DataError:
+            continue  # the spans alone say what their tools did
+        found |= {id(node): call for node, call in zip(tools, reader.runs, strict=True)}
+    return found
 
 
 def _steps(nodes: Iterable[_Node], made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
@@ -545,10 +561,8 @@ def _step(node: _Node, made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
     duration = None if record.start is None or record.end is None else max(0.0, record.end - record.start) * 1000
     failed: dict[str, Any] = {} if record.error is None else {"error": record.error}
     if node.kind == "tool":
-        (step,) = extract_trajectory([Message(role="assistant", tool_calls=[node.tool_run.call()])]).steps
-        call = made.get(id(node))
-        if call is not None and isinstance(parsed(node.attributes.get("gen_ai.tool.call.arguments")), str):
-            step = replace(step, data={**step.data, "tool_args": dict(call.arguments)})  # LangChain's only argument
+        call = made.get(id(node)) or node.tool_run
+        (step,) = extract_trajectory([Message(role="assistant", tool_calls=[call])]).steps
     elif node.kind == "agent":
         agent = node.attributes.get("gen_ai.agent.id")
         data = {} if agent is None else {"agent_id": str(agent)}
