@@ -83,7 +83,6 @@ def test_tool_results_are_those_that_came():
     ]
 
 
-
 def test_a_sample_of_one_exchange():
     sample = agent_sample(
         "Where?",

@@ -73,7 +73,7 @@ def test_arguments_that_differ_are_those_of_the_first_account() -> None:
     other = replace(WHOLE, arguments={"city": "Basel", "unit": "C"})
     call, (note,) = merged_call(WHOLE, other, ran=True)
     assert call.arguments == {"city": "Bern"}
-    assert "the arguments of 'f c1': '{\"city\": \"Bern\"}', and not '{\"city\": \"Basel\", \"unit\": \"C\"}'" in note
+    assert 'the arguments of \'f c1\': \'{"city": "Bern"}\', and not \'{"city": "Basel", "unit": "C"}\'' in note
 
 
 def test_a_redacted_argument_is_filled_in() -> None:

@@ -35,10 +35,10 @@ from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.spans import SpanReader, cost_of, has_content, is_part
 from evalstone.agents.formats.tool_runs import tool_run
 from evalstone.agents.formats.values import Entries, first, objects_in, parsed
-from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.messages import answer_text, last_user_text, message_notes, system_prompt
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, TrajectoryStep
+from evalstone.types.agreement import step_of
 
 CAPTURE = "turn on the capture of message content where the spans are recorded"
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client.conversation.id")
@@ -517,7 +517,7 @@ def _trajectory(unit: _Unit, messages: Sequence[Message], made: Mapping[int, Too
         if id(call) in spanned:
             at = next((after + 1 for after in range(at, len(steps)) if steps[after].name == call.name), at)
         elif call.state != "partial":
-            steps[at:at] = extract_trajectory([Message(role="assistant", tool_calls=[call])]).steps
+            steps.insert(at, step_of(call))
             at += 1
     total = None if unit.seconds is None else unit.seconds * 1000
     return Trajectory(steps=steps, total_duration_ms=total) if steps else None
@@ -562,7 +562,7 @@ def _step(node: _Node, made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
     failed: dict[str, Any] = {} if record.error is None else {"error": record.error}
     if node.kind == "tool":
         call = made.get(id(node)) or node.tool_run
-        (step,) = extract_trajectory([Message(role="assistant", tool_calls=[call])]).steps
+        step = step_of(call)
     elif node.kind == "agent":
         agent = node.attributes.get("gen_ai.agent.id")
         data = {} if agent is None else {"agent_id": str(agent)}

@@ -59,7 +59,7 @@ def same_value(one: Any, other: Any) -> bool:
     if one == other and type(one) is type(other):
         return True
     left, right = _bare(one), _bare(other)
-    return _canonical(left) == _canonical(right) or str(_text(left)).strip() == str(_text(right)).strip()
+    return _canonical(left) == _canonical(right) or _text(left).strip() == _text(right).strip()
 
 
 def merged_value(one: Any, other: Any) -> tuple[Any, bool]:
@@ -77,7 +77,7 @@ def merged_value(one: Any, other: Any) -> tuple[Any, bool]:
             start = _CUT.sub("", cut)
             if start and start != cut and whole.startswith(start):
                 return whole, False
-    return one, True
+    return cast(Any, one), True
 
 
 def _merged_entries(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -253,19 +253,18 @@ def _bare(value: Any) -> Any:
     """A value without what formats put around it: the JSON or Python notation of a text, a list of text parts, an
     object with one entry that is the result."""
     for _ in range(4):
+        read: Any = value
         if isinstance(value, str):
             read = _read(value.strip())
         elif isinstance(value, Mapping):
             entries = {key: each for key, each in cast("Mapping[str, Any]", value).items() if key != "type"}
-            read = next(iter(entries.values())) if len(entries) == 1 and next(iter(entries)) in _WRAPPERS else value
+            read = next(iter(entries.values())) if len(entries) == 1 and next(iter(entries)) in _WRAPPERS else read
         elif isinstance(value, list | tuple) and len(items := cast("list[Any]", value)) == 1 and _is_part(items[0]):
             read = items[0]
         elif isinstance(value, list | tuple) and value and all(map(_is_part, cast("list[Any]", value))):
-            read = "\n".join(str(_text(_bare(part))) for part in cast("list[Any]", value))
-        else:
-            return cast(Any, value)
+            read = "\n".join(_text(_bare(part)) for part in cast("list[Any]", value))
         if read is value:
-            return cast(Any, value)
+            break
         value = read
     return cast(Any, value)
 

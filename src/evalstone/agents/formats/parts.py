@@ -334,8 +334,8 @@ def passages_in(value: Any) -> list[str]:
     if "lc" in item and isinstance(item.get("kwargs"), dict):
         item = cast("Entries", item["kwargs"])
     for name in ("document", "searchResult"):
-        if len(item) == 1 and isinstance(item.get(name), dict):
-            item = {**item[name], "type": name}
+        if len(item) == 1 and (block := entries_of(item.get(name))):
+            item = {**block, "type": name}
     kind, content = item.get("type"), item.get("content")
     if kind == "Document" and isinstance(item.get("page_content"), str):
         return [item["page_content"]]
@@ -473,8 +473,8 @@ class Content:
             self.passages += passages_in(item)
         elif kind == "guardcontent":
             for key in ("text", "image"):
-                if isinstance(item.get(key), dict):
-                    self._read_part({**item[key], "type": key})
+                if block := entries_of(item.get(key)):
+                    self._read_part({**block, "type": key})
             return
         elif kind == "citationscontent":
             self._read_text("".join(filter(None, map(part_text, objects_in(item.get("content"))))), cut=True)
@@ -570,8 +570,8 @@ class Content:
         if not self.thoughts:
             self._read_thought(told(by_name.get("reasoning"), by_name.get("reasoningcontent")))
         self.passages += passages_in(by_name.get("artifact"))
-        if isinstance(noted := by_name.get("notes"), list) and all(isinstance(each, str) for each in noted):
-            self.notes += cast("list[str]", noted)  # our own
+        noted = cast("list[Any]", by_name["notes"]) if isinstance(by_name.get("notes"), list) else []
+        self.notes += [each for each in noted if isinstance(each, str)]  # our own
         names = {normal(key): key for key in item}
         lists: Entries = {name: by_name[name] for name in (*_CALL_LISTS, "invalidtoolcalls") if by_name.get(name)}
         if by_name.get("functioncall"):
