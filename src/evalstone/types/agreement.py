@@ -39,8 +39,8 @@ def step_of(call: ToolCall) -> TrajectoryStep:
 def call_of(step: TrajectoryStep) -> ToolCall:
     """A tool step as a call."""
     arguments, told = step.data.get("tool_args"), step.data.get("tool_result")
-    entries = cast("Mapping[str, Any]", told) if isinstance(told, Mapping) else {}
-    result: Any = entries["value"] if [*entries] == ["value"] else told
+    entries: Mapping[str, Any] = cast("Mapping[str, Any]", told) if isinstance(told, Mapping) else {}
+    result: Any = entries["value"] if [*entries] == ["value"] else cast(Any, told)
     success = step.data.get("success")
     failed, returned = success is False, success is not None or result is not None
     named = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {"arguments": arguments}

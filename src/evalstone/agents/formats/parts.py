@@ -368,11 +368,14 @@ class Content:
     role: str = ""
     is_approval: bool = False
     """Whether this is what the user said to a call, which is not its result."""
+    _in_pieces: bool = False
+    """Whether parts without a type are pieces of one text, as Gemini's `parts` are and Bedrock's `content` isn't."""
     _cut: bool | None = None
     """Whether the last part was a text that may go on in the next one; None if it was no text."""
 
     def read_message(self, item: Entries) -> None:
         """Read the content and what stands beside it. Raises PlacedError for what is not understood."""
+        self._in_pieces = "parts" in item
         present = [key for key in CONTENT_KEYS if key in item]
         key = next((key for key in present if item[key] is not None), None)
         if isinstance(item.get("content"), str) and isinstance(item.get("parts"), list):
@@ -480,7 +483,7 @@ class Content:
             self._read_text("".join(filter(None, map(part_text, objects_in(item.get("content"))))), cut=True)
             return
         elif text is not None and kind in _TEXTS:
-            self._read_text(text, cut=bool(item.get("citations")) or (untyped and not inner))
+            self._read_text(text, cut=bool(item.get("citations")) or (untyped and not inner and self._in_pieces))
             return
         elif isinstance(item.get("refusal"), str):
             self.texts.append(item["refusal"])
