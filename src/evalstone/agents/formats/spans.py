@@ -41,7 +41,7 @@ from evalstone.agents.formats.values import (
 )
 from evalstone.errors import DataError
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
-from evalstone.types.accounts import merged_call, paired, told
+from evalstone.types.accounts import is_hidden, merged_call, paired, told
 
 _NESTED = ("llm", "retrieval", "reranker")
 _COSTS = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
@@ -254,7 +254,7 @@ class SpanReader:
         if documents is None:
             self.without_text += 1
             return
-        texts = list(map(_document_text, documents))
+        texts = [None if text and text.strip() and is_hidden(text) else text for text in map(_document_text, documents)]
         found = dict.fromkeys(text for text in texts if text and text.strip())
         unknown = texts.count(None)
         self.without_text += unknown or bool(texts and not found)

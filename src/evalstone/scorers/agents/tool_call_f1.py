@@ -97,6 +97,7 @@ class ToolCallF1(TrajectorySource):
     """
 
     name = "tool_call_f1"
+    version = 2
     interpretation = (
         (1.0, "the expected calls were made, and no others"),
         (0.6, "most calls match the expected ones"),

@@ -61,6 +61,7 @@ class ToolCallAccuracy(CallSource):
     """
 
     name = "tool_call_accuracy"
+    version = 2
     interpretation = (
         (1.0, "the expected tools were called"),
         (0.0, "the expected tools were not called, or not in order"),
@@ -132,6 +133,7 @@ class ToolCallAppropriateness(CallSource, TextSource):
     """
 
     name = "tool_call_appropriateness"
+    version = 2
     interpretation = (
         (0.9, "nearly all calls fit the request"),
         (0.6, "some calls were not needed"),

@@ -19,6 +19,7 @@ class ToolCheck(CallSource, Check, ABC):
     """A check of the tool calls in a sample's messages, else in its trajectory. Skipped without either, since the calls
     are unknown."""
 
+    version = 2
     include_partial: ClassVar[bool] = False
     """Whether calls whose arguments were still being written are checked too."""
 
