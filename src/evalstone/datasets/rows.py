@@ -631,6 +631,8 @@ def _remembered(items: Any) -> Any:
         {**cast("dict[str, Any]", item), "origin": "memory"} if isinstance(item, dict) else item
         for item in cast("list[Any]", items)
     ]
+
+
 def _text_of(transcript: Transcript, field: str) -> ReadText:
     """The text of a field in a transcript, which has more than the sample does, such as tokens."""
     text = transcript.output if field == "output" else _spoken(transcript.messages, field)

@@ -32,8 +32,8 @@ from evalstone.agents.formats.parts import read_call as read_call
 from evalstone.agents.formats.values import Entries, PlacedError, by_normal_name, entries_of, normal, placed, read_usage
 from evalstone.errors import DataError
 from evalstone.types import Trajectory
-from evalstone.types.messages import ORIGINS, ROLES, Message, Origin, Role, ToolCall, Usage
 from evalstone.types.accounts import told
+from evalstone.types.messages import ORIGINS, ROLES, Message, Origin, Role, ToolCall, Usage
 
 _ROLE_NAMES: Mapping[str, Role] = {
     **{role: role for role in ROLES},
