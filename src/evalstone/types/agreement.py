@@ -29,8 +29,8 @@ def step_of(call: ToolCall) -> TrajectoryStep:
     without a result."""
     data: dict[str, Any] = {"tool_args": dict(call.arguments)}
     if call.result is not None:
-        wrapped: Any = {"value": call.result}
-        data["tool_result"] = call.result if isinstance(call.result, Mapping) else wrapped
+        result = cast("object", call.result)
+        data["tool_result"] = call.result if isinstance(result, Mapping) else {"value": call.result}
     if call.state != "call":
         data["success"] = call.state == "result"
     return TrajectoryStep(step_type="tool_call", name=call.name, data=data)
