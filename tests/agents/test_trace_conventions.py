@@ -274,3 +274,10 @@ def test_the_results_of_a_vector_database_in_events_are_passages() -> None:
     ]
     root = {"openinference.span.kind": "CHAIN", "input.value": "q", "output.value": "a"}
     assert only(spans(span(1, "ask", root), span(2, "chroma.query", {}, parent=1, events=events))).context == names
+
+
+@pytest.mark.parametrize("key", ["gen_ai.agent.name", "gen_ai.workflow.name"])
+def test_a_workflow_has_its_name_in_the_current_attribute_and_in_the_earlier_one(key: str) -> None:
+    values = {**chat([message("user", "q")], "a"), "gen_ai.operation.name": "invoke_workflow", key: "plan"}
+    sample = only(spans(span(1, "invoke_workflow", values)))
+    assert (sample.input, sample.output, sample.metadata["trace"]["entity"]) == ("q", "a", "plan")

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone.agents import traces
+from evalstone.agents import span_tree
 from evalstone.agents.formats import spans as spans_module
 from evalstone.agents.formats.records import records_in
 from evalstone.agents.formats.spans import read_spans
-from evalstone.agents.traces import Notes, samples_of
+from evalstone.agents.trace_notes import Notes
+from evalstone.agents.traces import samples_of
 from evalstone.datasets import load
 from evalstone.types import Sample
 from tests.traced import TRACE, chat, log, logs, message, number, span, spans
@@ -337,7 +338,7 @@ def test_the_span_of_a_tool_is_read_once_for_messages_and_steps(monkeypatch: pyt
         read_of.append(attributes["gen_ai.tool.name"])
         return of(attributes, error)
 
-    for module in (spans_module, traces):
+    for module in (spans_module, span_tree):
         monkeypatch.setattr(module, "tool_run", counting)
     tools = [span(n, "tool", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {n}"}, parent=1)
              for n in range(3, 6)]  # fmt: skip

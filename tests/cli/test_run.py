@@ -414,7 +414,7 @@ def test_a_threshold_names_a_scorer_however_its_parameters_are_written(data: Pat
     assert evalstone(*both, 'contains( expected=":-(" )=0').returncode == 0
     told = {"contains=1": "contains is ambiguous; name one of contains(expected=a=b)), contains(expected=:-()",
             "contains(expected='x')=1": "unknown scorer \"contains(expected='x')\"",
-            "contains(expected=1": "'contains(expected' can't be parsed as a scorer",
+            "contains(expected=1": "unknown scorer 'contains(expected'",
             "contains(expected=1)": "takes SCORER=NUMBER"}  # fmt: skip
     for text, message in told.items():
         refused = evalstone(*both, text)

@@ -284,7 +284,9 @@ async def test_after_a_connection_that_cannot_be_taken_there_is_a_pause(monkeypa
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(asyncio.get_running_loop(), "sock_accept", refused)
-    taking = asyncio.create_task(Connections().take(cast(Any, None), cast(Any, SimpleNamespace(connections=[]))))
+    taking = asyncio.create_task(
+        Connections().take(cast(Any, None), cast(Any, SimpleNamespace(connections=[])), lambda: None)
+    )
     for _ in range(10):
         await asyncio.sleep(0)
     taking.cancel()
@@ -309,7 +311,7 @@ async def test_a_connection_that_cannot_be_served_is_closed(monkeypatch: pytest.
     monkeypatch.setattr(loop, "sock_accept", accept)
     monkeypatch.setattr(loop, "connect_accepted_socket", fails)
     with pytest.raises(asyncio.CancelledError):
-        await Connections().take(cast(Any, None), cast(Any, SimpleNamespace(connections=[])))
+        await Connections().take(cast(Any, None), cast(Any, SimpleNamespace(connections=[])), lambda: None)
     assert one.fileno() == -1
     other.close()
 
@@ -318,9 +320,9 @@ async def test_a_connection_that_cannot_be_served_is_closed(monkeypatch: pytest.
 def test_so_many_lists_and_objects_may_be_inside_each_other(kind: str) -> None:
     def request(depth: int) -> bytes:
         inside = "[" * depth + "]" * depth if kind == "arrays" else '{"a":' * depth + "1" + "}" * depth
-        return b'{"resourceSpans":[],"x":' + inside.encode() + b"}"
+        return b'{"resourceSpans":[{"scopeSpans":[],"x":' + inside.encode() + b"}]}"
 
     assert server.MOST_NESTED == 700, "as docs/traces.md says"
-    assert _read(request(699), server.JSON, "traces") == (b'{"resourceSpans":[]}', [], 0)
+    assert _read(request(697), server.JSON, "traces") == (request(697), [], [])
     with pytest.raises(DataError, match="nested too deeply"):
-        _read(request(700), server.JSON, "traces")
+        _read(request(698), server.JSON, "traces")

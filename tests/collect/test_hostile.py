@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from evalstone.agents.traces import Notes, samples_of
+from evalstone.agents.trace_notes import Notes
+from evalstone.agents.traces import samples_of
 from evalstone.collect.protobuf import Signal
 from evalstone.collect.server import JSON, PROTOBUF, _read  # pyright: ignore[reportPrivateUsage]
 from evalstone.datasets import load

@@ -247,11 +247,81 @@ async def test_spans_without_ids_are_left_out_and_counted(tmp_path: Path) -> Non
             told = await reply.json()
         async with session.post(f"{url}/v1/traces", data=encoded(request), headers={"Content-Type": PROTOBUF}) as reply:
             parsed = protobuf._messages("traces")[1].FromString(await reply.read())  # pyright: ignore[reportPrivateUsage]
-    assert told == {"partialSuccess": {"rejectedSpans": "1", "errorMessage": "1 without a trace id and a span id"}}
+    problem = "resourceSpans[0].scopeSpans[0].spans[1]: a span must have a spanId"
+    assert told == {"partialSuccess": {"rejectedSpans": "1", "errorMessage": problem}}
     assert parsed.partial_success.rejected_spans == 1
+    assert parsed.partial_success.error_message == problem
     assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 2
     assert number(1) in (tmp_path / "t.jsonl").read_text()
     assert "0" * 16 not in (tmp_path / "t.jsonl").read_text().replace(number(1), "")
+
+
+def deep(levels: int) -> Any:
+    return {"kvlistValue": {"values": [{"key": "k", "value": deep(levels - 1)}]}} if levels else None
+
+
+MALFORMED: list[Any] = [
+    5,
+    {**span(2, "x", {}), "attributes": "z"},
+    {**span(2, "x", {}), "attributes": [{"value": {"stringValue": "z"}}]},
+    {**span(2, "x", {}), "attributes": [{"key": "deep", "value": deep(server.MOST_NESTED // 4)}]},
+    {**span(2, "x", {}), "attributes": [{"key": "k", "value": {"doubleValue": 1e999}}]},
+]
+
+
+@pytest.mark.parametrize("bad", MALFORMED)
+@pytest.mark.parametrize("signal", ["traces", "logs"])
+@awaited
+async def test_what_is_malformed_costs_no_other_span_of_its_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, signal: str, bad: Any
+) -> None:
+    details = log(1, None, chat([message("user", "q")], "a"), name="gen_ai.client.inference.operation.details")
+    request = logs(details, bad) if signal == "logs" else spans(span(1, "chat", chat([message("user", "q")], "a")), bad)
+    body = json.dumps(request).replace("Infinity", "1e999")
+    partial: dict[str, str] = {}
+    async with receiving(tmp_path / "t.jsonl") as (receiver, url, session):
+        for _ in range(2):
+            headers = {"Content-Type": JSON}
+            async with session.post(f"{url}/v1/{signal}", data=body, headers=headers) as reply:
+                assert reply.status == 200
+                partial = (await reply.json())["partialSuccess"]
+        assert (receiver.spans + receiver.logs, receiver.refused, receiver.rejected) == (2, 0, 2)
+    assert partial["rejectedSpans" if signal == "traces" else "rejectedLogRecords"] == "1"
+    place = "spans[1]" if signal == "traces" else "logRecords[1]"
+    assert place in partial["errorMessage"]
+    (record,) = caplog.records
+    assert f"of a request of {signal}, 1 rejected: " in record.message
+    assert place in record.message
+    (sample,) = load(tmp_path / "t.jsonl").samples
+    assert sample.output == "a"
+
+
+@awaited
+async def test_why_a_request_is_refused_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with receiving(tmp_path / "t.jsonl") as (_, url, session):
+        for body in (b"{", b"{", b"[]"):
+            async with session.post(f"{url}/v1/traces", data=body, headers={"Content-Type": JSON}) as reply:
+                assert reply.status == 400
+    assert [record.message.partition(":")[0] for record in caplog.records] == ["a request was refused"] * 2
+
+
+@awaited
+async def test_clients_of_grpc_are_told_the_protocol_to_set(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with receiving(tmp_path / "t.jsonl") as (_, url, session):
+        host, _, port = url.removeprefix("http://").rpartition(":")
+        for _ in range(2):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+            assert b" 400 " in await reader.readline()
+            writer.close()
+        (record,) = caplog.records
+        assert "gRPC" in record.message
+        assert "set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf" in record.message
+        caplog.clear()
+        headers = {"Content-Type": "application/grpc+proto"}
+        async with session.post(f"{url}/v1/traces", data=b"", headers=headers) as reply:
+            assert reply.status == 415
+            assert "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf" in await reply.text()
 
 
 @awaited

@@ -4,8 +4,10 @@ import csv
 import gzip
 import io
 import json
+import math
 import pickle
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +117,8 @@ def test_lines_are_counted_from_the_declared_separator(tmp_path: Path) -> None:
         load(written(tmp_path, "d.csv", "sep=;\ninput;output\nq;a;b\n"))
 
 
-def test_a_csv_context_that_is_no_json_array_is_one_passage(tmp_path: Path) -> None:
-    for cell in ["[1] a footnote", '{"a": 1}', "(x)"]:
+def test_a_csv_context_that_begins_like_a_list_is_one_passage(tmp_path: Path) -> None:
+    for cell in ["[1] a footnote", "{a}: b", "(x)"]:
         buffer = io.StringIO()
         csv.writer(buffer).writerows([["input", "context"], ["q", cell]])
         assert load(written(tmp_path, "d.csv", buffer.getvalue())).samples[0].context == (cell,)
@@ -143,6 +145,43 @@ def test_parquet_is_read(tmp_path: Path) -> None:
     dataset = load(tmp_path / "d.parquet")
     assert [sample.context for sample in dataset] == [("p",), ()]
     assert [sample.metadata for sample in dataset] == [{"score": 1.5}, {}]
+
+
+def test_columns_of_every_type_are_read_from_parquet_as_from_the_table(tmp_path: Path) -> None:
+    arrow: Any = pyarrow
+    text = arrow.string()
+    entries = arrow.map_(text, text)
+    entry = [("k", "v"), ("l", None)]
+    columns = {
+        "map": arrow.array([entry, None, []], entries),
+        "map of lists": arrow.array([[(1, ["a", "b"])], None, [(2, [])]], arrow.map_(arrow.int64(), arrow.list_(text))),
+        "map of maps": arrow.array([[("k", entry)], None, []], arrow.map_(text, entries)),
+        "list of maps": arrow.array([[entry, None], None, []], arrow.list_(entries)),
+        "struct with a map": arrow.array([{"m": entry}, None, {"m": None}], arrow.struct([("m", entries)])),
+        "list of structs": arrow.array([[{"a": "x", "b": ["y"]}], None, []]),
+        "list of lists": arrow.array([[["a"], []], None, []]),
+        "lists of two": arrow.array([["a", "b"], None, ["c", "d"]], arrow.list_(text, 2)),
+        "list of nulls": arrow.array([[None], None, []]),
+        "days": arrow.array([timedelta(1), None, None]),
+        "bytes": arrow.array([b"\xff", None, None]),
+        "nulls": arrow.nulls(3),
+    }
+    table = arrow.table({"question": ["q", "r", "s"], **columns})
+    parquet: Any = pyarrow.parquet
+    parquet.write_table(table, tmp_path / "d.parquet")
+    dataset = load(tmp_path / "d.parquet")
+    assert dataset.samples[0].metadata["map"] == [["k", "v"], ["l", None]]
+    assert dataset.samples == load(table).samples
+
+
+@pytest.mark.parametrize(("number", "read"), [(math.nan, None), (math.inf, "inf"), (-math.inf, "-inf")])
+def test_numbers_that_json_lacks_do_not_refuse_the_row(tmp_path: Path, number: float, read: str | None) -> None:
+    for arguments in ({"x": number}, json.dumps({"x": number})):
+        call = {"id": "1", "function": {"name": "f", "arguments": arguments}}
+        row = {"messages": [{"role": "assistant", "content": "a", "tool_calls": [call]}], "state": {"x": number}}
+        for source in ([row], written(tmp_path, "d.jsonl", json.dumps(row))):
+            (sample,) = load(source)
+            assert sample.messages[0].tool_calls[0].arguments == sample.state == {"x": read}
 
 
 def test_parquet_without_pyarrow_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,9 +252,9 @@ BROKEN = [
     ("d.csv", 'input,output\na,b\n"c,d\n', "line 3: broken CSV (unexpected end of data)"),
     ("d.tsv", 'input\toutput\n"a"b\tc\n', "line 2: broken CSV ('\\t' expected after '\"')"),
     ("d.csv", "who,what\na,b\n", "no column is recognized (columns: who, what); input, output"),
-    ("d.csv", "input,context\nq,\"['a', 'b']\"\n", "context must be a JSON list, not a list as Python prints it"),
-    ("d.csv", 'input,context\nq,"[""a b"", ""c d"\n', "context must be a complete JSON list; this one is cut off"),
-    ("d.csv", 'input,context\nq,"[ ""a b"" ""c d""]"\n', "context must be a complete JSON list; this one is cut off"),
+    ("d.csv", "input,context\nq,\"['a' 'b']\"\n", "context must be a list with commas (numpy prints arrays without)"),
+    ("d.csv", 'input,context\nq,"[""a b"", ""c d"\n', "line 2: context must be a complete list; this one is cut off"),
+    ("d.csv", 'input,context\nq,"{""a"": [""b""]}"\n', "line 2: context must be a list of passages, not dict"),
     ("d.csv", b"input\nq\nZ\xfcrich\n", "not UTF-8: byte 10 (0xfc, line 3); save the file as UTF-8"),
     ("d.csv", b"\xef\xbb\xbfinput\nZ\xfcrich\n", "not UTF-8: byte 11 (0xfc, line 2); save"),
     ("d.csv", "input\nq\0\n", "NUL character in line 2"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -19,8 +20,37 @@ def test_one_text_is_one_passage_and_blank_passages_are_dropped() -> None:
     assert sample_from({"context": []}).context == ()
 
 
-def test_a_json_array_in_a_json_text_stays_one_passage() -> None:
-    assert sample_from({"context": '["a", "b"]'}).context == ('["a", "b"]',)
+def test_a_list_in_a_text_is_that_list_also_in_json() -> None:
+    assert sample_from({"context": '["a", "b"]'}).context == ("a", "b")
+    assert sample_from({"context": "[{'page_content': 'a'}, {'page_content': 'b'}]"}).context == ("a", "b")
+
+
+def test_a_conversation_in_a_text_is_that_conversation() -> None:
+    turns = [
+        {"content": "Hi", "type": "human"},
+        {"content": "Hello", "type": "ai"},
+        {"content": "Bye", "type": "human"},
+    ]
+    for written in (turns, str(turns), json.dumps(turns)):
+        sample = sample_from({"user_input": written, "response": "Bye!"})
+        assert (sample.input, [message.content for message in sample.messages]) == (
+            "Bye",
+            ["Hi", "Hello", "Bye", "Bye!"],
+        )
+    with pytest.raises(DataError, match="read as input, must be a complete list"):
+        sample_from({"user_input": str(turns).replace("},", "}"), "response": "Bye!"})
+    for text in ("[{'role': 'clerk'}]", '[{"city": "Bern"}]', "['Hi']"):
+        assert sample_from({"input": text, "output": text}).input == text
+
+
+def test_a_column_for_lists_of_references_may_have_them_as_text() -> None:
+    assert sample_from({"ground_truths": "['a', 'b']"}).reference == "a"
+    assert sample_from({"expected_facts": '["a", "b"]'}).reference == "a\nb"
+    assert sample_from({"reference": '["a", "b"]'}).reference == '["a", "b"]'
+
+
+def test_a_weight_may_be_text() -> None:
+    assert sample_from({"output": "a", "weight": "2"}).weight == 2
 
 
 def test_an_empty_text_is_present_and_null_is_absent() -> None:

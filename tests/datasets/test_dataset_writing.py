@@ -8,15 +8,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalstone._core.literals import written_list
 from evalstone.datasets import json_line, load, write_jsonl, writing
 from evalstone.datasets.writing import check_writable, write_text
-from evalstone.errors import ConfigError, WriteError
+from evalstone.errors import ConfigError, DataError, WriteError
 from evalstone.types import Message, Sample, ToolCall
 
 HOSTILE = (
@@ -92,8 +93,25 @@ def test_samples_read_back_as_what_they_were(tmp_path_factory: pytest.TempPathFa
 @settings(deadline=None)
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
 def test_hostile_rows_are_read_or_refused_and_nothing_else(rows: list[tuple[str, str]]) -> None:
-    dataset = load([{"input": one, "context": two} for one, two in rows])
-    assert [sample.input for sample in dataset] == [one for one, _ in rows]
+    listed = [{"input": one, "context": [two]} for one, two in rows]
+    assert [sample.input for sample in load(listed)] == [one for one, _ in rows]
+    texts = [{"input": one, "context": two} for one, two in rows]
+    refused = [number for number, (_, two) in enumerate(rows, start=1) if is_refused(two)]
+    if refused:
+        with pytest.raises(DataError, match=f"item {refused[0]}: context must"):
+            load(texts)
+    else:
+        assert [sample.input for sample in load(texts)] == [one for one, _ in rows]
+
+
+def is_refused(text: str) -> bool:
+    try:
+        value: Any = written_list(text)
+    except DataError:
+        return True
+    return isinstance(value, dict) or (
+        isinstance(value, list) and not set(map(type, cast("list[Any]", value))) <= {str}
+    )
 
 
 def test_a_file_is_replaced_whole_and_its_folder_left_clean(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_number_of_turns_is_metadata():
 @pytest.mark.parametrize(
     ("turns", "message"),
     [
-        ('["Hi", "Bye"', "turns must be a list of turns, not str"),
+        ('["Hi", "Bye"', "turns must be a complete list; this one is cut off"),
         ({"input": "Hi"}, "turns must be a list of turns, not dict"),
         ([3], "turns item 1 must be a text or an object with an input, not 3"),
         ([["Hi"]], "turns item 1 must be a text"),

@@ -278,6 +278,7 @@ class MakesClaims(Scorer):
     """Whether the text makes a claim."""
 
     name = "makes_claims"
+    questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         return Score(float(bool(await ask(ListClaims(text=output)))))

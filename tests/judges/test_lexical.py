@@ -3,14 +3,18 @@ from __future__ import annotations
 import asyncio
 import pickle
 import time
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstone import Sample, ScriptedJudge, evaluate
 from evalstone.errors import JudgeDeclined
+from evalstone.judges.composite import Panel
 from evalstone.judges.lexical import LexicalJudge
+from evalstone.judges.logging import LoggingJudge
 from evalstone.questions import (
     ClaimVerdict,
     FindUsefulPassages,
@@ -20,6 +24,8 @@ from evalstone.questions import (
 )
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.verdict import AgreesWithContext, ClaimSupported, CorrectAgainstReference
+from evalstone.report.markdown import lines
+from evalstone.report.run_view import run_view
 from evalstone.types import NO_USAGE
 from tests.fakes import QUESTION_KINDS, question_of
 
@@ -265,3 +271,28 @@ def test_a_claim_of_ten_thousand_words_is_judged():
     claim = " ".join(f"word{n}" for n in range(10_000))
     assert verdict(claim).verdict == "not_mentioned"
     assert len(verdict(claim).reason) < 1000
+
+
+GERMAN = {"output": "Die Garantie gilt 24 Monate.", "context": ["Alle Geräte haben eine Garantie von 24 Monaten."]}
+CHINESE = {"output": "您可以在收货后30天内退货。", "context": ["商品可在收货后30天内退货。"]}
+ENGLISH = {"output": "The tower is tall.", "context": TOWER}
+
+
+def test_samples_that_are_not_in_english_are_counted_under_the_title():
+    run = evaluate([GERMAN, CHINESE, ENGLISH], "faithfulness", judge="lexical", ledger=None)
+    first, caution = run.judge_note.splitlines()
+    assert first == LexicalJudge().note
+    assert caution.startswith("lexical judge: 2 of 3 samples are not in English; it was trained on English")
+    assert caution in [line.replace("\\", "") for line in lines(run_view(run))]
+    assert evaluate([ENGLISH], "faithfulness", judge="lexical", ledger=None).judge_note == first
+
+
+def test_a_panel_and_a_log_pass_on_the_caution_of_their_judges(tmp_path: Path):
+    for judge in (Panel(LexicalJudge(), ScriptedJudge([])), LoggingJudge(LexicalJudge(), tmp_path / "log.jsonl")):
+        caution = judge.caution(iter([Sample(output="Die Garantie gilt 24 Monate. " * 2)]))
+        assert caution.startswith("lexical judge: 1 of 1 sample is not in English")
+
+
+def test_a_judge_that_was_not_asked_has_no_caution():
+    run = evaluate([GERMAN], "contains(expected=Monate)", judge="lexical", ledger=None)
+    assert run.judge_note == ""

@@ -17,7 +17,7 @@ import pytest
 
 from evalstone.errors import ConfigError, JudgeError, ProviderError, ProviderTimeout, ReplyError
 from evalstone.judges import ModelJudge, parse_judge
-from evalstone.judges.providers.openai_compatible import proxy_for
+from evalstone.judges.providers.proxies import proxy_for
 from evalstone.questions import ListClaims, VerifyClaims
 from tests.serving import Behaviour, Response, Server, completion, serving
 
@@ -396,6 +396,10 @@ def test_at_most_four_frames_lie_between_a_question_and_the_http_client(monkeypa
         ({"HTTPS_PROXY": "http://proxy:3128"}, "https://models.example:8443/v1", "http://proxy:3128"),
         ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "example"}, "http://user@models.example/v1", None),
         ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "models.example:1"}, "http://models.example:1/v1", None),
+        ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "a.b, 10.0.0.0/8"}, "http://10.1.2.3:80/v1", None),
+        ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, "http://11.1.2.3/v1", "http://proxy:3128"),
+        ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "fd00::/8"}, "http://[fd00::1]:80/v1", None),
+        ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, "http://h.example", "http://proxy:3128"),
     ],
 )
 def test_the_proxy_of_the_environment_is_found_once_for_an_endpoint(

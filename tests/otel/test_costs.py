@@ -31,7 +31,8 @@ def exported(emitted: Emitted) -> tuple[float, float]:
 
 
 def tokens(emitted: Emitted) -> float:
-    return sum(point.sum for point in emitted.metric("gen_ai.client.token.usage").values())
+    names = [f"gen_ai.client.inference.usage.{kind}_tokens" for kind in ("input", "output")]
+    return sum(point.value for name in names for point in emitted.metric(name).values())
 
 
 def recorded(runs: Iterable[Run]) -> int:
@@ -54,7 +55,7 @@ def test_what_was_retried_malformed_and_refused_costs_what_the_summary_says(emit
         first = evaluate(SAMPLES, scorers, judge=judge(server, retries=2), **options)
     assert exported(emitted) == (pytest.approx(first.cost), pytest.approx(first.cost))
     assert tokens(emitted) == recorded([first])
-    usage = emitted.metric("gen_ai.client.token.usage").values()
+    usage = emitted.metric("gen_ai.client.inference.operation.input_tokens").values()
     assert all(point.min > 0 for point in usage), "calls without an answer have no tokens, not zero"
     assert {record.sample for record in first.records if not isinstance(record.outcome, Score)} >= {"q3", "q4"}
 
@@ -82,7 +83,7 @@ def test_batches_are_counted_when_their_answers_come(emitted: Emitted, server: A
     assert done.cost is not None
     assert exported(emitted) == (pytest.approx(done.cost), 0)
     assert tokens(emitted) == recorded([done])
-    assert not emitted.metric("gen_ai.client.operation.duration")
+    assert not emitted.metric("gen_ai.client.inference.duration")
 
 
 def test_a_batch_that_fails_costs_what_it_cost(emitted: Emitted, server: Any, run: Call) -> None:

@@ -120,16 +120,16 @@ def test_tokens_and_costs_are_counted_once_and_cached_answers_never(emitted: Emi
         evaluate(SAMPLES, "faithfulness(scale=10)", judge=judge, **options)
         assert len(server.requests) == asked == 16
     assert len(emitted.named("chat ")) == 16
-    tokens = {
-        dict(key)["gen_ai.token.type"]: point for key, point in emitted.metric("gen_ai.client.token.usage").items()
-    }
-    assert {kind: (point.count, point.sum) for kind, point in tokens.items()} == {
-        "input": (16, 1600),
-        "output": (16, 320),
-    }
+    for kind, total in {"input": 1600, "output": 320, "cache_read.input": 640}.items():
+        ((key, point),) = emitted.metric(f"gen_ai.client.inference.usage.{kind}_tokens").items()
+        assert (point.value, dict(key)["gen_ai.token.modality"]) == (total, "unknown")
+    for kind, total in {"input": 1600, "output": 320}.items():
+        ((key, point),) = emitted.metric(f"gen_ai.client.inference.operation.{kind}_tokens").items()
+        assert (point.count, point.sum) == (16, total)
+        assert "gen_ai.token.modality" not in dict(key)
     (cost,) = emitted.metric("evalstone.judge.cost").values()
     assert cost.value == pytest.approx(first.cost) == pytest.approx(16 * 0.00014)
-    (seconds,) = emitted.metric("gen_ai.client.operation.duration").values()
+    (seconds,) = emitted.metric("gen_ai.client.inference.duration").values()
     assert seconds.count == 16
     cached = emitted.named("cached ")
     assert len(cached) == 32
@@ -172,7 +172,7 @@ def test_a_call_that_fails_says_how_and_ends(emitted: Emitted) -> None:
     assert attributes(scored)["error.type"] == "JudgeError"
     timed = {
         dict(key).get("error.type"): point.count
-        for key, point in emitted.metric("gen_ai.client.operation.duration").items()
+        for key, point in emitted.metric("gen_ai.client.inference.duration").items()
     }
     assert timed == {None: 1, "RequestRefused": 1}
 
@@ -224,7 +224,7 @@ def test_the_members_of_a_panel_are_under_it(emitted: Emitted) -> None:
             above = under(emitted, span)
             assert above.name.startswith("judge panel(")
             assert under(emitted, above).name == "score faithfulness"
-    assert sum(point.count for point in emitted.metric("gen_ai.client.operation.duration").values()) == len(
+    assert sum(point.count for point in emitted.metric("gen_ai.client.inference.duration").values()) == len(
         server.requests
     )
 

@@ -67,6 +67,7 @@ class AllowedPromises(Scorer):
     """The share of the answer's lines that the policy allows."""
 
     name = "allowed_promises"
+    questions = (CheckPromises,)
     asks = (CheckPromises,)
 
     async def score(self, ask: Ask, *, output: str, context: tuple[str, ...]) -> Score:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from html import unescape
 from typing import Any
 
@@ -87,6 +88,21 @@ def test_calls_retries_and_resumed_results_are_counted() -> None:
     assert retries({"malformed replies": 1}) == ""
     assert retries({"timeouts": 1}) == "1 timeout"
     assert retries({"temperature refused": 2, "HTTP 429": 3}) == "retried 3 × HTTP 429"
+
+
+def test_a_resumed_run_says_since_when_which_code_is_unchanged() -> None:
+    def line(when: datetime, *code: str) -> str:
+        run = replace(run_of(["0.5"]), resumed=4, resumed_from=when.isoformat(), code=code)
+        return next(fact.line for fact in run_view(run).facts if fact.line.startswith("resumed"))
+
+    now = datetime.now(UTC)
+    clock = f"{now.astimezone():%H:%M}"
+    assert line(now) == f"resumed: 4 results from {clock}"
+    assert line(now, "my_app.py") == f"resumed: 4 results from {clock}; the code of my_app.py is unchanged"
+    assert line(now, "my_app.py", "helper.py").endswith("; the code of my_app.py and helper.py is unchanged")
+    assert line(now, *"abcdef").endswith("; the code of a, b, c, d and 2 more is unchanged")
+    earlier = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert line(earlier) == f"resumed: 4 results from {earlier.astimezone():%Y-%m-%d %H:%M}"
 
 
 def test_metadata_comes_last_in_every_format() -> None:
@@ -356,6 +372,7 @@ class Long(Scorer):
     """A score that depends on more than the verdict."""
 
     name = "long"
+    questions = (AgreesWithContext,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         answer = await ask(AgreesWithContext(question="How?", answer=output, context=("p",)))

@@ -66,11 +66,13 @@ def test_a_list_that_is_shorter_leaves_the_next_column_at_its_place():
     assert labels(rows, columns=["crowd", "expert"]).labels == {"a": (1.0, 0.0, 1.0), "b": (0.0, None, 0.0)}
 
 
-def test_a_list_may_be_written_as_json_in_a_table(tmp_path: Path):
+def test_a_list_may_be_written_as_text_in_a_table(tmp_path: Path):
     file = write(tmp_path / "labels.csv", 'id,label\na,"[1, 0]"\n')
     assert labels(file, data=ROWS).labels == {"a": (1.0, 0.0)}
-    with pytest.raises(DataError, match=r"line 2: column 'label' must be a JSON list"):
-        labels(write(tmp_path / "labels.csv", "id,label\na,\"['yes', 'no']\"\n"), data=ROWS)
+    file = write(tmp_path / "labels.csv", "id,label\na,\"['yes', 'no']\"\n")
+    assert labels(file, data=ROWS).labels == {"a": (1.0, 0.0)}
+    with pytest.raises(DataError, match=r"line 2: column 'label' must be a list with commas"):
+        labels(write(tmp_path / "labels.csv", "id,label\na,\"['yes' 'no']\"\n"), data=ROWS)
 
 
 def test_a_column_that_is_named_twice_is_one_annotator():

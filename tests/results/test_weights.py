@@ -61,12 +61,17 @@ def weighted(answers: Sequence[str] = ANSWERS, weights: Sequence[float] = HEAVY,
     return run_of(answers, metadata=data, **more)
 
 
-@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "2", True, None, [1]])
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "2 kg", True, None, [1]])
 def test_what_is_no_weight_is_refused_with_sample_and_field(wrong: Any) -> None:
     with pytest.raises(DataError, match=r"sample 's1': weight must be a finite number above 0, not "):
         Sample(id="s1", output="x", metadata={"weight": wrong})
     with pytest.raises(DataError, match="weight must be a finite number above 0"):
         load([{"output": "x", "weight": wrong}])
+
+
+def test_a_weight_in_python_is_a_number() -> None:
+    with pytest.raises(DataError, match="not '2'"):
+        Sample(output="x", metadata={"weight": "2"})
 
 
 def test_a_table_has_weights_as_text_and_a_blank_one_is_refused(tmp_path: Path) -> None:

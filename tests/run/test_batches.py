@@ -139,6 +139,7 @@ class Together(Scorer):
     """Asks two questions at once."""
 
     name = "together"
+    questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         found = await asyncio.gather(*(ask(ListClaims(text=f"{output} {n}")) for n in range(2)))
@@ -150,6 +151,7 @@ class Grouped(Scorer):
     """Asks two questions in a group of tasks, whose errors come as a group."""
 
     name = "grouped"
+    questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         async with asyncio.TaskGroup() as group:
@@ -163,6 +165,7 @@ class Forgiving(Scorer):
     """Takes whatever goes wrong for a 0."""
 
     name = "forgiving"
+    questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         try:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import evalstone.questions
-from evalstone import compare, evaluate, read_run, score, write_run
+from evalstone import compare, evaluate, read_run, score, scorer, write_run
 from evalstone.api import plan_for
 from evalstone.compat.spring import RelevancyEvaluator
 from evalstone.errors import ConfigError
@@ -48,6 +48,7 @@ class Counted(Scorer):
     """How many claims there are; what it asks stands in no code that could be read."""
 
     name = "counted"
+    questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         kind: Any = getattr(evalstone.questions, "List" + "Claims")
@@ -59,8 +60,8 @@ def test_a_scorer_s_judge_answers_in_place_of_the_run_s() -> None:
     assert [{call.judge for call in record.steps} for record in run] == [{"lexical@4"}, {"b"}]
     assert run["faithfulness"].judges == ("lexical@4",)
     assert run["counted"].judges == ("b",)
-    assert run.judge == "lexical@4, b"
-    assert "judges lexical@4, b" in str(run)
+    assert run.judge == "b, lexical@4"
+    assert "judges b, lexical@4" in str(run)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +97,12 @@ def test_a_budget_needs_the_price_of_every_judge_that_is_asked() -> None:
         evaluate(ROWS, [Faithfulness(judge=judge)], judge="lexical", ledger=None, budget=1.0)
 
 
-def test_a_scorer_whose_questions_are_not_in_its_code_names_the_judge_that_it_asked() -> None:
-    assert Counted().questions == ()
-    assert evaluate(ROWS, Counted(), judge=Named("a"), ledger=None).judge == "a"
+def test_a_judge_that_a_scorer_passes_itself_is_named() -> None:
+    @scorer(questions=(ListClaims,))
+    async def passing(*, output: str, ask: Any) -> float:
+        return 1 / len(await ask(ListClaims(text=output), Named("c")))
+
+    assert evaluate(ROWS, passing, judge=Named("a"), ledger=None).judge == "a, c"
 
 
 def test_runs_whose_scorers_asked_different_judges_are_not_compared_silently(tmp_path: Any) -> None:

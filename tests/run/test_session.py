@@ -220,6 +220,7 @@ class Gathering(Scorer):
     """Asks several questions at once; the first one fails."""
 
     name = "gathering"
+    questions = (ListClaims,)
     asks = (ListClaims,)
     grouped: bool = False
 
@@ -242,6 +243,7 @@ class OneFails(Scorer):
     """Asks one question, which fails."""
 
     name = "one_fails"
+    questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         await ask(ListClaims(text=f"{output} 0"))
@@ -316,7 +318,7 @@ def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted(answered: bool)
     @dataclass(frozen=True, kw_only=True)
     class Careless(Scorer):
         name = "careless"
-        asks = (ListClaims,)
+        questions = (ListClaims,)
 
         async def score(self, ask: Ask, *, output: str) -> Score:
             left = asyncio.ensure_future(ask(ListClaims(text=output)))
@@ -369,7 +371,7 @@ def test_a_score_of_a_question_that_was_not_awaited_is_an_error(is_async: bool) 
     @dataclass(frozen=True, kw_only=True)
     class Forgetful(Scorer):
         name = "forgetful"
-        asks = (ListClaims,)
+        questions = (ListClaims,)
 
         def score(self, ask: Ask, *, output: str) -> Any:
             async def later() -> Score:
@@ -386,7 +388,7 @@ def test_a_task_that_has_not_begun_is_awaited_by_the_loop() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Hasty(Scorer):
         name = "hasty"
-        asks = (ListClaims,)
+        questions = (ListClaims,)
 
         async def score(self, ask: Ask, *, output: str) -> Score:
             left.append(asyncio.ensure_future(ask(ListClaims(text=output))))

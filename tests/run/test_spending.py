@@ -76,6 +76,7 @@ class Thrice(Scorer):
     """Asks three questions, one after the other, and goes on where one fails."""
 
     name = "thrice"
+    questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         for number in range(3):
@@ -234,6 +235,7 @@ class Once(Scorer):
     """Asks one question, and fails if it fails."""
 
     name = "once"
+    questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         await ask(ListClaims(text=output))

@@ -274,6 +274,7 @@ class Mentions(Scorer):
     """The share of 60 names that the answer mentions."""
 
     name = "mentions"
+    questions = (FindMentions,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         found = await ask(FindMentions(tuple(f"Name {n}" for n in range(60)), output))

@@ -544,7 +544,7 @@ def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
 ROOT = Path(evalstone.scorers.__file__).parent
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 SHARED = {
-    *("base", "code_identity", "definitions", "other_systems", "registry"),
+    *("base", "code_identity", "code_source", "definitions", "other_systems", "registry"),
     *("agents", "checks.base", "custom", "rag", "text"),
 }
 """Modules that hold what scorers share. The checks use `text` as well."""
@@ -566,36 +566,27 @@ def test_every_file_holds_scorers_or_what_they_share():
         for path in registry.paths.values()
     }
     shared = {
-        f"{name}.py" for name in ("base", "code_identity", "definitions", "other_systems", "registry", "__init__")
+        f"{name}.py"
+        for name in ("base", "code_identity", "code_source", "definitions", "other_systems", "registry", "__init__")
     }
     shared |= {f"{name}/__init__.py" for name in ("agents", "checks", "custom", "rag", "text")}
     shared |= {"checks/base.py", "custom/function.py", "custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared
 
 
-async def helper(ask: Ask, text: str) -> tuple[str, ...]:
-    return await ask(questions.ListClaims(text))
-
-
-def test_the_questions_of_a_scorer_of_your_own_are_read_from_its_code():
-    local = ListStatements
+def test_the_prompts_of_declared_questions_are_in_the_signature_of_a_scorer_of_your_own():
+    kinds = (questions.ListClaims, ListStatements, FindToxicity)
 
     @dataclasses.dataclass(frozen=True)
     class Mine(Scorer):
         """Mine."""
 
         name = "mine"
+        questions = kinds
 
         async def score(self, ask: Ask, *, output: str) -> Score:
-            claims = await helper(ask, output)
-            found = [await ask(local(answer=claim)) for claim in claims]
-            return await self._rest(ask, found)
+            return Score(1.0)
 
-        async def _rest(self, ask: Ask, found: Sequence[Any]) -> Score:
-            return Score(float(bool(await ask(FindToxicity(text=str(found))))))
-
-    kinds = (questions.ListClaims, ListStatements, FindToxicity)
-    assert Mine().questions == Mine.questions == kinds
     prompts = ", ".join(kind.prompt.fingerprint for kind in kinds)
     assert re.fullmatch(rf"mine\({prompts}, [0-9a-f]{{8}}\)@1", Mine().signature)
 

@@ -105,11 +105,24 @@ def test_documents_with_scores_are_ranked_and_ties_are_broken_as_by_trec_eval():
     assert value(Mrr(), {"a": 1, "X": 1.0}, RELEVANT) == 1
 
 
-def test_lists_and_grades_may_be_written_as_json():
-    assert value(Mrr(), '["x", "a"]', ' {"a": 2}') == 0.5
-    failed = outcome(Mrr(), "[x, a]", ["a"])
+@pytest.mark.parametrize("relevant", [' {"a": 2}', "{'a': 2}", "('a',)", '["a"]'])
+def test_lists_and_grades_may_be_written_as_text(relevant: str):
+    assert value(Mrr(), '["x", "a"]', relevant) == value(Mrr(), "['x', 'a']", relevant) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "problem"),
+    [
+        ("x", "a list of ids, or numbers by id, not 'x'"),
+        ("[x, a]", "a list with its texts in quotes"),
+        ("['x' 'a']", "a list with commas"),
+        ("nan", "empty if it is missing"),
+    ],
+)
+def test_texts_that_are_no_lists_are_named(retrieved: str, problem: str):
+    failed = outcome(Mrr(), retrieved, ["a"])
     assert isinstance(failed, Failed)
-    assert failed.error == "mrr: retrieved must be a list of ids, or numbers by id, not '[x, a]'"
+    assert failed.error.startswith(f"mrr: retrieved must be {problem}")
 
 
 def test_lists_that_are_nested_too_deeply_or_hold_too_many_are_named(monkeypatch: pytest.MonkeyPatch):

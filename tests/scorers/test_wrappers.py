@@ -485,7 +485,7 @@ class Whole(Says):
 
 
 def test_a_repetition_may_hold_as_much_as_any_question() -> None:
-    @scorer
+    @scorer(questions=(ListClaims,))
     async def whole(*, output: str, ask: Any) -> bool:
         return context_limits_of(ask).whole
 
@@ -598,6 +598,7 @@ class Hasty(Scorer):
     """Asks without waiting for the answer."""
 
     name = "hasty"
+    questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
         ask(ListClaims(text=output))  # type: ignore[unused-coroutine]

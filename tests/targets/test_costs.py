@@ -150,5 +150,5 @@ def test_no_answer_is_paid_for(tmp_path: Path, command: bool) -> None:
     run = evaluate(cases, "contains(expected='1815')", target=target, ledger=tmp_path / "l.db", budget=9.0)
     assert run.target is not None
     assert (run.target.failed, run.target.cost, run.cost) == (1, 1.0, 1.0)
-    dear = evaluate(cases, "contains(expected='1815')", target=agent, ledger=None, budget=0.8)
+    dear = evaluate(cases, "contains(expected='1815')", target=agent, ledger=None, budget=0.6)  # in any order
     assert not dear.complete

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import Failed, Limits, Sample, Score, Scorer, Skipped, evaluate
+from evalstone import Failed, Limits, Run, Sample, Score, Scorer, Skipped, evaluate
 from evalstone.errors import ConfigError, TargetUnavailable
 from evalstone.targets import Answer, FunctionTarget, parse_target
-from evalstone.types import Message, Usage
+from evalstone.types import Message, Record, Usage
 
 BORN = "contains(expected='1815')"
 CASES = [{"id": f"q{n}", "input": f"When was Ada born? ({n})", "context": ["Ada was born in 1815."]} for n in range(6)]
@@ -422,6 +424,39 @@ def test_an_interrupted_run_is_not_resumed_by_a_function_that_was_changed(
     assert bool(run.resumed) is resumed
     assert len(second["calls"]) == 6 - (len(first["calls"]) if resumed else 0)
     assert len({sample.output for sample in run.dataset or ()}) == 1
+
+
+@pytest.mark.parametrize(("changed", "resumed"), [("pass", True), ("pass  # a comment", True), ("return 'two'", False)])
+def test_an_interrupted_run_is_not_resumed_after_a_change_in_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str, resumed: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def run(folder: Path, line: str, most: int) -> Any:
+        for name in ("changing_agent", "changing_helper"):
+            sys.modules.pop(name, None)
+        folder.mkdir()
+        (folder / "changing_agent.py").write_text("from changing_helper import say\ndef agent(input): return say()\n")
+        (folder / "changing_helper.py").write_text(f"def say():\n    {line}\n    return 'one'\n")
+        records = list[Record]()
+
+        def stops(record: Record) -> None:
+            records.append(record)
+            if len(records) == most:
+                raise RuntimeError("enough")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "path", [str(folder), *sys.path])
+            target = importlib.import_module("changing_agent").agent
+            return evaluate(CASES, BORN, target=target, ledger=tmp_path / "l.db", concurrency=1, on_record=stops)
+
+    with pytest.raises(RuntimeError, match="enough"):
+        run(tmp_path / "before", "pass", 2)
+    after = run(tmp_path / "after", changed, 99)
+    assert bool(after.resumed) is resumed
+    assert after.code == (("after/changing_agent.py", "after/changing_helper.py") if resumed else ())
+    assert bool(after.resumed_from) is resumed
+    assert Run.from_dict(after.to_dict(), after.records).code == after.code
 
 
 def test_metadata_that_the_results_would_overwrite_is_refused() -> None:

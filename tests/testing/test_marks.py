@@ -163,6 +163,42 @@ def test_returns():
     )
 
 
+def test_a_threshold_names_a_scorer_however_its_parameters_are_written(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+SAMPLES = [{"id": "a", "output": "It rains in New York, NY."}]
+SCORERS = ["contains(expected='New York, NY')", "contains(expected=rains)", "per_turn(scorer=contains(expected=York))"]
+
+@pytest.mark.evalstone(
+    dataset=SAMPLES,
+    scorers=SCORERS,
+    fail_under={'contains( expected="New York, NY", ignore_case=True )': 0.5},
+    require=["contains(expected='rains')"],
+    alpha=None,
+)
+def test_all():
+    pass
+
+@pytest.mark.evalstone(
+    dataset=SAMPLES, scorers=SCORERS[:2], require=SCORERS[1:2], fail_under={SCORERS[0]: 1}, each=True
+)
+def test_each(evalstone, sample):
+    pass
+""",
+    )
+    result.assert_outcomes(passed=2)
+    twice = """
+@pytest.mark.evalstone(
+    dataset=[{"output": "x"}], require=["contains(expected=New York)", "contains(expected='New York')"]
+)
+def test_twice():
+    pass
+"""
+    told = "*require names a scorer twice: contains(expected=New York), contains(expected='New York')"
+    run(project, twice).stdout.fnmatch_lines([told])
+
+
 def test_an_error_fails_its_sample_and_a_skip_ends_the_test(project: pytest.Pytester) -> None:
     result = run(
         project,

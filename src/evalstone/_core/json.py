@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -71,6 +72,16 @@ def _field_names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
+def finite(number: float) -> float | str | None:
+    """A number as JSON has it: NaN as None, infinity as text."""
+    return None if math.isnan(number) else str(number) if math.isinf(number) else number
+
+
+def finite_constant(name: str) -> str | None:
+    """The value of NaN, Infinity or -Infinity in a JSON text, as by `finite`: for `parse_constant` of a decoder."""
+    return cast("str | None", finite(float(name)))
+
+
 def content_hash(value: Any, *, strict: bool = False) -> str:
     """A hash of a value's content, stable across processes: 32 hexadecimal digits.
 
@@ -85,3 +96,12 @@ def content_hash(value: Any, *, strict: bool = False) -> str:
     except RecursionError:
         raise ValueError(_ENDLESS) from None
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def brief(value: Any) -> str:
+    """A parameter's value for a signature: the value itself if it is short, else a hash of its content."""
+    if isinstance(value, float):
+        return text if float(text := f"{value:g}") == value else repr(value)
+    if value is None or isinstance(value, bool | int | str):
+        return str(value)
+    return content_hash(value)[:8]

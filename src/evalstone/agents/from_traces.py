@@ -21,6 +21,7 @@ PASSED_OVER = (
 )
 """Span types that aren't steps. Their children take their place."""
 
+_STORED: Mapping[str, str] = {"id": "spanId", "startTime": "startedAt", "endTime": "endedAt"}
 _ATTRIBUTES: Mapping[str, str] = {
     "mcp_server": "mcpServer",
     "model_id": "model",
@@ -99,14 +100,14 @@ def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str 
     Bookkeeping spans (PASSED_OVER) are replaced by their children.
 
     Args:
-        spans: Objects with `spanId`, `parentSpanId`, `type` (or `spanType`), `name`, `startedAt`, `endedAt`, `input`,
-            `output`, `attributes` and `error`.
+        spans: Objects with `spanId` (or `id`), `parentSpanId`, `type` (or `spanType`), `name`, `startedAt`, `endedAt`
+            (or `startTime`, `endTime`), `input`, `output`, `attributes` and `error`.
         root: The id of the run's span, which isn't a step itself. None: the first span without a parent.
 
     Raises:
         DataError: There is no such root, a span isn't an object, or a span is its own ancestor.
     """
-    read = [_camel(span, "a span") for span in spans]
+    read = [_exported(_camel(span, "a span")) for span in spans]
     below: dict[Any, list[dict[str, Any]]] = {}
     for span in sorted(read, key=_start):
         below.setdefault(span.get("parentSpanId"), []).append(span)
@@ -189,6 +190,11 @@ def _span_data(span: Mapping[str, Any], kind: str, attributes: Mapping[str, Any]
     if kind == "workflow_step":
         return {"output": span.get("output"), "step_id": attributes.get("stepId") or own}
     return {"agent_id": own, "workflow_id": own, "processor_id": own}
+
+
+def _exported(span: dict[str, Any]) -> dict[str, Any]:
+    """A span under the names of Mastra's storage, if it has those of its exporters."""
+    return {stored: span[name] for name, stored in _STORED.items() if name in span} | span
 
 
 def _camel(entry: object, what: str) -> dict[str, Any]:

@@ -304,23 +304,10 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
 
     Raises ConfigError for an unknown scorer, and for a name that several scorers share.
     """
-    from evalstone.results.summary import find_scorer
+    from evalstone.run.plan import named_scorer
 
     try:
-        try:
-            is_exact = "(" in name or any(info.name == name for info in scorers)
-            return find_scorer(name if is_exact else name.replace("-", "_"), scorers)
-        except ConfigError:
-            if "(" not in name or ":" in name.partition("(")[0]:  # would import a module
-                raise
-            from evalstone.scorers.registry import names_wrapper
-
-            if ":" in name and names_wrapper(name):  # may import one
-                raise
-        from evalstone.scorers import parse_scorers
-
-        signature = parse_scorers([name])[0].signature
-        return next((info for info in scorers if info.signature == signature), None) or find_scorer(name, scorers)
+        return named_scorer(name, scorers)
     except ConfigError as error:
         raise ConfigError(f"{option}: {error}") from None
 

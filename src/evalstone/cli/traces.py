@@ -302,7 +302,8 @@ def _greet(url: str, host: str, out: str, file: TraceFile) -> None:
 def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
     logs = f" and {count(receiver.logs, 'log record')}" if receiver.logs else ""
     refused = f"; {count(receiver.refused, 'request')} refused" if receiver.refused else ""
-    to_stderr(safe(f"Received {count(receiver.spans, 'span')}{logs}, in {out}{refused}.", 2000))
+    rejected = f"; {receiver.rejected:,} more rejected" if receiver.rejected else ""
+    to_stderr(safe(f"Received {count(receiver.spans, 'span')}{logs}, in {out}{rejected}{refused}.", 2000))
     scoring = receiver.scoring
     if live is None or scoring is None:
         return

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from typing import cast
 
 from aiohttp import web
 
@@ -21,6 +22,7 @@ NEW = 50
 """How many more are taken between two looks, so that each has some time to send its request."""
 WAITING = 1024
 """How many wait in the system until they are taken, if it allows so many."""
+_HTTP2 = b"PRI * HTTP/2"
 
 
 def most() -> int:
@@ -53,8 +55,10 @@ class Connections:
         finally:
             self._answering.discard(connection)
 
-    async def take(self, listener: socket.socket, server: web.Server) -> None:
+    async def take(self, listener: socket.socket, server: web.Server, on_http2: Callable[[], None]) -> None:
         """Take connections, one at a time, while there is room, until it is canceled.
+
+        on_http2: Called for a connection that begins as those of HTTP/2 do, which clients of gRPC speak.
 
         asyncio would take a hundred at once, and log each for which the process has no file left.
         """
@@ -68,7 +72,7 @@ class Connections:
                 await asyncio.sleep(PAUSE)
                 continue
             try:
-                await loop.connect_accepted_socket(server, connection)
+                await loop.connect_accepted_socket(lambda: _Greeted(server(), on_http2), connection)
             except BaseException as error:
                 connection.close()
                 if not isinstance(error, OSError):
@@ -84,6 +88,31 @@ class Connections:
             for each in sorted(connections, key=lambda each: self._requested.get(each, 0.0))[: -self._most]:
                 if each not in self._answering and each.transport is not None:
                     each.transport.abort()  # a client that doesn't read its replies would keep it from being closed
+
+
+class _Greeted(asyncio.Protocol):
+    """Looks at the first bytes of a connection, and leaves it to its handler."""
+
+    def __init__(self, handler: web.RequestHandler, on_http2: Callable[[], None]) -> None:
+        self._handler, self._on_http2 = handler, on_http2
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._handler.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None  # noqa: S101 - asyncio has called connection_made
+        self._transport.set_protocol(self._handler)
+        if data.startswith(_HTTP2):
+            self._on_http2()
+        self._handler.data_received(data)
+
+    def eof_received(self) -> None:
+        self._handler.eof_received()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._handler.connection_lost(exc)
 
 
 async def listeners(host: str, port: int) -> list[socket.socket]:

@@ -10,8 +10,10 @@ import asyncio
 import functools
 import json
 import logging
+import re
 import socket
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,7 +25,7 @@ from evalstone._core.display import excerpt, safe
 from evalstone._core.files import row_limit
 from evalstone._core.redaction import masked
 from evalstone.agents.formats.records import Record, records_in
-from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects, objects_in
+from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects
 from evalstone.collect import connections, protobuf
 from evalstone.collect.bodies import AT_ONCE, Bodies, Busy, TooLong, TooSlow
 from evalstone.collect.connections import Connections
@@ -39,6 +41,17 @@ _IN_A_THREAD = 100_000
 MOST_NESTED = 700
 """How deeply lists and objects of a request may be nested. Readers of the file recurse about as often, possibly from a
 deeper stack: a request that is accepted here and can't be read there would make the whole file unreadable."""
+_DEPTH_OF_ENTRIES = 6
+"""How many lists and objects are around a span in a request."""
+MOST_REPORTED = 50
+"""How many different problems of clients are logged."""
+GRPC_REMEDY = "set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf where the spans are recorded"
+_GRPC_TYPE = "application/grpc"
+_NUMBERS = re.compile(r"[0-9,]+")
+_CONTAINERS: Mapping[Signal, tuple[str, str]] = {
+    "traces": ("scopeSpans", "spans"),
+    "logs": ("scopeLogs", "logRecords"),
+}
 _INVALID, _UNAVAILABLE = 3, 14
 """Codes of `google.rpc.Status`."""
 _log = logging.getLogger("evalstone.collect.http")
@@ -64,6 +77,8 @@ class Receiver:
     logs: int = 0
     refused: int = 0
     """How many requests were not stored."""
+    rejected: int = 0
+    """How many spans and log records were not stored, of requests that were."""
     scoring_error: str = ""
     """The error that ended scoring; "" if none did."""
 
@@ -75,6 +90,7 @@ class Receiver:
         self._tasks = list[asyncio.Task[None]]()
         self._scoring: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._reported = set[str]()
 
     @property
     def unscored(self) -> int:
@@ -106,7 +122,7 @@ class Receiver:
             await runner.cleanup()
             raise ConfigError(f"cannot listen on {host} port {port}: {error}") from None
         self._runner = runner
-        taking = [self._connections.take(each, runner.server) for each in self._listeners]
+        taking = [self._connections.take(each, runner.server, self._report_grpc) for each in self._listeners]
         self._tasks = [asyncio.create_task(each) for each in (*taking, self._connections.watch(runner.server))]
         if self.scoring is not None:
             self._scoring = asyncio.create_task(self.scoring.run(self.file.path, self._stopping))
@@ -147,6 +163,9 @@ class Receiver:
         content_type = request.content_type
         if content_type not in (PROTOBUF, JSON):
             problem = f"Content-Type must be {PROTOBUF} or {JSON}, not {excerpt(content_type)}"
+            if content_type.startswith(_GRPC_TYPE):
+                self._report_grpc()
+                problem = f"gRPC is not received; {GRPC_REMEDY}"
             return self._failure(JSON, 415, _INVALID, problem)
         encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding not in ("gzip", "identity"):
@@ -158,9 +177,9 @@ class Receiver:
                     if encoding == "gzip" or len(body) > _IN_A_THREAD:
                         async with self._reading:
                             body = await sync.call(held.unzipped, body) if encoding == "gzip" else body
-                            data, records, rejected = await sync.call(_read, body, content_type, signal)
+                            data, records, problems = await sync.call(_read, body, content_type, signal)
                     else:
-                        data, records, rejected = _read(body, content_type, signal)
+                        data, records, problems = _read(body, content_type, signal)
                     if records:
                         await self.file.append(data)
         except TooLong:
@@ -181,14 +200,30 @@ class Receiver:
         self.requests += 1
         self.spans += sum(record.kind == "span" for record in records)
         self.logs += sum(record.kind == "log" for record in records)
-        problem = f"{rejected} without a trace id and a span id" if rejected else ""
+        rejected, problem = len(problems), next(iter(problems), "")
+        if rejected:
+            self.rejected += rejected
+            problem += f", and {rejected - 1:,} more" if rejected > 1 else ""
+            self._report(f"of a request of {signal}, {rejected:,} rejected: {problem}", problem)
         if content_type == PROTOBUF:
             return web.Response(body=protobuf.reply(signal, rejected, problem), content_type=PROTOBUF)
         partial: Entries = {protobuf.rejected_name(signal): str(rejected), "errorMessage": problem}
         return web.json_response({"partialSuccess": partial} if rejected else {})
 
+    def _report_grpc(self) -> None:
+        self._report(f"a client speaks gRPC, which is not received; {GRPC_REMEDY}", "gRPC")
+
+    def _report(self, message: str, problem: str) -> None:
+        """Log a problem of a client, unless it was logged before, apart from its numbers."""
+        kind = _NUMBERS.sub("0", problem)
+        if kind not in self._reported and len(self._reported) < MOST_REPORTED:
+            self._reported.add(kind)
+            log.warning("%s", safe(masked(message), 500))
+
     def _failure(self, content_type: str, code: int, status: int, problem: str) -> web.Response:
         self.refused += 1
+        if code < 500 and GRPC_REMEDY not in problem:
+            self._report(f"a request was refused: {problem}", problem)
         headers = {"Retry-After": str(RETRY_AFTER)} if code == 503 else {}
         if content_type == PROTOBUF:
             body = protobuf.status(status, problem)
@@ -196,43 +231,107 @@ class Receiver:
         return web.json_response({"code": status, "message": problem}, status=code, headers=headers)
 
 
-def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[Record], int]:
-    """The line to write, its records, and the number of spans that are left out because they have no ids.
+@dataclass
+class _Scope:
+    """A list of spans or log records of a request."""
+
+    scope: Entries
+    """The object that has the list."""
+    key: str
+    place: str
+
+
+def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[Record], list[str]]:
+    """The line to write, its records, and why others are left out, one problem for each.
 
     Raises DataError if this isn't an export request of the signal.
     """
     try:
         request = protobuf.request_data(body, signal) if content_type == PROTOBUF else _json(body)
-        _check_depth(request)
         key = "resourceSpans" if signal == "traces" else "resourceLogs"
         found: Any = request.get(key, None if request else [])
         if not isinstance(found, list):
             raise DataError(f"an export request of {signal} must have a list under {key}")
         data: Entries = {key: cast("list[Any]", found)}
-        _check_lists(data, key, *(("scopeSpans", "spans") if signal == "traces" else ("scopeLogs", "logRecords")))
-        rejected = _without_ids(data) if signal == "traces" else 0
-        records = list(records_in(data)) if found else []
-        line = _line(data)
+        scopes = _scopes(data, key, *_CONTAINERS[signal])
+        problems = _without(scopes, _without_ids) if signal == "traces" else []
+        try:
+            line, records = _whole(data)
+        except (DataError, RecursionError):
+            malformed = _without(scopes, _problem)
+            if not malformed or not any(each.scope[each.key] for each in scopes):
+                raise
+            problems += malformed
+            line, records = _whole(data)
     except RecursionError:
         raise DataError("nested too deeply") from None
     except PlacedError as error:
         raise DataError(f"{error.place}: {error}") from None
     if len(line) > row_limit():
         raise DataError(f"as JSON it is longer than {row_limit():,} bytes")
-    return line, records, rejected
+    return line, records, problems
 
 
-def _check_lists(data: Entries, resources: str, scopes: str, entries: str) -> None:
-    """Raise PlacedError for a value that must be a list of objects and isn't. An empty list can be omitted."""
+def _whole(data: Entries) -> tuple[bytes, list[Record]]:
+    """The line of a request, and its records. Raises DataError and RecursionError."""
+    _check_depth(data)
+    records = [] if data == {key: [] for key in data} else list(records_in(data))
+    return _line(data), records
+
+
+def _scopes(data: Entries, resources: str, scopes: str, entries: str) -> list[_Scope]:
+    """The lists of spans or log records. Raises PlacedError for a value that must be a list or an object and isn't. An
+    empty list can be omitted."""
+    found: list[_Scope] = []
     for at, resource in enumerate(checked_objects(data[resources], resources)):
         place = f"{resources}[{at}].{scopes}"
         for number, scope in enumerate(checked_objects(resource.get(scopes), place)):
-            checked_list(scope.get(entries), f"{place}[{number}].{entries}")
+            if checked_list(scope.get(entries), f"{place}[{number}].{entries}"):
+                found.append(_Scope(scope, entries, f"{place}[{number}].{entries}"))
+    return found
 
 
-def _check_depth(data: Entries) -> None:
+def _without(scopes: Sequence[_Scope], problem_of: Callable[[Any, str], str]) -> list[str]:
+    """Remove the spans or log records that have a problem. Returns the problems."""
+    problems: list[str] = []
+    for each in scopes:
+        entries = cast("list[Any]", each.scope[each.key])
+        found = [problem_of(entry, f"{each.place}[{number}]") for number, entry in enumerate(entries)]
+        if any(found):
+            problems += filter(None, found)
+            each.scope[each.key] = [entry for entry, problem in zip(entries, found, strict=True) if not problem]
+    return problems
+
+
+def _without_ids(entry: Any, place: str) -> str:
+    """That a span has no ids; "" if it has, or is no object."""
+    if not isinstance(entry, dict):
+        return ""
+    span = cast("Entries", entry)
+    missing = [key for key in ("traceId", "spanId") if not str(span.get(key) or "").strip("0")]
+    return f"{place}: a span must have a {' and a '.join(missing)}" if missing else ""
+
+
+def _problem(entry: Any, place: str) -> str:
+    """Why a span or a log record can't be read; "" if it can."""
+    try:
+        if isinstance(entry, dict):
+            _check_depth(cast("Entries", entry), MOST_NESTED - _DEPTH_OF_ENTRIES)
+            _line(cast("Entries", entry))
+        for _ in records_in(entry, place, {}, log=".logRecords[" in place):
+            pass
+    except PlacedError as error:
+        return f"{error.place or place}: {error}"
+    except RecursionError:
+        return f"{place}: nested too deeply"
+    except DataError as error:
+        return f"{place}: {error}"
+    return ""
+
+
+def _check_depth(data: Entries, most: int = MOST_NESTED) -> None:
     level: list[Any] = [data]
-    for _ in range(MOST_NESTED):
+    for _ in range(most):
         level = [
             item
             for outer in level
@@ -262,16 +361,3 @@ def _json(body: bytes) -> Entries:
     if not isinstance(data, dict):
         raise DataError(f"an export request must be an object, not {excerpt(data)}")
     return cast("Entries", data)
-
-
-def _without_ids(data: Entries) -> int:
-    """Remove spans without a trace id or a span id. Returns how many."""
-    left_out = 0
-    for resource in objects_in(data["resourceSpans"]):
-        for scope in objects_in(resource.get("scopeSpans")):
-            spans = objects_in(scope.get("spans"))
-            kept = [span for span in spans if all(str(span.get(key) or "").strip("0") for key in ("traceId", "spanId"))]
-            left_out += len(spans) - len(kept)
-            if len(kept) < len(spans):
-                scope["spans"] = kept
-    return left_out

@@ -105,14 +105,10 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
             dataset = Dataset(samples, path.name, reader.columns.became, tuple(reader.ignored), notes)
             dataset.__dict__["version"] = version
             return dataset
-        return _read(
-            path.name,
-            named(str(path)),
-            RowReader(mapping, cells=file.cells, blank_cells=file.kind in (".csv", ".tsv")),
-            file.rows,
-        )
+        reader = RowReader(mapping, blank_cells=file.kind in (".csv", ".tsv"))
+        return _read(path.name, named(str(path)), reader, file.rows)
     if is_table(source):
-        return _read(IN_MEMORY, "", RowReader(mapping, cells=True), lambda: table_rows(source))
+        return _read(IN_MEMORY, "", RowReader(mapping), lambda: table_rows(source))
     if isinstance(source, list | tuple | Mapping):
         items = cast("Sequence[Any]", [source] if isinstance(source, Mapping) else source)
         if items and is_telemetry(items[0]):

@@ -88,23 +88,14 @@ def _values(types: Any, array: Any) -> list[Any]:
         valid = array.is_valid().to_pylist()
         return [dict(zip(names, row, strict=True)) if here else None for row, here in zip(rows, valid, strict=True)]
     if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
-        items = _values(types, array.flatten())
-        if types.is_map(kind):
-            items = [tuple(cast("dict[str, Any]", item).values()) for item in items]
-        lists: list[Any] = []
-        start = 0
-        for length in _lengths(array):
-            lists.append(None if length is None else items[start : start + length])
-            start += length or 0
-        return lists
+        offsets: list[int] = array.offsets.to_pylist()
+        first, size = offsets[0], offsets[-1] - offsets[0]
+        parts = (array.keys, array.items) if types.is_map(kind) else (array.values,)
+        items: Any = [_values(types, part.slice(first, size)) for part in parts]
+        items = list(zip(*items, strict=True)) if types.is_map(kind) else items[0]
+        ends = zip(offsets, offsets[1:], array.is_valid().to_pylist(), strict=False)
+        return [items[start - first : end - first] if here else None for start, end, here in ends]
     return array.to_pylist()
-
-
-def _lengths(array: Any) -> list[int | None]:
-    offsets = array.offsets.to_pylist()
-    valid = array.is_valid().to_pylist()
-    pairs = zip(offsets, offsets[1:], valid, strict=False)
-    return [end - start if here else None for start, end, here in pairs]
 
 
 def _size(value: Any) -> int:

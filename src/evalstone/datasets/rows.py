@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -20,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from evalstone._core.display import excerpt, named, shortlist
-from evalstone._core.files import check_containers
+from evalstone._core.json import finite
+from evalstone._core.literals import written_list, written_value
 from evalstone._core.terms import term
 from evalstone.agents.formats.messages import (
     is_calls,
@@ -46,6 +46,12 @@ _CONVERSATION_PARTS = ("systemmessages", "inputmessages", "messages")
 _BESIDE = ("rememberedmessages", "taggedsystemmessages")
 _OF_A_TRIAL = frozenset(("id", "trial", *SAMPLE_FIELDS))
 _OF_TRACES = ("resourceSpans", "resourceLogs", "attributes")
+_LISTS_OF_ANSWERS = ("groundtruths", "answers", "expectedfacts", "referenceoutputs")
+"""The columns for a reference whose text is a list if it is written like one."""
+_CONVERSATION = re.compile(
+    r"""\s*+\[\s*+\{(?=.*["'](?:role|type|from)["']\s*+:\s*+["'](?:system|user|human|assistant|ai|gpt)["'])""",
+    re.DOTALL,
+)
 _MISSING_TYPES = ("NAType", "NaTType")
 
 
@@ -88,13 +94,11 @@ class RowReader:
 
     Args:
         mapping: As for `sample_from`.
-        cells: Whether the rows come from a table, whose cells may contain JSON lists.
         blank_cells: Whether a missing cell is a blank one, as in CSV. In a column of the output, it is a blank answer.
     """
 
-    def __init__(self, mapping: ColumnMapping | None = None, *, cells: bool = False, blank_cells: bool = False) -> None:
+    def __init__(self, mapping: ColumnMapping | None = None, *, blank_cells: bool = False) -> None:
         self.columns = Columns(mapping)
-        self.cells = cells
         self.blank_cells = blank_cells
         self.ignored: dict[str, None] = {}
         """The columns that went to the metadata, as an ordered set."""
@@ -115,12 +119,12 @@ class RowReader:
     def _sample(self, row: Mapping[Any, Any]) -> Sample:
         cells = {str(column): value if isinstance(value, str) else native(value) for column, value in row.items()}
         chosen = self.columns.choose(cells)
-        if "state" in chosen and "state" not in self.columns.mapping and not self._is_state(chosen["state"].value):
+        if "state" in chosen and "state" not in self.columns.mapping and not _is_state(chosen["state"].value):
             self.columns.became.pop(chosen.pop("state").column, None)  # such as a US state, or the state of an order
         if "turns" in chosen:
             self._place_turns(chosen)
         texts = {
-            field: self._value(field, chosen, lambda cell, field=field: self._text(cell, field))
+            field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
             for field in _TEXT_FIELDS
         }
         used = {cell.column for cell in chosen.values()} | self.columns.mapped
@@ -161,10 +165,6 @@ class RowReader:
         )
         return _of_trial(sample, cells)
 
-    def _text(self, cell: Cell, field: str) -> ReadText:
-        whole = self.cells and _is_ground_truth(field, cell.column)
-        return read_text(unpacked(cell.value) if whole else cell.value, field, cell.column)
-
     def _output(self, text: ReadText | None, messages: tuple[Message, ...], cells: Mapping[str, Any]) -> str | None:
         output = _text_or(text, messages, "output")
         if output is None and text is None and self.blank_cells and (column := self.columns.column("output", cells)):
@@ -175,9 +175,9 @@ class RowReader:
     def _place_turns(self, chosen: dict[str, Cell]) -> None:
         """Ignore a number of turns, and read turns that have roles as messages."""
         cell = chosen["turns"]
-        value = unpacked(cell.value)
+        value = self._value("turns", chosen, lambda cell: unpacked(cell.value))
         recorded = isinstance(value, list) and is_conversation(cast("list[Any]", value))
-        meant = isinstance(value, list | dict) or (isinstance(value, str) and value.lstrip().startswith(("[", "{")))
+        meant = isinstance(value, list | dict) or _has_brackets(value)
         if not recorded and (meant or "turns" in self.columns.mapping):
             return  # anything but a list is rejected later
         del chosen["turns"]
@@ -185,9 +185,6 @@ class RowReader:
         if recorded and "messages" not in (*chosen, *self.columns.mapping):
             chosen["messages"] = cell
             self.columns.became[cell.column] = "messages"
-
-    def _is_state(self, value: Any) -> bool:
-        return isinstance(unpacked(value) if self.cells else value, dict | list)
 
     def _has_context(self, chosen: Mapping[str, Cell]) -> bool:
         return "context" in chosen or "context" in self.columns.mapping
@@ -200,7 +197,7 @@ class RowReader:
         return next((passages for field in _CONVERSATION_FIELDS if (passages := self._of_turns(field, chosen))), None)
 
     def _passages(self, values: list[Any]) -> tuple[str, ...]:
-        return tuple(passage for value in values for passage in read_passages(value, cell=self.cells))
+        return tuple(passage for value in values for passage in read_passages(value))
 
     def _of_turns(self, field: str, chosen: Mapping[str, Cell]) -> tuple[str, ...]:
         """The passages in the turns of a field."""
@@ -225,7 +222,7 @@ class RowReader:
             name = _metadata_name(column, cells)
             if (value is None and name != "weight") or (column in used and column not in partly_used):
                 continue
-            metadata[name] = number_in(value) if name == "weight" and self.cells else value
+            metadata[name] = number_in(value) if name == "weight" else value
             if column not in used:
                 self.ignored.setdefault(column)
         return {
@@ -259,6 +256,15 @@ def _of_trial(sample: Sample, cells: Mapping[str, Any]) -> Sample:
         return sample
     id = sample.id if trial == 1 else f"{sample.id}-{trial}"
     return replace(sample, id=id, metadata={"group": sample.id, **sample.metadata})
+
+
+def _is_state(value: Any) -> bool:
+    return isinstance(value, dict | list) or _has_brackets(value)
+
+
+def _has_brackets(value: Any) -> bool:
+    """Whether a value is text that is meant as a list or an object. Reading it may fail."""
+    return isinstance(value, str) and value.lstrip().startswith(("[", "{"))
 
 
 def _metadata_name(column: str, columns: Collection[str]) -> str:
@@ -348,11 +354,12 @@ def _trajectory(read: Callable[[Any], T], value: Any) -> T:
 
 
 def native(value: Any) -> Any:
-    """A cell as plain objects and lists. Arrays become lists; NaN, NA and NaT become None."""
+    """A cell as plain objects and lists. Arrays become lists, NaN, NA and NaT become None, and infinity becomes text,
+    because JSON has no such numbers."""
     if value is None or isinstance(value, (str, int, Message)):
         return value
     if isinstance(value, float):
-        return None if math.isnan(value) else value
+        return finite(value)
     if isinstance(value, list):
         return [native(item) for item in cast("list[Any]", value)]
     if isinstance(value, Mapping):
@@ -371,7 +378,7 @@ def storable(value: Any) -> Any:
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
-        return str(value) if math.isinf(value) else value
+        return finite(value)
     if isinstance(value, dict):
         return {key: storable(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
@@ -386,20 +393,8 @@ def storable(value: Any) -> Any:
 
 
 def unpacked(value: Any) -> Any:
-    """The value of a text that is a JSON array or object; any other value unchanged.
-
-    Raises DataError for a list in Python's syntax, which could be mistaken for a single long passage.
-    """
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if (text[:1], text[-1:]) in (("[", "]"), ("{", "}")):
-        check_containers(text)
-        with suppress(ValueError):
-            return native(json.loads(text))
-        if text.startswith("['"):
-            raise DataError(f"must be a JSON list, not a list as Python prints it: {excerpt(text)}")
-    return value
+    """The value of a text that is a list or an object, as by `written_value`; any other value unchanged."""
+    return written_value(value) if isinstance(value, str) else value
 
 
 def scalar_text(value: Any) -> str | None:
@@ -438,20 +433,15 @@ def read_metadata(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", entries)
 
 
-def read_passages(value: Any, *, cell: bool) -> tuple[str, ...]:
+def read_passages(value: Any) -> tuple[str, ...]:
     """Passages in order, without blank ones.
 
-    A passage is a text, or an object with the text under `text`, `page_content`, `content` or `chunk`. A single text is
-    one passage, unless it is a JSON array in a table cell.
+    A passage is a text, or an object with the text under `text`, `page_content`, `content` or `chunk`. A text is the
+    list or object that it writes out, or else one passage (see `written_list`).
     """
-    if cell and isinstance(value, str) and value.lstrip().startswith("["):
-        value = unpacked(value)
-        if isinstance(value, str) and _LIST_OF_TEXTS.match(value):
-            raise DataError(f"must be a complete JSON list; this one is cut off or broken: {excerpt(value.strip())}")
+    if isinstance(value, str):
+        value = written_list(value)
     return tuple(passage for passage in _passages(value) if passage.strip())
-
-
-_LIST_OF_TEXTS = re.compile(r'\s*\[\s*"')
 
 
 def _passages(value: Any) -> list[str]:
@@ -506,20 +496,22 @@ def turn_passages(value: Any) -> tuple[str, ...]:
     turns = cast("list[Any]", value) if isinstance(value, list) else []
     items = [cast("dict[str, Any]", turn) for turn in turns if isinstance(turn, dict)]
     lists = [item[key] for item in items for key in item if normal(key) == "retrievalcontext" and item[key] is not None]
-    return tuple(dict.fromkeys(passage for passages in lists for passage in read_passages(passages, cell=False)))
+    return tuple(dict.fromkeys(passage for passages in lists for passage in read_passages(passages)))
 
 
 def read_text(value: Any, field: str, column: str) -> ReadText:
     """The text of a field.
 
     Args:
-        value: A text. A conversation: its last user message is the input, its system messages are the instructions, and
-            its last assistant message is any other field. An object with one of these under a name of the field. For a
-            reference, also a list of alternatives, of which the first is used, or of `expected_facts`, which are
-            joined. A `ground_truth` that is an object or a list is JSON.
+        value: A text. A conversation, also written as text: its last user message is the input, its system messages are
+            the instructions, and its last assistant message is any other field. An object with one of these under a
+            name of the field. For a reference, also a list of alternatives, of which the first is used, or of
+            `expected_facts`, which are joined; in a column for lists, such as `ground_truths`, also written as text. A
+            `ground_truth` that is an object or a list is JSON.
         field: The sample field.
         column: The column or dotted path of the value.
     """
+    value = _list_in_text(value, field, column) if isinstance(value, str) else value
     if (text := scalar_text(value)) is not None:
         return ReadText(text)
     if _is_ground_truth(field, column):
@@ -542,6 +534,21 @@ def _ground_truth(value: Any) -> str | None:
         return None
     text = scalar_text(items[0]) if len(items) == 1 else None
     return json.dumps(storable(value), ensure_ascii=False) if text is None else text
+
+
+def _list_in_text(text: str, field: str, column: str) -> Any:
+    """The conversation, ground truth or alternative references that a text writes out; any other text unchanged."""
+    if _is_ground_truth(field, column):
+        with suppress(DataError):  # a text that only resembles a list is a ground truth like any other
+            return written_value(text)
+        return text
+    if field == "reference" and normal(column.rpartition(".")[2]) in _LISTS_OF_ANSWERS:
+        value = written_list(text)
+        return cast("Any", value) if isinstance(value, list) else text
+    if field in ("input", "output") and _CONVERSATION.match(text):
+        value = written_value(text)
+        return cast("Any", value) if isinstance(value, list) and is_conversation(cast("list[Any]", value)) else text
+    return text
 
 
 def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from evalstone.errors import ConfigError, JudgeError
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
-from evalstone.types import NO_USAGE, JudgeCall, Usage, total_cost
+from evalstone.types import NO_USAGE, JudgeCall, Sample, Usage, total_cost
 
 A = TypeVar("A")
 
@@ -80,6 +80,13 @@ class Judge(ABC):
     def secrets(self) -> tuple[str, ...]:
         """Values that must never be printed or stored, such as an API key. They are shown as `***`."""
         return ()
+
+    def caution(self, samples: Iterable[Sample]) -> str:
+        """A sentence for reports on samples that this judge doesn't suit, such as those in another language than it was
+        trained on; empty if there are none. By default, that of the members."""
+        listed = leaves(*self.members)
+        every = list(samples) if len(listed) > 1 else samples
+        return "; ".join(filter(None, dict.fromkeys(leaf.caution(every) for leaf in listed)))
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         """A context that holds the judge's connections open; each run enters it once."""

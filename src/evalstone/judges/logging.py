@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from evalstone.judges.base import AskJudge, Judge, register_secrets
 from evalstone.judges.settings import check_settings, require_judge
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits
-from evalstone.types import JudgeCall, Usage
+from evalstone.types import JudgeCall, Sample, Usage
 
 A = TypeVar("A")
 
@@ -45,6 +45,9 @@ class LoggingJudge(Judge):
     @property
     def identity(self) -> str:
         return self.judge.identity
+
+    def caution(self, samples: Iterable[Sample]) -> str:
+        return self.judge.caution(samples)
 
     @property
     def secrets(self) -> tuple[str, ...]:

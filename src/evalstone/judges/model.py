@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
+from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.json import content_hash
 from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import header_secrets, is_credential
@@ -85,7 +86,8 @@ class ModelJudge(Judge):
     model: str
 
     base_url: str | None = None
-    """Base URL of an OpenAI-compatible server, without user name, password or query. None uses the provider's own."""
+    """Base URL of an OpenAI-compatible server, without user name, password or query. None uses the provider's own. In
+    this setting, `api_key` and `headers`, `$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign."""
 
     api_key: str | None = field(default=None, repr=False, compare=False)
     """The API key. None reads it from the provider's environment variable."""
@@ -138,8 +140,8 @@ class ModelJudge(Judge):
         split_model(self.model)
         register_secrets(self)
         if self.base_url:
-            self.check_url(self.base_url)
-        routes = sorted((name.lower(), text) for name, text in self.headers.items() if not is_credential(name))
+            self.check_url(expanded_url(self.base_url, self._named("base_url")))
+        routes = sorted((name.lower(), text) for name, text in self.sent_headers.items() if not is_credential(name))
         if routes:
             object.__setattr__(self, "routing", content_hash(routes))
         if self.prices is not None:
@@ -180,7 +182,7 @@ class ModelJudge(Judge):
         """The base URL of the OpenAI-compatible endpoint; empty if there is none. Raises ConfigError for an invalid
         URL."""
         info = PROVIDERS[split_model(self.model)[0]]
-        url = self.base_url
+        url = expanded_url(self.base_url, self._named("base_url")) if self.base_url else None
         for variable in info.base_url_from:
             url = url or os.environ.get(variable)
         return _readable(url.rstrip("/")) if url else info.base_url
@@ -189,7 +191,20 @@ class ModelJudge(Judge):
     def key(self) -> str:
         """The API key; empty if there is none."""
         variable = PROVIDERS[split_model(self.model)[0]].key
-        return self.api_key or (os.environ.get(variable, "") if variable else "")
+        return self.own_key or (os.environ.get(variable, "") if variable else "")
+
+    @property
+    def own_key(self) -> str | None:
+        """The API key in `api_key`, with its environment variables expanded; None if the setting is missing."""
+        return expanded(self.api_key, self._named("api_key")) if self.api_key else self.api_key
+
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        """The headers, with their environment variables expanded."""
+        return {name: expanded(text, self._named(f"the header {name}")) for name, text in self.headers.items()}
+
+    def _named(self, setting: str) -> str:
+        return f"{setting} of {self.model}"
 
     @property
     def instructions(self) -> str:
@@ -251,7 +266,7 @@ class ModelJudge(Judge):
     def secrets(self) -> tuple[str, ...]:
         """The API key, keys that the provider's library reads from the environment, and headers with credentials."""
         variables = PROVIDERS[split_model(self.model)[0]].library_keys
-        return tuple(filter(None, (self.key, *map(os.environ.get, variables), *header_secrets(self.headers))))
+        return tuple(filter(None, (self.key, *map(os.environ.get, variables), *header_secrets(self.sent_headers))))
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Provider]:

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from evalstone._core.environment import expanded_url
 from evalstone._core.files import home_expanded
 from evalstone._core.redaction import masked_url, redacted
 from evalstone.datasets.stored import sample_row
@@ -43,6 +44,12 @@ def shown(url: str | Path) -> str:
     return masked_url(text)
 
 
+def resolved(url: str | Path) -> str | Path:
+    """A ledger's location with the values of environment variables for `$NAME` in a text. Raises ConfigError for a
+    variable that is not set."""
+    return expanded_url(url, "the ledger's URL") if isinstance(url, str) else url
+
+
 def file_of(url: str | Path) -> Path | None:
     """The file of a SQLite ledger; None for one on a server.
 
@@ -50,6 +57,7 @@ def file_of(url: str | Path) -> Path | None:
         ConfigError: The URL is empty, "none" or ":memory:", has another scheme, names no database, or has options for
             SQLite. The message hides the password.
     """
+    url = resolved(url)
     scheme, separator, rest = str(url).partition("://")
     if separator and (scheme not in SCHEMES or (scheme == "sqlite" and not rest.startswith("/")) or rest in ("", "/")):
         raise ConfigError(f"{shown(url)} is not a ledger; {EXPECTED}")

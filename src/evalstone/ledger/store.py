@@ -70,7 +70,7 @@ class Ledger:
 
     Args:
         url: A path, `sqlite:///path/to/file.db`, or `postgresql://user@host/database`. Missing files and folders are
-            created.
+            created. In a text, `$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign.
         prepare: Whether to create missing tables, and refuse another schema version.
 
     Raises:
@@ -80,7 +80,7 @@ class Ledger:
 
     def __init__(self, url: str | Path, *, prepare: bool = True) -> None:
         path = file_of(url)
-        self.dialect = schema.PostgreSQL(str(url)) if path is None else schema.SQLite(path)
+        self.dialect = schema.PostgreSQL(str(base.resolved(url))) if path is None else schema.SQLite(path)
         self.location = self.dialect.location
         """The ledger's file, or its URL without a password."""
         self.owner = f"{_machine()} {os.getpid()} {secrets.token_hex(4)}"

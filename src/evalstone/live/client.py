@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 from evalstone._core import sync
 from evalstone._core.display import excerpt
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
-from evalstone.errors import ConfigError, described, error_text, unknown
+from evalstone.errors import ConfigError, described, error_text
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of
 from evalstone.live import frames
 from evalstone.live.frames import LONGEST_NAME, USER_ERRORS, Content, Priority, Settings, Submitted
 from evalstone.live.sender import Channel, ProcessChannel, Sender
+from evalstone.results.summary import ScorerInfo
 from evalstone.run.budget import Budget
+from evalstone.run.plan import named_scorer, scorer_info
 from evalstone.scorers import Scorer
 from evalstone.types import Record, Sample
 
@@ -513,16 +515,15 @@ def _rates(scorers: tuple[Scorer, ...], sampling: float | Mapping[str, float]) -
     if twice := [each for each in signatures if signatures.count(each) > 1]:
         raise ConfigError(f"the scorer {twice[0]} is named twice")
     if isinstance(sampling, Mapping):
-        known = {scorer.name for scorer in scorers} | {*signatures}
-        for name in sampling:
-            if name not in known:
-                raise ConfigError(f"sampling has an {unknown('scorer', str(name), sorted(known))}")
+        infos = [scorer_info(scorer) for scorer in scorers]
+        # The rate by signature goes before one by name.
+        by_name = {_named(name, infos).signature: rate for name, rate in sampling.items() if name not in signatures}
+        rates_of = {**by_name, **{name: rate for name, rate in sampling.items() if name in signatures}}
         found: dict[Scorer, object] = {}
         for scorer in scorers:
-            rate = sampling.get(scorer.signature, sampling.get(scorer.name))
-            if rate is None:
+            if scorer.signature not in rates_of:
                 raise ConfigError(f"sampling has no rate for {scorer.name}")
-            found[scorer] = rate
+            found[scorer] = rates_of[scorer.signature]
     else:
         found = dict.fromkeys(scorers, sampling)
     for rate in found.values():
@@ -530,3 +531,10 @@ def _rates(scorers: tuple[Scorer, ...], sampling: float | Mapping[str, float]) -
             raise ConfigError(f"sampling must be a number from 0 to 1, or one for each scorer, not {excerpt(rate)}")
     rates = cast("dict[Scorer, float]", found)
     return dict(sorted(rates.items(), key=lambda item: -item[1]))
+
+
+def _named(name: str, infos: list[ScorerInfo]) -> ScorerInfo:
+    try:
+        return named_scorer(name, infos)
+    except ConfigError as error:
+        raise ConfigError(f"sampling: {error}") from None

@@ -25,8 +25,8 @@ from evalstone.judges.parse import parse_judge
 from evalstone.live.frames import USER_ERRORS, copied
 from evalstone.live.sender import LOGGED, OncePerKind
 from evalstone.questions.claims import VerifyClaims
-from evalstone.results.summary import find_scorer, scorer_titles
-from evalstone.run.plan import scorer_info
+from evalstone.results.summary import scorer_titles
+from evalstone.run.plan import named_scorer, scorer_info
 from evalstone.run.runner import score_sample
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import require_number
@@ -385,7 +385,7 @@ def _thresholds(
     parsed = parse_scorers(cast(object, scorers))
     infos = [scorer_info(scorer) for scorer in parsed]
     if isinstance(below, Mapping):
-        named = {find_scorer(name, infos).signature: value for name, value in below.items()}
+        named = {named_scorer(name, infos).signature: value for name, value in below.items()}
     else:
         named = {} if below is None else dict.fromkeys((info.signature for info in infos), below)
     if missing := [info.name for info in infos if info.signature not in named]:

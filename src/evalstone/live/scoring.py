@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import math
 import re
 import time
 from collections import Counter
@@ -48,6 +49,7 @@ from evalstone.live.frames import (
 from evalstone.live.samples import sample_from, submitted_trace
 from evalstone.live.sender import OncePerKind
 from evalstone.questions.base import JudgeAnswer
+from evalstone.run.budget import Budget
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session
 from evalstone.types import Failed, Record, Sample, trace_metadata
@@ -417,7 +419,11 @@ class Scoring:
 
     def _renew(self) -> None:
         settings = self._settings
-        self._session = _LiveSession(settings.judge, ledger=self._ledger, concurrency=settings.concurrency)
+        # The ledger knows what a day has cost. This one refuses a judge whose price is unknown.
+        priced = None if settings.daily_budget is None else Budget(math.inf)
+        self._session = _LiveSession(
+            settings.judge, ledger=self._ledger, concurrency=settings.concurrency, budget=priced
+        )
         self._refused, self._renew_at = False, time.monotonic() + RENEWED
 
 
@@ -434,8 +440,8 @@ class _LiveSession(Session):
     """A session that never ends. A failure is shared with concurrent identical calls, not with later ones. A judge that
     refuses the key or the model isn't asked again."""
 
-    def __init__(self, judge: Judge, *, ledger: AsyncLedger, concurrency: int) -> None:
-        super().__init__(judge, ledger=ledger, concurrency=concurrency)
+    def __init__(self, judge: Judge, *, ledger: AsyncLedger, concurrency: int, budget: Budget | None) -> None:
+        super().__init__(judge, ledger=ledger, concurrency=concurrency, budget=budget)
         self._refusals: dict[str, str] = {}
         """The error of each judge that refused the key or the model."""
 

@@ -49,6 +49,11 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 EVENT = "gen_ai.evaluation.result"
 SCORES = tuple(step / 10 for step in range(11))
+TOKEN_KINDS = {
+    "input": "Input tokens, including cached ones.",
+    "output": "Output tokens, including those of reasoning.",
+    "cache_read.input": "Input tokens that the provider read from its cache.",
+}
 TOKENS = tuple(4**power for power in range(14))
 SECONDS = tuple(0.01 * 2**power for power in range(14))
 """Boundaries of histograms. Those of tokens and seconds are the conventions' own."""
@@ -126,18 +131,28 @@ class Telemetry(Observer):
             "evalstone.score", "1", "Scores, divided by their scale.", explicit_bucket_boundaries_advisory=SCORES
         )
         self._outcomes = counter("evalstone.outcomes", "{outcome}", "Scores, skips and failures.")
-        self._tokens = histogram(
-            "gen_ai.client.token.usage",
-            "{token}",
-            "Number of input and output tokens used.",
-            explicit_bucket_boundaries_advisory=TOKENS,
-        )
-        self._seconds = histogram(
-            "gen_ai.client.operation.duration",
-            "s",
-            "GenAI operation duration.",
-            explicit_bucket_boundaries_advisory=SECONDS,
-        )
+        self._usage = {
+            kind: counter(f"gen_ai.client.inference.usage.{kind}_tokens", "{token}", description)
+            for kind, description in TOKEN_KINDS.items()
+        }
+        self._tokens = {
+            name: histogram(
+                f"gen_ai.client.{name}_tokens",
+                "{token}",
+                "Tokens of one call, as far as they are known.",
+                explicit_bucket_boundaries_advisory=TOKENS,
+            )
+            for name in ("inference.operation.input", "inference.operation.output", "embeddings.operation.input")
+        }
+        self._seconds = {
+            operation: histogram(
+                f"gen_ai.client.{operation}.duration",
+                "s",
+                f"How long {what} took, with its retries.",
+                explicit_bucket_boundaries_advisory=SECONDS,
+            )
+            for operation, what in (("inference", "a call of a model"), ("embeddings", "a request for embeddings"))
+        }
         self._cost = counter("evalstone.judge.cost", "{USD}", "What judge calls cost, as far as it is known.")
         self._cached = counter("evalstone.judge.cached", "{call}", "Questions whose answer had been paid for before.")
         self._latency = histogram(
@@ -246,15 +261,21 @@ class Telemetry(Observer):
                 replied(error.reply)
             span.set_attributes(usage_attributes(usage, cost))
             timed = identified if error is None else {**identified, "error.type": error_type(error)}
-            self._seconds.record(seconds, timed)
+            self._seconds[_operation(identified)].record(seconds, timed)
             self._count(identified, usage, cost)
 
         return _Spanned(span, ended, left)
 
     def _count(self, identified: Attributes, usage: Usage, cost: float | None) -> None:
-        for kind, tokens in (("input", usage.input), ("output", usage.output)):
-            if tokens:
-                self._tokens.record(tokens, {**identified, "gen_ai.token.type": kind})
+        operation = _operation(identified)
+        counts = {"input": usage.input, "output": usage.output, "cache_read.input": usage.cached}
+        for kind, tokens in counts.items():
+            if not tokens:
+                continue
+            if operation == "inference":
+                self._usage[kind].add(tokens, {**identified, "gen_ai.token.modality": "unknown"})
+            if (of_one := self._tokens.get(f"{operation}.operation.{kind}")) is not None:
+                of_one.record(tokens, identified)
         if cost:
             self._cost.add(cost, identified)
 
@@ -324,3 +345,8 @@ def _context_of(sample: Sample) -> Context | None:
     return trace.set_span_in_context(
         NonRecordingSpan(SpanContext(trace_id, span_id, is_remote=True, trace_flags=flags))
     )
+
+
+def _operation(identified: Attributes) -> str:
+    """What the conventions call the kind of a model's operation in the names of metrics."""
+    return "embeddings" if identified["gen_ai.operation.name"] == "embeddings" else "inference"

@@ -46,7 +46,8 @@ def lines(view: View) -> Iterator[str]:
     yield f"### {prose(view.name)}{verdict}"
     yield ""
     yield prose(view.lead)
-    yield from ("", prose(view.notice)) if view.notice else ()
+    for notice in view.notice.splitlines():
+        yield from ("", prose(notice))
     for warning in view.warnings:
         yield from ("", f"**{prose(warning)}**")
     for section in view.sections:

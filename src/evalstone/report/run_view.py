@@ -7,12 +7,14 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import (
     count,
     digits_for,
     ended,
+    joined,
     limits,
     listed,
     number,
@@ -21,6 +23,7 @@ from evalstone._core.display import (
     percents,
     safe,
     sentence,
+    shortlist,
     signed,
 )
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
@@ -65,6 +68,7 @@ FIRST_MISSING = 2
 """The number of samples to name for each reason without a score."""
 LONGEST_ID = 30
 FLAKIEST = 5
+SHOWN_FILES = 4
 """The number of flakiest samples to name."""
 
 
@@ -194,11 +198,24 @@ def _facts(run: Run) -> Iterator[Fact]:
     if text := retries(run.warnings):
         yield Fact("Retries", text, text)
     if run.resumed:
-        text = f"{count(run.resumed, 'result')} from the interrupted run"
+        text = f"{count(run.resumed, 'result')} from {_resumed_from(run)}"
         yield Fact("Resumed", text, f"resumed: {text}")
     yield Fact("Started", run.started.replace("T", " ").removesuffix("+00:00") + " UTC")
     yield Fact("Dataset version", run.version)
     yield Fact("Run", run.id)
+
+
+def _resumed_from(run: Run) -> str:
+    """When the results of a resumed run are from, in local time, and which code is the same since."""
+    if not run.resumed_from:
+        return "the interrupted run"
+    when = datetime.fromisoformat(run.resumed_from).astimezone()
+    is_today = when.date() == datetime.now().astimezone().date()
+    text = f"{when:%H:%M}" if is_today else f"{when:%Y-%m-%d %H:%M}"
+    if not run.code:
+        return text
+    names = joined(run.code) if len(run.code) <= SHOWN_FILES else shortlist(run.code, most=SHOWN_FILES)
+    return f"{text}; the code of {names} is unchanged"
 
 
 def retries(warnings: Mapping[str, int]) -> str:

@@ -29,7 +29,7 @@ def show(view: View, console: Console) -> None:
     if view.name:
         lead = f" · {safe(view.lead, LONG)}" if view.lead else ""
         console.print(Text.assemble((safe(view.name), "bold"), lead))
-    _lines(console, [view.notice] if view.notice else [], "dim")
+    _lines(console, view.notice.splitlines(), "dim")
     _lines(console, view.warnings, "yellow")
     # A single section needs no heading.
     for section in view.sections:

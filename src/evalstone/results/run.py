@@ -91,6 +91,10 @@ class Run:
     """Duration."""
     resumed: int = 0
     """How many records come from an interrupted run with the same plan."""
+    resumed_from: str = ""
+    """When that run was started, in UTC (ISO 8601); "" if none was resumed."""
+    code: tuple[str, ...] = ()
+    """The files of your code that were compared with that run's, and are unchanged."""
     stop_reason: str = ""
     """Why the run stopped early; "" if it is complete."""
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -263,6 +267,7 @@ class Run:
             "started": self.started,
             "seconds": self.seconds,
             "resumed": self.resumed,
+            **({"resumed_from": self.resumed_from, "code": list(self.code)} if self.resumed_from else {}),
             "stop_reason": self.stop_reason,
             "warnings": dict(self.warnings),
             "judge_stats": dict(self.judge_stats),
@@ -307,6 +312,8 @@ class Run:
             started=stored.started,
             seconds=stored.seconds,
             resumed=stored.resumed,
+            resumed_from=stored.resumed_from,
+            code=stored.code,
             stop_reason=stored.stop_reason or ("" if finished else "unfinished"),
             warnings=stored.warnings,
             judge_stats=stored.judge_stats,

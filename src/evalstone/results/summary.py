@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from evalstone._core.display import count, digits_for, excerpt, joined, number
+from evalstone._core.json import brief
+from evalstone._core.syntax import parse_spec
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
@@ -71,6 +73,9 @@ def scorer_titles(scorers: Sequence[ScorerInfo]) -> dict[str, str]:
 def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
     """The scorer with this title or signature, else the only one with this name or these parameters.
 
+    Quotes, spaces and the order of parameters don't matter, and hyphens in a name count as underscores:
+    `tool-called( tool='search' )` is `tool_called(tool=search)`.
+
     Raises:
         ConfigError: there is no such scorer, or there are several; the message names the candidates.
     """
@@ -78,10 +83,32 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
     matches = [info for info in scorers if name in (titles[info.signature], info.signature)]
     matches = matches or [info for info in scorers if name in (info.parameters, info.name)]
     if not matches:
+        try:
+            base, parameters = parse_spec(name, nested="scorer")
+        except ValueError as error:
+            raise ConfigError(f"{unknown('scorer', name, titles.values())}; {error}") from None
+        base = base.replace("-", "_")
+        matches = [info for info in scorers if _is_spelled(info, base, parameters)]
+        if not matches and not parameters:
+            matches = [info for info in scorers if info.name == base]
+    if not matches:
         raise ConfigError(unknown("scorer", name, titles.values()))
     if len(matches) > 1:
         raise ConfigError(f"{name} is ambiguous; name one of {', '.join(titles[info.signature] for info in matches)}")
     return matches[0]
+
+
+def _is_spelled(info: ScorerInfo, name: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether a scorer has this name and exactly these parameters. Its scale may be named even if it is the default."""
+    given = {key: brief(value) for key, value in parameters.items() if (key, value) != ("explain", False)}
+    parts = [f"{key}={value}" for key, value in given.items()]
+    if f"scale={info.scale:g}" in parts and f"scale={info.scale:g}" not in info.parameters:
+        parts.remove(f"scale={info.scale:g}")
+    shown = f"{name}({', '.join(parts)})" if parts else name
+    # A value may hold a comma, so the parts of the scorer's own text can't be told apart.
+    return len(shown) == len(info.parameters) and all(
+        part in info.parameters for part in (f"{name}(" if parts else name, *parts)
+    )
 
 
 def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: str) -> dict[ScorerInfo, V]:

@@ -78,14 +78,18 @@ class Budget:
         """Raise ConfigError for a judge without a known price."""
         for leaf in leaves(*judges):
             if leaf.price(Usage(1, 1)) is None:
-                raise ConfigError(
-                    f"a budget needs a price, and the price of {leaf.identity} is unknown; "
-                    "set it on the judge as prices = [input, output]"
-                )
+                raise unpriced(leaf)
 
     def reserve(self, question: Question[Any], judge: Judge) -> float:
-        """Reserve the estimated cost of a call. Raises BudgetExceeded if it exceeds the rest of the budget."""
-        return self.reserve_amount(call_price(question, judge) or 0.0)
+        """Reserve the estimated cost of a call.
+
+        Raises:
+            BudgetExceeded: It exceeds the rest of the budget.
+            ConfigError: The price of the judge is unknown.
+        """
+        if (price := call_price(question, judge)) is None:
+            raise unpriced(judge)
+        return self.reserve_amount(price)
 
     def reserve_amount(self, amount: float) -> float:
         """Reserve an amount in US dollars. Raises BudgetExceeded if it exceeds the rest of the budget."""
@@ -102,6 +106,14 @@ class Budget:
         """Replace a reservation by the actual cost. If that is unknown, the reservation is kept."""
         self.reserved -= reserved
         self.spent += reserved if paid is None else paid
+
+
+def unpriced(judge: Judge) -> ConfigError:
+    """The error of a judge without a known price under a budget."""
+    return ConfigError(
+        f"a budget needs a price, and the price of {judge.identity} is unknown; "
+        "set it on the judge as prices = [input, output]"
+    )
 
 
 def call_price(question: Question[Any], judge: Judge) -> float | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 from evalstone._core.display import excerpt, joined
@@ -17,11 +18,13 @@ from evalstone.datasets.loading import IN_MEMORY
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.summary import ScorerInfo, find_scorer
 from evalstone.scorers import SCORERS, Scorer
-from evalstone.scorers.code_identity import program_hash
+from evalstone.scorers.code_identity import code_files, is_own_code, program_hash
+from evalstone.scorers.registry import names_wrapper, parse_scorer
+from evalstone.scorers.wrappers import applied
 from evalstone.targets import FunctionTarget, Target
-from evalstone.targets.users import User
+from evalstone.targets.users import FunctionUser, User
 from evalstone.types import RunKind, Sample
 
 WAITING = "waiting for "
@@ -99,6 +102,22 @@ class Plan:
         if self.user is not None:
             content.append(self.user.identity)
         return content_hash(content)
+
+    @functools.cached_property
+    def code_files(self) -> tuple[str, ...]:
+        """The files of the user's code that the fingerprint depends on. Those in the current folder are relative."""
+        roots: list[object] = []
+        if isinstance(self.target, FunctionTarget) and not self.target.version:
+            roots += (self.target.function, self.target.prepare, self.target.finish)
+        if isinstance(self.user, FunctionUser):
+            roots.append(self.user.function)
+        for scorer in self.scorers:
+            for each in applied(scorer):
+                roots += [type(each)] if is_own_code(type(each)) else []
+                roots += [value for name, value in vars(each).items() if name != "judge"]
+        here = Path.cwd()
+        paths = [Path(path) for path in code_files(*roots)]
+        return tuple(str(path.relative_to(here) if path.is_relative_to(here) else path) for path in paths)
 
     def _code(self, target: Target) -> Iterator[str]:
         """A hash of the code of a function target without a version. A run must not be resumed with changed code."""
@@ -218,6 +237,30 @@ def check_distinct(scorers: Iterable[Scorer]) -> None:
     counts = Counter(scorer.signature for scorer in scorers)
     if twice := [signature for signature, count in counts.items() if count > 1]:
         raise ConfigError(f"the scorer {twice[0]} is named twice")
+
+
+def named_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
+    """The scorer of a run that a title, a signature, a name or a spec refers to.
+
+    A spec may also name default values, and a scorer that is applied to another one, as in
+    `per_turn(scorer=contains(expected=x))`. No module is imported for it.
+
+    Raises:
+        ConfigError: There is no such scorer, or there are several.
+    """
+    try:
+        return find_scorer(name, scorers)
+    except ConfigError as problem:
+        if "(" not in name or ":" in name.partition("(")[0] or (":" in name and names_wrapper(name)):
+            raise  # to build it may import a module
+        try:
+            signature = parse_scorer(name).signature
+        except ConfigError:
+            raise problem from None
+        for info in scorers:
+            if info.signature == signature:
+                return info
+        raise
 
 
 def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:

@@ -157,8 +157,10 @@ class _Runner:
         self._keeping: set[asyncio.Task[Any] | None] = set()
         """Workers that are storing a record. They aren't canceled when another worker fails."""
         self._ended = False
+        self._cautions: Mapping[str, str] = {}
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been retried."""
+        self.resumed_from, self.code = "", tuple[str, ...]()
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -210,6 +212,7 @@ class _Runner:
             await self.batches.end(self.stop, complete=self.records.complete)
         await self._keep_failures()
         await self.notifier.done()
+        self._cautions = await asyncio.to_thread(self._cautions_of_judges)
         run = self._result(time.perf_counter() - began, resumed)
         await self._keep_result(run, finished=run.complete)
         return run
@@ -230,6 +233,7 @@ class _Runner:
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started
+        self.resumed_from, self.code = row.started, self.plan.code_files
         since = self.session.since = datetime.fromisoformat(row.started).timestamp()
         self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
         self.answers = self._answers(since)
@@ -301,6 +305,21 @@ class _Runner:
         """The number of scorers without a record of a sample and trial. place: its number in the plan."""
         scorers = len(self.scorers)
         return sum(not self.records.has(index) for index in range(place * scorers, (place + 1) * scorers))
+
+    def _cautions_of_judges(self) -> dict[str, str]:
+        """By judge, its caution about the scored samples; only for judges that were asked."""
+        asked = {identity.partition(WITHOUT)[0] for builder in self.summaries.values() for identity in builder.judges}
+        return {judge.identity: judge.caution(self._scored()) for judge in self.plan.judges if judge.identity in asked}
+
+    def _scored(self) -> Iterator[Sample]:
+        """The samples with at least one record, with the target's answers."""
+        for place, sample in enumerate(self.plan.cases()):
+            if self._open_in(place) == len(self.scorers):
+                continue
+            if self.answers is None:
+                yield sample
+            elif self.answers.samples.has(place):
+                yield self.answers.samples.at(place)
 
     def _add(self, index: int, record: Record) -> None:
         self.summaries[record.scorer].add(record)
@@ -400,8 +419,9 @@ class _Runner:
             warnings["malformed replies"] = corrections
         for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
             warnings[f"{name} refused"] = times
-        known = {judge.identity: judge.note for judge in self.plan.judges}
-        # Custom scorers may ask judges that their code doesn't show.
+        notes = ((judge.identity, (judge.note, self._cautions.get(judge.identity))) for judge in self.plan.judges)
+        known = {identity: "\n".join(filter(None, texts)) for identity, texts in notes}
+        # Custom scorers may pass judges of their own to `ask`.
         asked = tuple(dict.fromkeys(identity for line in summary for identity in line.judges))
         reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
         planned = (judge.identity for judge in self.plan.asked_judges if judge.identity not in reduced)
@@ -422,6 +442,8 @@ class _Runner:
             started=self.started,
             seconds=seconds,
             resumed=resumed,
+            resumed_from=self.resumed_from,
+            code=self.code,
             stop_reason=stop_reason,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
@@ -467,7 +489,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
 
 
 async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
-    recording = Recording(session, scorer.judge)
+    recording = Recording(session, scorer.judge, scorer.require_declared)
     started = time.perf_counter()
     result: Outcome | Exception | asyncio.CancelledError
     try:

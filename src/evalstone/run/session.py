@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from types import CoroutineType
 from typing import Any, TypeVar, cast
@@ -89,6 +90,7 @@ class Session:
         self._learned: dict[str, ContextLimits] = {}
         self._breakers: dict[str, CircuitBreaker] = {}
         self._known_working: set[str] = set()
+        self._checked: set[str] = set()
         self.paid_before: dict[Key, StoredAnswer] = {}
         """Answers of the run from before the interruption whose cost has not been counted."""
         self._inflight: dict[Key, InflightCall] = {}
@@ -256,6 +258,9 @@ class Session:
                     raise RunStopped(self.stop.reason)
             breaker = self._breaker(call.key.judge)
             breaker.check()
+            if call.key.judge not in self._checked:  # a scorer may ask a judge that no plan names
+                judge.check()
+                self._checked.add(call.key.judge)
             reserved = 0.0 if self._budget is None else self._budget.reserve(call.question, judge)
             paid: float | None = None
             call.sent = True
@@ -316,9 +321,13 @@ class Recording:
     Args:
         session: The session.
         judge: The default judge; that of the session if None.
+        allowed: Raises ConfigError for a question that may not be asked. It is called before a judge is.
     """
 
-    def __init__(self, session: Session, judge: Judge | None = None) -> None:
+    def __init__(
+        self, session: Session, judge: Judge | None = None, allowed: Callable[[Question[Any]], None] | None = None
+    ) -> None:
+        self._allowed = allowed
         self.judge = session.judge if judge is None else judge
         self.calls: list[JudgeCall] = []
         self.aborted: EvalstoneError | None = None
@@ -335,6 +344,12 @@ class Recording:
     def __call__(
         self, question: Question[A], judge: Judge | None = None, repeat: int = 0
     ) -> CoroutineType[Any, Any, A]:
+        if self._allowed is not None:
+            try:
+                self._allowed(question)
+            except ConfigError as error:
+                self.aborted = error
+                raise
         value = self._value(question, judge, repeat)
         self._begun.append((question.kind, value))
         return value

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import dis
 import functools
 import inspect
 import itertools
@@ -14,12 +12,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from evalstone._core import sync
 from evalstone._core.display import joined
-from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.json import brief as json_brief
+from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import is_blank
 from evalstone.agents import messages
@@ -36,13 +34,6 @@ if TYPE_CHECKING:
 SIDES = ("input", "output")
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
-
-
-class _QuestionsOfCode:
-    """The kinds of question that a scorer asks, read from its code. A value set on an instance overrides it."""
-
-    def __get__(self, scorer: Scorer | None, kind: type[Scorer]) -> tuple[type[Question[Any]], ...]:
-        return _questions(kind)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +69,8 @@ class Scorer(ABC):
 
     required_fields: ClassVar[tuple[str, ...]] = ()
     """The required sample fields: the parameters of `score` without a default."""
-    questions = _QuestionsOfCode()
-    """The kinds of question that `score` asks, read from its code."""
+    questions: ClassVar[tuple[type[Question[Any]], ...]] = ()
+    """The kinds of question that `score` asks: one entry for each judge call. A judge is asked no other kind."""
     extractors: ClassVar[Mapping[str, str]] = {}
     """Sample fields that a function of the sample can supply, and the parameters that take such a function."""
     _fields: ClassVar[tuple[str, ...]] = ()
@@ -103,6 +94,8 @@ class Scorer(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "questions" in cls.__dict__:
+            require_questions(cls.__name__, cls.__dict__["questions"])
         if all(cls.score is not base.score for base in cls.__mro__[1:] if issubclass(base, Scorer)):
             cls._read_parameters()
 
@@ -164,12 +157,25 @@ class Scorer(ABC):
     @property
     def asks_shared_judge(self) -> bool:
         """Whether it asks the run's judge."""
-        return bool(self.questions) and self.judge is None
+        return self.may_ask and self.judge is None
 
     @property
     def may_ask(self) -> bool:
-        """Whether scoring may ask a judge. A user's own code always may."""
-        return bool(self.questions or self.judges or self.explain) or is_own_code(type(self))
+        """Whether scoring may ask a judge."""
+        return bool(self.questions) or self.explain
+
+    def require_declared(self, question: Question[Any]) -> None:
+        """Raise ConfigError for a kind of question that the scorer doesn't declare."""
+        if not isinstance(question, (*self.questions, *[Explain] * self.explain)):
+            kinds = dict.fromkeys(kind.__name__ for kind in (*self.questions, type(question)))
+            line = f"questions = ({', '.join(kinds)}{',' * (len(kinds) == 1)})"
+            raise ConfigError(
+                f"{self.name} asks {type(question).__name__}, which it doesn't declare; {self._declares(line)}"
+            )
+
+    def _declares(self, line: str) -> str:
+        """Where the questions are declared. line: the declaration."""
+        return f"add to the class {type(self).__name__}: {line}"
 
     @property
     def repeats(self) -> bool:
@@ -368,64 +374,9 @@ def is_absent(value: object) -> bool:
     return texts != () and all(isinstance(text, str) and is_blank(text) for text in cast("tuple[object, ...]", texts))
 
 
-@functools.cache
-def _questions(kind: type[Scorer]) -> tuple[type[Question[Any]], ...]:
-    return tuple(_named_questions(cast(FunctionType, kind.score), kind, ()))
-
-
-def questions_of(function: FunctionType) -> tuple[type[Question[Any]], ...]:
-    """The distinct kinds of question that a function asks, read from its code."""
-    return tuple(dict.fromkeys(_named_questions(function, Scorer, ())))
-
-
-def _named_questions(
-    function: FunctionType, owner: type[Scorer], callers: tuple[FunctionType, ...]
-) -> Iterator[type[Question[Any]]]:
-    """The kinds of question that a function's code names, in order, and the distinct ones of functions that it calls.
-
-    It follows calls to the scorer's methods, to functions of the same module and to functions that take `ask`.
-    """
-    callers = (*callers, function)
-    scope = dict(function.__globals__)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # the cell is empty: the variable has no value yet
-            scope[name] = cell.cell_contents
-    value: object = None
-    for instruction in _instructions(function.__code__):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
-            value = scope.get(instruction.argval)
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            read = getattr if isinstance(value, ModuleType) else inspect.getattr_static
-            value = read(value if isinstance(value, ModuleType) else owner, instruction.argval, None)
-        else:
-            continue
-        if isinstance(value, type) and issubclass(value, Question):
-            yield cast("type[Question[Any]]", value)
-        elif (
-            isinstance(value, FunctionType)
-            and value not in callers
-            and (value.__module__ == function.__module__ or "ask" in inspect.signature(value).parameters)
-        ):
-            yield from dict.fromkeys(_named_questions(value, owner, callers))
-
-
-def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
-    for instruction in dis.get_instructions(code):
-        if isinstance(instruction.argval, CodeType):
-            yield from _instructions(instruction.argval)
-        else:
-            yield instruction
-
-
 def brief(value: Any) -> str:
-    """A parameter's value for a signature: the value itself if it is short, else a hash of its content."""
-    if callable(value):
-        return _function_name(value)
-    if isinstance(value, float):
-        return text if float(text := f"{value:g}") == value else repr(value)
-    if value is None or isinstance(value, bool | int | str):
-        return str(value)
-    return content_hash(value)[:8]
+    """A parameter's value for a signature: a function by its name and code, anything else by its content."""
+    return _function_name(value) if callable(value) else json_brief(value)
 
 
 def _function_name(function: Any) -> str:
@@ -561,6 +512,14 @@ def require_whole(scorer: Scorer, name: str, low: int = 0, high: int | None = No
     if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
         allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ConfigError(f"{scorer.name}: {name} must be a whole number {allowed}, not {shortened(repr(value), 60)}")
+
+
+def require_questions(name: str, questions: object) -> None:
+    """Raise ConfigError if a scorer's questions are not a tuple of kinds of question."""
+    kinds = cast("tuple[object, ...]", questions) if isinstance(questions, tuple) else (None,)
+    if not all(isinstance(kind, type) and issubclass(kind, Question) for kind in kinds):
+        shown = shortened(repr(cast(object, questions)), 60)
+        raise ConfigError(f"{name}: questions must be a tuple of kinds of question, such as (ListClaims,), not {shown}")
 
 
 def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:

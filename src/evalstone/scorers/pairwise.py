@@ -60,6 +60,7 @@ class Pairwise(TextSource):
     """
 
     name = "pairwise"
+    questions = (ComparePair, ComparePair)
     required_fields = ("input", "output", "reference")
     interpretation = (
         (0.75, "the answer is better"),

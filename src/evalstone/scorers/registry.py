@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import importlib
 import inspect
@@ -15,7 +14,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from evalstone._core.display import joined
-from evalstone._core.syntax import parse_expression
+from evalstone._core.syntax import parse_spec
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
 from evalstone.scorers.base import Scorer, require_known
 
@@ -320,33 +319,8 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
 
 
 def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
-    name, bracket, rest = spec.partition("(")
-    if not bracket:
-        return name, {}
-    message = f"{spec!r} can't be parsed as a scorer; expected a form such as context_relevance(scale=10)"
     try:
-        call = parse_expression(f"f({rest}")
-        if isinstance(call, ast.Call) and call.args and isinstance(call.func, ast.Name):
-            raise ConfigError(f"{message}, with the names of parameters")
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            raise ConfigError(message)
-        parameters = {k.arg: _value(k.arg, k.value) for k in call.keywords if k.arg is not None}
-    except (SyntaxError, ValueError, TypeError):
-        raise ConfigError(message) from None
-    if len(parameters) < len(call.keywords):
-        raise ConfigError(f"{message}, with each parameter named once")
-    return name, parameters
-
-
-def _value(parameter: str, node: ast.expr) -> Any:
-    """The value of a parameter. A scorer in it may have parameters too: `per_turn(scorer=regex(pattern=x))`."""
-    if parameter == "scorer" and isinstance(node, ast.Call):
-        return ast.unparse(node)
-    return ast.literal_eval(_BareWords().visit(node))
-
-
-class _BareWords(ast.NodeTransformer):
-    """Reads a bare word as a string: `contains(expected=Oslo)`."""
-
-    def visit_Name(self, node: ast.Name) -> ast.Constant:
-        return ast.Constant(node.id)
+        return parse_spec(spec, nested="scorer")  # which may have parameters: per_turn(scorer=regex(pattern=x))
+    except ValueError as error:
+        message = f"{spec!r} can't be parsed as a scorer; expected a form such as context_relevance(scale=10)"
+        raise ConfigError(f"{message}; {error}") from None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from evalstone._core.display import joined
-from evalstone.agents.formats.values import parsed
+from evalstone._core.literals import written_list
 from evalstone.errors import DataError, OutcomeError
 from evalstone.scorers.base import require_choice, require_number, require_whole, shortened
 from evalstone.scorers.text import CodeScorer
@@ -60,13 +60,11 @@ def ranking(retrieved: object, relevant: object, min_grade: float) -> Ranking:
 
 
 def _read(name: str, value: object) -> object:
-    """A list or an object from JSON text, as in a cell of a CSV file; any other value unchanged."""
+    """The list or object that a text writes out, as in a cell of a CSV file; any other value unchanged."""
     try:
-        return parsed(value)
+        return written_list(value) if isinstance(value, str) else value
     except DataError as error:
         raise OutcomeError(f"{name} {error}") from None
-    except RecursionError:
-        raise OutcomeError(f"{name} is nested too deeply") from None
 
 
 def _ranked(retrieved: object) -> list[str]:
@@ -120,10 +118,10 @@ class RetrievalScorer(CodeScorer, ABC):
     """A measure of a ranked list against relevance judgments.
 
     The sample's metadata has `retrieved`, a list of ids from rank 1 on, or a score for each id; and `relevant`, a list
-    of ids, or a grade for each. In a CSV file, either may be written as JSON. If a target answered, `retrieved` is read
-    from its metadata or its state, since the dataset's comes from another system. Among equal scores, the greater id
-    comes first, as in trec_eval. A document that is retrieved twice keeps both ranks but counts only at the first. Ids
-    are compared as text.
+    of ids, or a grade for each. Either may be text in JSON or Python, as in a CSV file. If a target answered,
+    `retrieved` is read from its metadata or its state, since the dataset's comes from another system. Among equal
+    scores, the greater id comes first, as in trec_eval. A document that is retrieved twice keeps both ranks but counts
+    only at the first. Ids are compared as text.
 
     Attributes:
         min_grade: The lowest grade that counts as relevant; grades of 0 or less never do.

@@ -26,6 +26,7 @@ class Bias(DefinedText):
     """
 
     name = "bias"
+    questions = (ListOpinions, JudgeOpinions)
     lower_is_better = True
     interpretation = (
         (0.6, "most opinions are biased"),
@@ -63,6 +64,7 @@ class Toxicity(DefinedText):
     """
 
     name = "toxicity"
+    questions = (FindToxicity,)
     lower_is_better = True
     interpretation = (
         (0.5, "mostly toxic"),

@@ -113,6 +113,9 @@ class Wrapper(Scorer, ABC):
     def may_ask(self) -> bool:
         return self.scorer.may_ask
 
+    def require_declared(self, question: Question[Any]) -> None:
+        self.scorer.require_declared(question)
+
     @property
     def repeats(self) -> bool:
         return self.scorer.repeats

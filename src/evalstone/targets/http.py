@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlsplit
 
 from evalstone._core.display import shortlist
+from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.json import content_hash
 from evalstone._core.observe import observer
-from evalstone._core.redaction import header_secrets, is_credential, masked_url, register, register_url
+from evalstone._core.redaction import header_secrets, is_credential, masked_url, register
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.formats.values import read_usage
 from evalstone.datasets.columns import value_at
-from evalstone.datasets.rows import read_passages, scalar_text
-from evalstone.errors import ConfigError, TargetError
+from evalstone.datasets.rows import read_passages, scalar_text, unpacked
+from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
 from evalstone.judges.providers.base import PROVIDERS, cost_of, url_parts
 from evalstone.judges.providers.limits import NO_LIMITS, shared
@@ -36,7 +35,7 @@ from evalstone.targets.templates import (
     placeholders,
     response_items,
 )
-from evalstone.types import NO_USAGE, Sample, Usage
+from evalstone.types import NO_USAGE, Message, Sample, Usage
 
 if TYPE_CHECKING:
     from evalstone.judges.providers.openai_compatible import Endpoint
@@ -45,7 +44,6 @@ APIS: Mapping[str, str] = {"chat": "/chat/completions", "responses": "/responses
 """The APIs that are known, and how their URLs end."""
 PATHS = ("output", "context", "messages", "trajectory", "state", "metadata", "cost", "trace")
 """The fields of an answer that a path may point to."""
-_VARIABLE = re.compile(r"\$(?:\$|\{(\w+)\}|([A-Za-z_]\w*))")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +58,7 @@ class HTTPTarget(Target):
     """
 
     url: str
+    """`$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign, as in `headers`."""
     api: str = ""
     """"chat" (OpenAI chat completions) or "responses" (OpenAI Responses); by default, what the URL ends in. The request
     has the sample's instructions and its messages up to the last user message, or else its input."""
@@ -97,12 +96,11 @@ class HTTPTarget(Target):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        register_url(self.url)
-        _check_url(self.url)
+        _check_url(self.address)
         if self.api and self.api not in APIS:
             raise ConfigError(f"api must be {' or '.join(APIS)}, not {self.api!r}")
         if not self.api:
-            path = urlsplit(self.url).path.rstrip("/")
+            path = urlsplit(self.address).path.rstrip("/")
             object.__setattr__(self, "api", next((name for name, end in APIS.items() if path.endswith(end)), ""))
         if not self.api and self.body is None:
             known = " or ".join(f'api = "{name}"' for name in APIS)
@@ -117,15 +115,20 @@ class HTTPTarget(Target):
                 raise ConfigError("body has no placeholder such as {input}, so that all samples would be asked alike")
 
     @property
+    def address(self) -> str:
+        """The URL, with its environment variables expanded."""
+        return expanded_url(self.url, "the target's url")
+
+    @property
     def shown(self) -> str:
         """The URL without secrets."""
-        return masked_url(self.url)
+        return masked_url(self.address)
 
     @property
     def name(self) -> str:
         """The URL with the model, and a hash of the other settings that may change answers."""
         routes = sorted((name.lower(), text) for name, text in self.headers.items() if not is_credential(name))
-        own_api = self.api and urlsplit(self.url).path.rstrip("/").endswith(APIS[self.api])
+        own_api = self.api and urlsplit(self.address).path.rstrip("/").endswith(APIS[self.api])
         settings = [self.body, [getattr(self, name) for name in PATHS], routes, "" if own_api else self.api]
         own_settings = settings != [None, [""] * len(PATHS), [], ""]
         if (path := urlsplit(self.url).path) != urlsplit(self.shown).path:  # what is masked may be no secret
@@ -161,17 +164,8 @@ class HTTPTarget(Target):
         self._sent_headers()
 
     def _sent_headers(self) -> dict[str, str]:
-        def value(name: str, match: re.Match[str]) -> str:
-            if match[0] == "$$":
-                return "$"
-            variable = match[1] or match[2]
-            if not (text := os.environ.get(variable, "")):
-                needs = f"the header {name} of {self.shown} needs the environment variable {variable}"
-                raise ConfigError(f"{needs}, which is not set")
-            register(text)
-            return text
-
-        headers = {name: _VARIABLE.sub(partial(value, name), text) for name, text in self.headers.items()}
+        named = f"of {self.shown}"
+        headers = {name: expanded(text, f"the header {name} {named}") for name, text in self.headers.items()}
         register(*header_secrets(headers))
         return headers
 
@@ -183,7 +177,7 @@ class HTTPTarget(Target):
     def _endpoint(self) -> Endpoint:
         from evalstone.judges.providers.openai_compatible import Endpoint  # noqa: PLC0415 - aiohttp
 
-        parts, headers = urlsplit(self.url), self._sent_headers()
+        parts, headers = urlsplit(self.address), self._sent_headers()
         settings = (self.timeout, self.timeout, self.max_reply_bytes, NO_LIMITS)
         base = f"{parts.scheme}://{parts.netloc}"
         key = (Endpoint, "target", base, tuple(sorted(headers.items())), *settings)
@@ -217,7 +211,7 @@ class HTTPTarget(Target):
     async def _send(self, endpoint: Endpoint, data: bytes) -> bytes:
         from evalstone.judges.providers.openai_compatible import Call, RequestTimeout  # noqa: PLC0415 - aiohttp
 
-        parts = urlsplit(self.url)
+        parts = urlsplit(self.address)
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
         try:
             return await endpoint.request(Call("POST", path, data, headers=observer().headers()))
@@ -226,7 +220,7 @@ class HTTPTarget(Target):
 
     def _read(self, content: bytes) -> Answer:
         """The answer in a reply. Raises TargetError if there is none."""
-        host = urlsplit(self.url).netloc
+        host = urlsplit(self.address).netloc
         try:
             data = parsed_json(content)
         except ValueError:
@@ -262,9 +256,15 @@ class HTTPTarget(Target):
                     raise ConfigError(f"{path}, the output, must be text, not {type(value).__name__} {shown(value)}")
                 return text
             case "context":
-                return read_passages(value, cell=False)
+                try:
+                    return read_passages(value)
+                except DataError as error:
+                    raise DataError(f"{path}, the context, {error}") from None
             case "messages":
-                return read_messages(as_list(value))
+                try:
+                    return _messages(value)
+                except DataError as error:
+                    raise DataError(f"{path}, the messages, {error}") from None
             case _:
                 return value
 
@@ -289,7 +289,14 @@ class HTTPTarget(Target):
         return cost_of(usage, provider, self.model) if provider and self.model else None
 
     def _is_at(self, base_url: str) -> bool:
-        return bool(base_url) and urlsplit(base_url).netloc == urlsplit(self.url).netloc
+        return bool(base_url) and urlsplit(base_url).netloc == urlsplit(self.address).netloc
+
+
+def _messages(value: Any) -> tuple[Message, ...]:
+    items = unpacked(value)
+    if not isinstance(items, list):
+        raise DataError(f"must be a list, not {shown(items)}")
+    return read_messages(cast("list[Any]", items))
 
 
 def _check_url(url: str) -> None:

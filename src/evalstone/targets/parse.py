@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core.display import excerpt
+from evalstone._core.environment import expanded_url
 from evalstone._core.files import is_folder
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked, register_settings
@@ -86,7 +87,8 @@ def _target(address: object, settings: dict[str, Any], find_run: FindRun) -> Tar
         from evalstone.targets.command import CommandTarget  # noqa: PLC0415
 
         return _built(CommandTarget, "command", rest.strip(), settings)
-    if address.lower().startswith(("http://", "https://")):
+    url = expanded_url(address, "the target's address") if address.startswith("$") else address
+    if url.lower().startswith(("http://", "https://")):
         from evalstone.targets.http import HTTPTarget  # noqa: PLC0415
 
         return _built(HTTPTarget, "url", address, settings)

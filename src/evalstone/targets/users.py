@@ -21,7 +21,7 @@ from evalstone.judges.parse import parse_judge
 from evalstone.judges.settings import Range, Rule, check_settings
 from evalstone.questions.base import Question
 from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
-from evalstone.scorers.code_identity import code_hash
+from evalstone.scorers.code_identity import program_hash
 from evalstone.targets.base import conversation, function_name, parameters_of
 from evalstone.types import Message, Sample
 
@@ -142,7 +142,7 @@ class FunctionUser(User):
             if not known and parameter.default is parameter.empty:
                 raise ConfigError(f"the user {self._name} has an {unknown('parameter', parameter.name, PARAMETERS)}")
         # Computed now, because calls may change the function's state.
-        settings = f"max_turns={self.max_turns}; {code_hash(function)[:8]}"
+        settings = f"max_turns={self.max_turns}; {program_hash(function)[:8]}"
         object.__setattr__(self, "_identity", f"{self._name} ({settings})")
 
     @functools.cached_property

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import pytest
 
@@ -22,8 +22,8 @@ from evalstone.errors import ConfigError, EvalstoneError, unknown
 from evalstone.judges import parse_judge
 from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.missing_scores import Missing, check_missing
-from evalstone.results.summary import find_scorer
-from evalstone.run.plan import Plan, check_distinct, scorer_info
+from evalstone.results.summary import scorer_titles
+from evalstone.run.plan import Plan, check_distinct, named_scorer, scorer_info
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.stats.gates import check_alpha
 from evalstone.targets import parse_target, parse_user
@@ -32,6 +32,7 @@ from evalstone.testing.fixture import INCONCLUSIVE, Inconclusive, check_threshol
 from evalstone.testing.plugin import MARK, PARAMETER
 from evalstone.types import Sample
 
+V = TypeVar("V")
 REQUIRED: Any = object()
 LONGEST_ID = 80
 
@@ -252,7 +253,10 @@ def _mark(mark: pytest.Mark) -> Mark:
 
 
 def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]:
-    """The scorers and their criteria. Raises ConfigError for an unknown scorer, or a threshold that doesn't fit it."""
+    """The scorers, and their criteria by title.
+
+    Raises ConfigError for an unknown scorer, or a threshold that doesn't fit it.
+    """
     criteria = GateCriteria(
         minimum=dict(mark.fail_under),
         maximum=dict(mark.fail_over),
@@ -260,39 +264,52 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
         require=mark.require,
     )
     if mark.scorers == ():
-        scorers = parse_scorers(list(criteria.scorers))
+        named = dict(zip(criteria.scorers, parse_scorers(list(criteria.scorers)), strict=True))
+        scorers = tuple({scorer.signature: scorer for scorer in named.values()}.values())
     else:
         with _argument("scorers"):
             scorers = parse_scorers(mark.scorers)
-    check_distinct(scorers)
-    infos = {scorer_info(scorer): scorer for scorer in scorers}
-    for name in criteria.scorers:
-        find_scorer(name, list(infos))
+        check_distinct(scorers)
+        infos = {scorer_info(scorer): scorer for scorer in scorers}
+        named = {name: infos[named_scorer(name, list(infos))] for name in criteria.scorers}
     for setting, opposite, lower in (("fail_under", "fail_over", False), ("fail_over", "fail_under", True)):
         for name, threshold in getattr(mark, setting).items():
-            info = find_scorer(name, list(infos))
+            scorer = named[name]
             with _argument(setting):
-                check_thresholds({infos[info]: threshold})
-            if info.lower_is_better is not lower:
-                better = "lower" if info.lower_is_better else "higher"
-                raise ConfigError(f"{setting}: {better} is better for {info.name}; use {opposite}")
+                check_thresholds({scorer: threshold})
+            if scorer.lower_is_better is not lower:
+                better = "lower" if scorer.lower_is_better else "higher"
+                raise ConfigError(f"{setting}: {better} is better for {scorer.name}; use {opposite}")
     if not criteria.scorers and not (mark.each and scorers == ()):
         raise ConfigError(
             'a threshold is missing: fail_under={"faithfulness": 0.8}, fail_over=…, pass_rate=… or require=[…]'
         )
     for name, (threshold, share) in mark.pass_rate.items():
         with _argument("pass_rate"):
-            check_thresholds({infos[find_scorer(name, list(infos))]: threshold})
+            check_thresholds({named[name]: threshold})
         if not 0 <= share <= 1:
             raise ConfigError(f"pass_rate of {name}: the share must be in [0, 1], not {share:g}")
+    titles = scorer_titles([scorer_info(scorer) for scorer in scorers])
+
+    def by_title(argument: str, values: Mapping[str, V]) -> dict[str, V]:
+        by_scorer = {titles[named[name].signature]: value for name, value in values.items()}
+        if len(by_scorer) < len(values):
+            raise ConfigError(f"{argument} names a scorer twice: {', '.join(values)}")
+        return by_scorer
+
+    criteria = GateCriteria(
+        minimum=by_title("fail_under", criteria.minimum),
+        maximum=by_title("fail_over", criteria.maximum),
+        pass_rate=by_title("pass_rate", criteria.pass_rate),
+        require=tuple(by_title("require", dict.fromkeys(criteria.require, None))),
+    )
     return scorers, criteria
 
 
 def thresholds(case: Case) -> Iterator[float | None]:
     """The threshold of each scorer, in order; None if the sample only needs a score."""
-    infos = [scorer_info(scorer) for scorer in case.scorers]
     bounds = {**case.criteria.minimum, **case.criteria.maximum}
-    by_scorer = {find_scorer(name, infos): bound for name, bound in bounds.items()}
-    best = {find_scorer(name, infos) for name in case.criteria.require}
-    for info in infos:
-        yield (0.0 if info.lower_is_better else info.scale) if info in best else by_scorer.get(info)
+    titles = scorer_titles([scorer_info(scorer) for scorer in case.scorers])
+    for scorer in case.scorers:
+        best, title = 0.0 if scorer.lower_is_better else scorer.scale, titles[scorer.signature]
+        yield best if title in case.criteria.require else bounds.get(title)

@@ -147,6 +147,10 @@ class RunMetadata:
     started: str
     seconds: float
     resumed: int
+    resumed_from: str = ""
+    """When the resumed run was started (ISO 8601); "" if none was."""
+    code: tuple[str, ...] = ()
+    """The files of the user's code that were compared with the resumed run's."""
     stop_reason: str = ""
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
@@ -160,6 +164,8 @@ class RunMetadata:
 
     def __post_init__(self) -> None:
         check_time(self.started, "started")
+        if self.resumed_from:
+            check_time(self.resumed_from, "resumed_from")
         if any(scorer.scale <= 0 for scorer in self.scorers):
             raise DataError("the scale of a scorer must be above 0")
         if min(self.seconds, self.resumed, self.dataset.samples) < 0:

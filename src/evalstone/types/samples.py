@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
+from evalstone._core.literals import written_list
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.types.agreement import agreed
 from evalstone.types.messages import Message
@@ -61,7 +62,8 @@ class Sample:
     output: str | None = None
     """The answer to score."""
     context: Sequence[str] | None = None
-    """The retrieved passages, in the order of retrieval. A single text is one passage."""
+    """The retrieved passages, in the order of retrieval. A single text is one passage, unless it is a list in JSON or
+    Python."""
     reference: str | None = None
     """The expected answer."""
     messages: Sequence[Message] = ()
@@ -238,11 +240,19 @@ def trace_metadata(sample: Sample) -> Mapping[str, Any]:
 
 
 def passages(value: object) -> tuple[str, ...] | None:
-    """Passages as a tuple; one string is one passage. Raises ConfigError for anything but text or a list of texts."""
+    """Passages as a tuple. A text is the list that it writes out (see `written_list`), or else one passage.
+
+    Raises ConfigError for anything but text or a list of texts.
+    """
     if value is None or (isinstance(value, tuple) and all(isinstance(p, str) for p in cast(Any, value))):
         return cast("tuple[str, ...] | None", value)
     if isinstance(value, str):
-        return (value,)
+        try:
+            value = written_list(value)
+        except DataError as error:
+            raise DataError(f"context {error}") from None
+        if isinstance(value, str):
+            return (value,)
     if isinstance(value, Sequence):
         items = tuple(cast("Sequence[object]", value))
         for number, item in enumerate(items, start=1):

@@ -155,7 +155,7 @@ def test_plain_functions_run_in_threads():
 
 
 def test_a_function_may_ask_a_judge():
-    @scorer
+    @scorer(questions=(ListStatements,))
     async def talkative(ask: Any, *, output: str) -> float:
         statements = await ask(ListStatements(answer=output))
         return 1 / (1 + len(statements))
@@ -176,7 +176,7 @@ def test_what_a_function_asks_is_stored_wherever_it_asks_it(tmp_path: Path):
 
     helpers = [elsewhere]
 
-    @scorer
+    @scorer(questions=[ListStatements])
     async def indirect(ask: Any, *, output: str) -> float:
         return 1 / (1 + await helpers[0](ask, output))
 
@@ -233,6 +233,12 @@ WRONG: list[tuple[Any, str]] = [
 def test_a_parameter_that_is_no_field_is_refused_at_decoration(function: Any, told: str):
     with pytest.raises(ConfigError, match=f"given: {told}"):
         scorer(name="given")(function)
+
+
+def test_questions_that_are_no_kinds_of_question_are_refused_at_decoration():
+    for wrong in (ListStatements, "ListStatements", (int,), (ListStatements(answer="x"),)):
+        with pytest.raises(ConfigError, match="given: questions must be a tuple of kinds of question, such as"):
+            scorer(name="given", questions=wrong)(brevity)  # type: ignore[call-overload]
 
 
 def test_what_has_no_name_or_is_no_function_is_refused():

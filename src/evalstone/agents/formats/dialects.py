@@ -1,7 +1,7 @@
 """The dialects of traces, in one: the attributes of OpenTelemetry's conventions for generative AI.
 
-Traceloop (OpenLLMetry), Spring AI, the AI SDK and pydantic-ai write attributes of their own beside or instead of those;
-what only they have is added here under the conventions' names. OpenInference's messages are read as they are.
+Traceloop (OpenLLMetry), Spring AI, the AI SDK, Mastra and pydantic-ai write attributes of their own beside or instead
+of those; what only they have is added here under the conventions' names. OpenInference's messages are read as they are.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, cast
 
+from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
+from evalstone.agents.formats.mastra_spans import mastra
 from evalstone.agents.formats.parts import BLOCKS
 from evalstone.agents.formats.records import Record, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
@@ -41,6 +43,7 @@ _OPENINFERENCE: Mapping[str, Kind] = {
     "EMBEDDING": "embedding",
 }
 _TRACELOOP: Mapping[str, Kind] = {"workflow": "chain", "agent": "agent", "task": "chain", "tool": "tool"}
+_MASTRA: Mapping[str, Kind] = {"workflow_run": "agent", "model_generation": "chain"}
 _AI_SDK = re.compile(r"ai\.(?:(?:generate|stream)(?:Text|Object)(\.do\w+)?|(toolCall)|(embed).*)")
 _QUESTIONS = (
     *("question", "query", "query_str", "message", "user_msg"),
@@ -67,6 +70,8 @@ def kind_of(record: Record) -> Kind | None:
         return "retrieval" if is_query else kinds.get(str(spring))
     if (operation := str(attributes.get(OPERATION))) in _OPERATIONS:
         return _OPERATIONS[operation]
+    if (named := str(attributes.get(MASTRA_TYPE))) in _MASTRA:
+        return _MASTRA[named]
     if (named := str(attributes.get("openinference.span.kind")).upper()) in _OPENINFERENCE:
         if named == "TOOL" and "tool.name" not in attributes and record.name.startswith(_HANDOFF):
             return None  # the agents SDK's account of a tool call that has a name of its own
@@ -90,6 +95,8 @@ def translated(record: Record) -> Entries:
     added, replaced = Entries(), Entries()
     if any(map(_FLAT.match, own)):
         added |= _flat(own)
+    if MASTRA_TYPE in own:
+        added |= mastra(own)
     if "ai.operationId" in own:
         added |= _ai_sdk(own)
     if "traceloop.span.kind" in own:
@@ -108,9 +115,10 @@ def translated(record: Record) -> Entries:
         added |= {"gen_ai.tool.call.result": own.get("tool_response")}
     if str(own.get("openinference.span.kind")).upper() == "TOOL":
         added |= _openinference_tool(record)
-    if "gen_ai.prompt" in own:
+    is_langsmith = any(key.startswith("langsmith.") for key in own)  # whose prompts are the arguments of a function
+    if "gen_ai.prompt" in own and not is_langsmith:
         added[INPUT] = _prompt(own["gen_ai.prompt"])
-    if "gen_ai.completion" in own:
+    if "gen_ai.completion" in own and not is_langsmith:
         added[OUTPUT] = _texts(own["gen_ai.completion"], "assistant")
     if record.kind == "log" and (match := _SPRING_LOG.fullmatch(str(own.get("body", "")))):
         added |= _spring_log(match[1], match[2])

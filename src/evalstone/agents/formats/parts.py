@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.files import check_containers
+from evalstone._core.literals import written_value
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -203,8 +204,8 @@ def arguments_of(value: Any) -> Mapping[str, Any]:
     arguments: Any = value
     if isinstance(value, str):
         check_containers(value)
-        with contextlib.suppress(ValueError):
-            arguments = json.loads(value)
+        with contextlib.suppress(DataError):  # what a model wrote need not be an object
+            arguments = written_value(value)
     return cast("Entries", arguments) if isinstance(arguments, dict) else {"raw": value}
 
 

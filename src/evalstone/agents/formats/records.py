@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from evalstone._core.display import excerpt
+from evalstone.agents.formats.mastra_rows import is_mastra_row, span_of_row
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -84,9 +85,13 @@ class Record:
 
 
 def is_telemetry(row: Any) -> bool:
-    """Whether an object is an export request of OTLP's, or a span or log record with its ids."""
+    """Whether an object is an export request of OTLP's, a span or log record with its ids, or a trace of Mastra's."""
     entries = by_normal_name(entries_of(row))
     if any(isinstance(entries.get(name), list) for name in ("resourcespans", "resourcelogs")):
+        return True
+    if is_mastra_row(entries) or (
+        "traceid" in entries and any(map(is_telemetry, objects_in(entries.get("spans"))[:1]))
+    ):
         return True
     context = by_normal_name(entries_of(entries.get("context")))
     ids = all(first(entries, (name, f"context.{name}")) or context.get(name) for name in ("traceid", "spanid"))
@@ -114,6 +119,8 @@ def records_in(value: Any, place: str = "", resource: Entries | None = None, *, 
             of_logs = normal(key) in _LOG_CONTAINERS
             yield from records_in(item[key], f"{place}.{key}" if place else key, attributes, log=of_logs)
         return
+    if is_mastra_row(by_normal_name(item)):
+        item = span_of_row(item)
     attributes = (decoded(item["attributes"]) or {}) if "attributes" in item else _inline_attributes(item)
     if not isinstance(attributes, dict):
         raise PlacedError("attributes must be an object or a list of keys and values", f"{place}.attributes")

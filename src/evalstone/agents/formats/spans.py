@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
+from evalstone.agents.formats.cut import cut_attributes, cut_error
 from evalstone.agents.formats.dialects import (
     DOCUMENTS,
     INPUT,
@@ -24,6 +25,7 @@ from evalstone.agents.formats.dialects import (
     translated,
 )
 from evalstone.agents.formats.known_messages import KnownMessages, same_call
+from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
 from evalstone.agents.formats.parts import CONTENT_KEYS
 from evalstone.agents.formats.records import Record, records_in
@@ -95,8 +97,10 @@ def read_spans(value: Any) -> Reading:
     Raises PlacedError when they have no messages, or some that cannot be read.
     """
     trace = SpanReader()
-    for record in _in_order([*records_in(value)]):
+    for record in _in_order(without_summaries(records_in(value))):
         try:
+            for name in cut_attributes(record):
+                raise cut_error(record, name)
             trace.read(record, main=record.is_root)
         except DataError as error:
             raise placed(error, record.place) from None

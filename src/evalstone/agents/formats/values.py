@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.files import check_containers
+from evalstone._core.json import finite_constant
 from evalstone.errors import DataError
 from evalstone.types import Message, ToolCall, Usage
 
@@ -80,11 +81,11 @@ def checked_objects(value: Any, place: str) -> list[Entries]:
 
 
 def parsed(value: Any) -> Any:
-    """A JSON text as what it says, anything else as it is."""
+    """A JSON text as what it says, with NaN as None and infinity as text; anything else as it is."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         check_containers(value)
         try:
-            return json.loads(value)
+            return json.loads(value, parse_constant=finite_constant)
         except ValueError:
             return value
     return value

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from evalstone._core.display import part_of
 from evalstone.judges.base import Judge
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
+from evalstone.types import Sample
 
 A = TypeVar("A")
 
@@ -51,6 +53,19 @@ class LexicalJudge(Judge):
         from evalstone.judges.lexical.model import card  # noqa: PLC0415 - loaded on demand
 
         return card()
+
+    def caution(self, samples: Iterable[Sample]) -> str:
+        from evalstone.judges.lexical.classifier import FEWEST_COMMON_IN_SAMPLE, outside_training  # noqa: PLC0415
+
+        total = foreign = 0
+        for sample in samples:
+            text = "\n".join(filter(None, (sample.output, *(sample.context or ()))))
+            total += 1
+            foreign += bool(outside_training(text, FEWEST_COMMON_IN_SAMPLE))
+        if not foreign:
+            return ""
+        are = f"{part_of(foreign, total, 'sample')} not in English"
+        return f"lexical judge: {are}; it was trained on English, and misses what other languages support: use a model"
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for runs without it

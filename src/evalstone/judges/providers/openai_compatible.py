@@ -16,13 +16,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from pydantic_core import to_json
 
 from evalstone._core.parsing import MAX_REPLY
-from evalstone._core.redaction import register, register_url
+from evalstone._core.redaction import register
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
     PROBE,
@@ -47,6 +46,7 @@ from evalstone.judges.providers.limits import (
     shared,
 )
 from evalstone.judges.providers.logprobs import readable_tokens
+from evalstone.judges.providers.proxies import proxy_for, proxy_hint, proxy_refusal, tls_error
 from evalstone.judges.providers.replies import (
     ENCODING,
     as_count,
@@ -115,6 +115,7 @@ class Endpoint(Connection):
     """One base URL with its headers, on one event loop. The session is open while anyone uses it."""
 
     _session: aiohttp.ClientSession
+    _proxy: str | None = None
 
     def __init__(
         self,
@@ -143,6 +144,7 @@ class Endpoint(Connection):
 
     async def __aenter__(self) -> Endpoint:
         if not self._users:
+            self._proxy = proxy_for(self.url)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=self._timeout,
@@ -150,7 +152,7 @@ class Endpoint(Connection):
                 auto_decompress=False,  # aiohttp has no size limit
                 cookie_jar=aiohttp.DummyCookieJar(),  # endpoints set no cookies, and looking them up takes time
                 # With trust_env, aiohttp would read .netrc and the environment in a thread for every request.
-                proxy=proxy_for(self.url),
+                proxy=self._proxy,
             )
         self._users += 1
         return self
@@ -197,7 +199,7 @@ class Endpoint(Connection):
             return content
         except aiohttp.ConnectionTimeoutError:  # the request was not sent
             count_warning("broken connections")
-            message = f"could not connect to {self.shown} within {timeout.sock_connect:g} s; is the server running?"
+            message = f"could not connect to {self.shown} within {timeout.sock_connect:g} s; {self._check}"
             raise self._transient(message, rejected=True) from None
         except TimeoutError:
             count_warning("timeouts")
@@ -208,20 +210,34 @@ class Endpoint(Connection):
             raise error from None
         except aiohttp.InvalidURL:
             raise ConfigError(f"the base_url {self.shown} is invalid") from None
+        except aiohttp.ClientHttpProxyError as error:
+            if error.status < 500:
+                raise proxy_refusal(self.url, self._proxy or "", error.status) from None
+            count_warning("broken connections")
+            message = f"could not connect to {self.shown} (HTTP {error.status}); {self._check}"
+            raise self._transient(message, rejected=True) from None
         except (aiohttp.ClientError, OSError) as error:
+            if (refused := tls_error(error, self.host)) is not None:
+                raise refused from None
             count_warning("broken connections")
             not_sent = isinstance(error, aiohttp.ClientConnectorError)
             if isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
-                message = f"could not connect to {self.shown}; is the server running?"
+                message = f"could not connect to {self.shown}; {self._check}"
             else:
                 message = (
                     f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
                 )
+                message += f"; {self._check}" if self._proxy else ""
             raise self._transient(one_line(message), rejected=not_sent) from None
         except ValueError as error:  # such as a URL with a user name and a key, if the URL was not checked
             raise ProviderError(one_line(f"can't send a request to {self.host}: {error}")) from None
         finally:
             self._limiter.release()
+
+    @property
+    def _check(self) -> str:
+        """What to check if there is no connection."""
+        return proxy_hint(self.url, self._proxy) if self._proxy else "is the server running?"
 
     async def request_with_retries(self, call: Call) -> bytes:
         """Send a request, retry it after transient errors, and return the content of the response.
@@ -244,7 +260,11 @@ class Endpoint(Connection):
     def _refused(self, call: Call, status: int, content: bytes, headers: Mapping[str, str], sent_at: float) -> NoReturn:
         if 300 <= status < 400:
             raise redirect_error(self.host, status, self.url, headers.get("Location", ""))
+        if status == 407 and self._proxy:
+            raise proxy_refusal(self.url, self._proxy, status)
         message = f"HTTP {status}: {error_message(content)}"
+        if self._proxy and status in (403, *RETRYABLE) and self.url.startswith("http:"):
+            message += f"; {self._check}"  # the proxy may be who answered
         refusal = f"{self.host} refused the request ({message})"
         if status in TOO_LONG or status >= 500:
             request = (call.body or b"").decode(errors="replace")
@@ -293,7 +313,7 @@ class ChatCompletions(Provider):
         if key := judge.key:
             register(key)  # the environment may have changed
             authorization["Authorization"] = f"Bearer {key}"
-        self.connection = self.endpoint = shared_endpoint(judge, url, {**authorization, **judge.headers})
+        self.connection = self.endpoint = shared_endpoint(judge, url, {**authorization, **judge.sent_headers})
 
     async def complete(
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
@@ -396,16 +416,6 @@ def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) 
     )
     known = is_count(reported.get("prompt_tokens")) and is_count(reported.get("completion_tokens", 0))
     return usage, price(usage) if known else None
-
-
-def proxy_for(url: str) -> str | None:
-    """The proxy for a URL from the environment; None if there is none, or if NO_PROXY exempts the host."""
-    parts = urlsplit(url)
-    proxy = getproxies().get(parts.scheme)
-    if proxy is None or proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
-    register_url(proxy)
-    return proxy
 
 
 def shared_endpoint(judge: ModelJudge, base_url: str, headers: Mapping[str, str]) -> Endpoint:

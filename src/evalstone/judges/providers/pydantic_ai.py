@@ -49,6 +49,7 @@ from evalstone.judges.providers.forms import (
     without_bounds,
 )
 from evalstone.judges.providers.limits import TransientError, count_warning, received, shared, shared_limiter
+from evalstone.judges.providers.proxies import tls_error
 from evalstone.judges.providers.replies import (
     LARGE,
     ReplyTooLarge,
@@ -94,18 +95,18 @@ class PydanticAI(Provider):
             *map(os.environ.get, PROVIDERS[split_model(judge.model)[0]].library_url_from),
         ):
             register_url(url or "")
-        self.judge, self.connection = judge, shared((PydanticAI, judge.api_key), Connection)
+        self.judge, self.connection = judge, shared((PydanticAI, judge.own_key), Connection)
         self._model = model
-        self.capabilities = shared((ModelCapabilities, judge.model, judge.api_key), ModelCapabilities)
+        self.capabilities = shared((ModelCapabilities, judge.model, judge.own_key), ModelCapabilities)
 
     async def complete(
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
     ) -> Completion:
         judge, name = self.judge, self.judge.model
-        key = (PydanticAI, name, judge.api_key, judge.timeout, judge.max_reply_bytes)
+        key = (PydanticAI, name, judge.own_key, judge.timeout, judge.max_reply_bytes)
         model = self._model or shared(key, partial(_library_model, judge))
         _check(judge, model)
-        limiter = shared_limiter((split_model(name)[0], judge.api_key), judge.request_limits)
+        limiter = shared_limiter((split_model(name)[0], judge.own_key), judge.request_limits)
         tokens = sum(len(message.content.encode("utf-8", "replace")) for message in messages) // BYTES_PER_TOKEN
         try:
             sent_at = await limiter.admit(tokens, until=time.monotonic() + judge.total_timeout)
@@ -172,6 +173,8 @@ class PydanticAI(Provider):
         name, status = self.judge.model, getattr(error, "status_code", None)
         if (own := next((cause for cause in _causes(error) if isinstance(cause, EvalstoneError)), None)) is not None:
             return own
+        if (refused := next(filter(None, (tls_error(cause, name) for cause in _causes(error))), None)) is not None:
+            return refused
         if any(map(_is_timeout, _causes(error))):
             count_warning("timeouts")
             return request_timeout(name, self.judge.timeout, self.judge.max_tokens)
@@ -211,7 +214,7 @@ class PydanticAI(Provider):
             "seed": settings.seed,
             "max_tokens": settings.max_tokens,
             "thinking": settings.reasoning_effort,
-            "extra_headers": dict(self.judge.headers) or None,
+            "extra_headers": self.judge.sent_headers or None,
             "timeout": self.judge.timeout,
             "max_retries": 0,  # the conversation with the judge retries
         }
@@ -318,7 +321,7 @@ def _library_model(judge: ModelJudge) -> Model:
 
     def provider_of(name: str) -> LibraryProvider[Any]:
         kind: Any = infer_provider_class(name)
-        arguments: dict[str, Any] = {} if judge.api_key is None else {"api_key": judge.api_key}
+        arguments: dict[str, Any] = {} if judge.own_key is None else {"api_key": judge.own_key}
         if provider != "bedrock":
             arguments["http_client"] = _http_client(provider, judge)
         return kind(**arguments)

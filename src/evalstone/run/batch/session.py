@@ -25,7 +25,7 @@ from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.base import BatchedQuestion, BatchRow
 from evalstone.ledger.batches import batched_questions
 from evalstone.questions.base import JudgeAnswer, Question
-from evalstone.run.budget import call_price
+from evalstone.run.budget import call_price, unpriced
 from evalstone.run.dry_run import stand_in
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session, read_stored
@@ -222,6 +222,8 @@ class BatchSession(Session):
         """Collect a question if the budget allows it. Returns the error that leaves the outcome open."""
         if question.fingerprint not in self.collected and not self._full:
             amount = self._amount(question)
+            if self.limit is not None and amount is None:
+                raise unpriced(self.api.judge)
             if self.limit is not None and self._promised + (amount or 0.0) > self.limit:
                 self._full = True
                 self.spend()

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from evalstone._core.literals import written_list
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import texts
 from evalstone.agents.turns import trajectory_of
-from evalstone.errors import ConfigError, OutcomeError
+from evalstone.errors import ConfigError, DataError, OutcomeError
 from evalstone.questions.conversation import ASSISTANT, CALL, RESULT, STATE, THINKING, USER
 from evalstone.scorers.base import Scorer, as_text, shortened
 from evalstone.types import TOOL_STEPS, Message, Role, Sample, Score, Skipped, ToolCall, Trajectory
@@ -154,13 +155,17 @@ def goal_of(
 
 
 def texts_in(scorer: Scorer, metadata: Mapping[str, Any] | None, name: str) -> tuple[str, ...]:
-    """A text or a list of texts in the metadata, as a tuple; empty if there is none.
+    """A text or a list of texts in the metadata, as a tuple; empty if there is none. The list may be written as text.
 
     Raises OutcomeError for anything else, and for a blank text in the list.
     """
     value: object = (metadata or {}).get(name)
     if value is None or (isinstance(value, str) and is_blank(value)):
         return ()
+    try:
+        value = written_list(value) if isinstance(value, str) else value
+    except DataError as error:
+        raise OutcomeError(f"{scorer.name}: {name} in metadata {error}") from None
     if isinstance(value, str):
         return (value,)
     listed = tuple(cast("Sequence[object]", value)) if isinstance(value, Sequence) else (None,)

@@ -63,6 +63,7 @@ class PlanQuality(ConversationSource):
     """
 
     name = "plan_quality"
+    questions = (ListPlan, JudgePlan)
     interpretation = (
         (0.9, "the plan does what was asked"),
         (0.6, "the plan is usable but has gaps"),
@@ -134,6 +135,7 @@ class PlanAdherence(ConversationSource):
     """
 
     name = "plan_adherence"
+    questions = (ListPlan, JudgeExecution)
     interpretation = (
         (0.9, "the agent followed its plan"),
         (0.6, "it skipped steps, or did something unplanned"),

@@ -134,6 +134,7 @@ class ToolCallAppropriateness(CallSource, TextSource):
 
     name = "tool_call_appropriateness"
     version = 2
+    questions = (JudgeToolCalls,)
     interpretation = (
         (0.9, "nearly all calls fit the request"),
         (0.6, "some calls were not needed"),

@@ -63,6 +63,7 @@ class TopicAdherence(ConversationSource):
     """
 
     name = "topic_adherence"
+    questions = (ListRequests, JudgeRequests)
     interpretation = (
         (0.95, "the agent stays on its topics"),
         (0.7, "it sometimes goes off topic, or refuses what it should answer"),

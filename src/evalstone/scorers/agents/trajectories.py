@@ -155,6 +155,7 @@ class TrajectoryJudge(TrajectorySource):
     """
 
     name = "trajectory_judge"
+    questions = (JudgeSteps,)
     interpretation = (
         (0.85, "the task needed these steps, in this order"),
         (0.6, "some steps were not needed, or came at the wrong time"),

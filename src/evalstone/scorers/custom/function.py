@@ -8,13 +8,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
-from types import FunctionType
 from typing import Any, cast, overload
 
 from evalstone._core import sync
 from evalstone.errors import ConfigError, OutcomeError, unknown
-from evalstone.questions.base import Ask
-from evalstone.scorers.base import questions_of
+from evalstone.questions.base import Ask, Question
+from evalstone.scorers.base import require_questions
 from evalstone.scorers.custom import CustomScorer
 from evalstone.types import SAMPLE_FIELDS, Score, Skipped
 
@@ -28,21 +27,26 @@ class FunctionScorer(CustomScorer):
         function scorer = what the function returns          range [0, scale]; a value outside is an error
 
     The parameters of the function are the sample fields that it takes; a default makes a field optional. With a
-    parameter `ask`, it can ask a judge. It returns a number, True (the scale) or False (0), a Score, or Skipped if the
-    score is undefined. An exception makes the outcome Failed. It can be `def`, which runs in a thread, or `async def`.
-    The signature has a hash of its code. Calling the scorer calls the function.
+    parameter `ask`, it can ask a judge its `questions`. It returns a number, True (the scale) or False (0), a Score, or
+    Skipped if the score is undefined. An exception makes the outcome Failed. It can be `def`, which runs in a thread,
+    or `async def`. The signature has a hash of its code. Calling the scorer calls the function.
 
     Attributes:
         function: The function.
         reads_blank: The fields whose blank text is scored as it is. In any other field, blank text is absent.
+        questions: The kinds of question that the function asks: one entry for each judge call.
 
     Raises:
-        ConfigError: A parameter of the function is not a sample field, or the function has no name.
+        ConfigError: A parameter of the function is not a sample field, the function has no name, or `questions` are not
+            kinds of question.
     """
+
+    excluded_from_signature = (*CustomScorer.excluded_from_signature, "questions")
 
     function: Callable[..., Any]
     _: KW_ONLY
     reads_blank: Sequence[str] = ()  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
+    questions: Sequence[type[Question[Any]]] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __post_init__(self) -> None:
         if not callable(self.function):  # pyright: ignore[reportUnnecessaryComparison]
@@ -63,8 +67,9 @@ class FunctionScorer(CustomScorer):
         if unexpected := [name for name in self.reads_blank if name not in fields]:
             message = f"reads_blank has {unexpected[0]!r}, which is not a parameter of the function"
             raise ConfigError(f"{self.name}: {message}")
-        asks = "ask" in parameters and isinstance(self.function, FunctionType)
-        object.__setattr__(self, "questions", questions_of(cast(FunctionType, self.function)) if asks else ())
+        kinds = cast(object, self.questions)
+        object.__setattr__(self, "questions", tuple(cast("list[Any]", kinds)) if isinstance(kinds, list) else kinds)
+        require_questions(self.name, self.questions)
 
     def _parameters(self) -> dict[str, inspect.Parameter]:
         """The function's parameters. Raises ConfigError for one that is neither a sample field nor `ask`."""
@@ -83,9 +88,8 @@ class FunctionScorer(CustomScorer):
             raise ConfigError(f"{label}; it has none")
         return parameters
 
-    @property
-    def may_ask(self) -> bool:
-        return super().may_ask or "ask" in inspect.signature(self.function).parameters
+    def _declares(self, line: str) -> str:
+        return f"add to its decorator: @scorer({line.replace(' = ', '=', 1)})"
 
     def description(self) -> str:
         return (inspect.getdoc(self.function) or "").partition("\n")[0] or self.name
@@ -135,6 +139,7 @@ def scorer(
     lower_is_better: bool = False,
     version: int = 1,
     reads_blank: Sequence[str] = (),
+    questions: Sequence[type[Question[Any]]] = (),
     explain: bool = False,
     judge: Any = None,
 ) -> Callable[[Callable[..., Any]], FunctionScorer]: ...
@@ -146,7 +151,7 @@ def scorer(function: Callable[..., Any] | None = None, /, **parameters: Any) -> 
     Args:
         function: Its parameters are sample fields; it returns a number, a bool, a Score or Skipped.
         parameters: The parameters of FunctionScorer: name (by default the function's), scale, lower_is_better, version,
-            reads_blank, explain, judge.
+            reads_blank, questions, explain, judge.
 
     Raises:
         ConfigError: A parameter of the function is not a sample field, or a parameter of the scorer is invalid.

@@ -63,6 +63,7 @@ class GEval(CustomScorer):
     """
 
     excluded_from_signature = (*CustomScorer.excluded_from_signature, "text", "fields", "steps")
+    questions = (WriteSteps, RateByCriterion)
 
     text: str
     _: KW_ONLY
@@ -90,7 +91,8 @@ class GEval(CustomScorer):
             message = f"the criterion has the placeholder {{{{{placeholders[0]}}}}}"
             raise PromptError(f"{self.name}: {message}; name the fields that are shown in fields=(…)")
         self.prompt.check(self.prompt.placeholders)
-        object.__setattr__(self, "questions", (WriteSteps,) * (self.steps is None) + (RateByCriterion,))
+        if self.steps is not None:
+            object.__setattr__(self, "questions", (RateByCriterion,))
         object.__setattr__(self, "required_fields", self.prompt.placeholders)
 
     @functools.cached_property

@@ -45,6 +45,7 @@ class LLMClassifier(CustomScorer):
     """
 
     excluded_from_signature = (*CustomScorer.excluded_from_signature, "question", "fields", "meanings", "instructions")
+    questions = (Choose,)
 
     question: str
     _: KW_ONLY

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
+from evalstone._core.literals import written_list
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
@@ -46,7 +47,12 @@ class Criterion:
 
 
 def parse_criteria(value: object) -> tuple[Criterion, ...]:
-    """The criteria in a checklist, or a list of texts, Criterion values and tables. Raises ConfigError otherwise."""
+    """The criteria in a checklist, or a list of texts, Criterion values and tables. The list may be written as text.
+
+    Raises ConfigError otherwise.
+    """
+    if isinstance(value, str):
+        value = written_list(value)
     if isinstance(value, str):
         return tuple(map(Criterion, lines_of(value)))
     if isinstance(value, Sequence):
@@ -77,6 +83,7 @@ class Rubric(DefinedText):
 
     name = "rubric"
     version = 2
+    questions = (CheckCriteria,)
     interpretation = ((1.0, "every required criterion is met"), (0.0, "a required criterion is not met"))
     advice = (
         "The reason lists the criteria that are not met. If one is often in doubt, it may be two criteria: write one "

@@ -46,6 +46,7 @@ class Faithfulness(DefinedText, ContextScorer):
 
     name = "faithfulness"
     version = 2
+    questions = (ListClaims, VerifyClaims)
     interpretation = (
         (0.9, "nearly everything is supported by the passages"),
         (0.7, "some claims go beyond the passages: read them"),
@@ -90,6 +91,7 @@ class Hallucination(DefinedText, ContextScorer):
 
     name = "hallucination"
     version = 2
+    questions = (ListClaims, VerifyClaims)
     lower_is_better = True
     interpretation = (
         (0.6, "most of the answer is not supported by the passages"),
@@ -143,6 +145,7 @@ class ContextRecall(DefinedText, ContextScorer):
 
     name = "context_recall"
     version = 2
+    questions = (ListClaims, VerifyClaims)
     interpretation = (
         (0.9, "the passages contain what the right answer needs"),
         (0.6, "part of the right answer was not retrieved"),
@@ -205,6 +208,7 @@ class FactualCorrectness(TextSource):
     """
 
     name = "factual_correctness"
+    questions = (ListClaims, ListClaims, VerifyClaims, VerifyClaims)
     interpretation = (
         (0.8, "the answer says what the reference says"),
         (0.5, "it says part of it, or more than that"),

@@ -52,6 +52,7 @@ class ContextPrecision(DefinedText, ContextScorer):
 
     name = "context_precision"
     version = 2
+    questions = (FindUsefulPassages,)
     interpretation = (
         (0.9, "the useful passages come first"),
         (0.6, "some of the top passages are useless"),
@@ -101,6 +102,7 @@ class ContextPosition(DefinedText, ContextScorer):
     """
 
     name = "context_position"
+    questions = (FindUsefulPassages,)
     interpretation = (
         (0.8, "the useful passages come first"),
         (0.5, "useful and useless passages are mixed"),

@@ -70,6 +70,7 @@ class ContextRelevance(DefinedText, ContextScorer):
 
     name = "context_relevance"
     version = 2
+    questions = (RatePassages,)
     interpretation = (
         (0.8, "the passages fit the question"),
         (0.5, "some passages do not help, or something is missing"),
@@ -135,6 +136,7 @@ class ContextUsage(DefinedText, ContextScorer):
     """
 
     name = "context_usage"
+    questions = (RatePassages,)
     interpretation = (
         (0.8, "nearly every passage was used"),
         (0.4, "some passages were not used"),
@@ -169,6 +171,7 @@ class ContextStatementRelevancy(ContextScorer, TextSource):
     """
 
     name = "context_statement_relevancy"
+    questions = (JudgePassageStatements,)
     interpretation = (
         (0.7, "the passages stick to the question"),
         (0.4, "about half is off topic"),

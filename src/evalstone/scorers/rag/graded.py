@@ -166,6 +166,7 @@ class RelevancyCheck(GradedScorer, ContextScorer):
     """
 
     name = "relevancy_check"
+    questions = (AgreesWithContext,)
     interpretation = (
         (1.0, "the answer agrees with the passages"),
         (0.0, "the answer does not agree with the passages"),
@@ -189,6 +190,7 @@ class AnswerCorrectness(GradedScorer):
     """
 
     name = "answer_correctness"
+    questions = (CorrectAgainstReference,)
     interpretation = (
         (1.0, "the answer is correct according to the reference"),
         (0.0, "the answer is not correct according to the reference"),
@@ -211,6 +213,7 @@ class AnswerFaithfulness(GradedScorer, ContextScorer):
     """
 
     name = "answer_faithfulness"
+    questions = (GradeGrounding,)
     interpretation = (
         (0.75, "at most unimportant details go beyond the passages"),
         (0.5, "something important is in no passage"),
@@ -241,6 +244,7 @@ class AnswerRelevanceGrade(GradedScorer):
     """
 
     name = "answer_relevance_grade"
+    questions = (GradeRelevance, GradeAgainstReference)
     interpretation = (
         (0.75, "the answer gives the main point"),
         (0.5, "the answer gives part of it"),
@@ -315,6 +319,7 @@ class FactCheck(GradedScorer, ContextScorer):
     """
 
     name = "fact_check"
+    questions = (MiniCheck, ClaimSupported)
     interpretation = ((0.5, "the passages support every sentence"), (0.0, "at least one sentence is not supported"))
     advice = "Read the sentences that are not supported. For the share of supported claims, use faithfulness."
 

@@ -46,6 +46,7 @@ class NoiseSensitivity(DefinedText):
 
     name = "noise_sensitivity"
     version = 2
+    questions = (JudgeRobustness,)
     interpretation = (
         (0.8, "the noise had almost no effect"),
         (0.5, "noticeably worse under noise"),

@@ -53,6 +53,7 @@ class AnswerRelevancy(DefinedText):
 
     name = "answer_relevancy"
     version = 2
+    questions = (ListStatements, JudgeStatements)
     interpretation = (
         (0.9, "the answer sticks to the question"),
         (0.6, "some of it is off topic"),
@@ -128,6 +129,7 @@ class AnswerSimilarity(DefinedText):
     """
 
     name = "answer_similarity"
+    questions = (ListStatements, ListStatements, CompareStatements)
     required_fields = ("output", "reference")
     interpretation = (
         (0.9, "the same, almost word for word"),

@@ -64,6 +64,7 @@ class PromptAlignment(DefinedText):
 
     name = "prompt_alignment"
     version = 2
+    questions = (JudgeAlignment,)
     interpretation = (
         (0.9, "the answer does what was asked"),
         (0.7, "the answer has small gaps"),
@@ -153,6 +154,7 @@ class InstructionAlignment(DefinedText):
     """
 
     name = "instruction_alignment"
+    questions = (JudgeInstructions,)
     interpretation = (
         (0.9, "the instructions are followed"),
         (0.6, "some instructions are not followed"),

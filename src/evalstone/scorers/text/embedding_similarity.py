@@ -73,7 +73,7 @@ class EmbeddingSimilarity(TextSource):
 
     @property
     def asks_shared_judge(self) -> bool:
-        return False
+        return self.explain and self.judge is None
 
     def changed_parameters(self) -> Iterator[tuple[str, Any]]:
         for name, value in super().changed_parameters():

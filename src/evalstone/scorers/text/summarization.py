@@ -51,6 +51,7 @@ class Summarization(DefinedText):
 
     name = "summarization"
     version = 2
+    questions = (ListQuestions, FindAnswers, ListClaims, VerifyClaims)
     interpretation = (
         (0.8, "accurate, and it covers what matters"),
         (0.5, "something is wrong, or something important is left out"),

@@ -63,7 +63,7 @@ class AnthropicBatches(BatchApi):
 
     def endpoint(self) -> Endpoint:
         judge = self.judge
-        headers = {"x-api-key": judge.key, "anthropic-version": VERSION, **judge.headers}
+        headers = {"x-api-key": judge.key, "anthropic-version": VERSION, **judge.sent_headers}
         return shared_endpoint(judge, self.url, headers)
 
     def payload(

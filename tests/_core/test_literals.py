@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone._core.literals import written_list, written_value
+from evalstone.errors import DataError
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(st.lists(VALUES) | st.dictionaries(st.text(), VALUES))
+def test_what_json_and_python_print_is_read(value: Any):
+    assert written_value(json.dumps(value)) == value
+    assert written_value(f" {value!r}\n") == value
+
+
+@given(st.lists(st.text()))
+def test_a_tuple_is_a_list(texts: list[str]):
+    assert written_value(repr(tuple(texts))) == texts
+
+
+@given(st.lists(st.text(), min_size=2))
+def test_what_numpy_prints_is_never_joined(texts: list[str]):
+    with pytest.raises(DataError, match=r"with commas \(numpy"):
+        written_value(f"[{' '.join(map(repr, texts))}]")
+
+
+@given(st.lists(st.text(min_size=1), min_size=1), st.data())
+def test_a_list_that_is_cut_off_is_refused(texts: list[str], data: st.DataObject):
+    for whole in (json.dumps(texts), repr(texts)):
+        end = data.draw(st.integers(2, len(whole) - 1))
+        with pytest.raises(DataError, match="complete list"):
+            written_value(whole[:end])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("['a', nan, None]", ["a", None, None]),
+        ('["a", NaN]', ["a", None]),
+        ("[('a', 1), ('b', -2.5e3)]", [["a", 1], ["b", -2500.0]]),
+        ("{7: 2, 'b': True}", {"7": 2, "b": True}),
+        ("['a',\n 'b',]", ["a", "b"]),
+        ("()", []),
+    ],
+)
+def test_python_literals(text: str, value: Any):
+    assert written_value(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[1] Smith et al. found it.", "[1, 2] show it.", "[ERROR] The disk is full.", "[redacted]", "[sic]"),
+        *(
+            "[a link](https://a.b)",
+            '["A title"](https://a.b)',
+            "[Field(default=1)](https://a.b)",
+            "[[a page]] of a wiki",
+        ),
+        *("[Note: it has moved]", '["Smith" 2020] found it.', '["A", "B"] are the choices.', "['90s music] isn't new."),
+        *('("Hi," she said.)', '("Agreement", the contract) is void.', "('a')", "(see [1], [2])", "(x, y)"),
+        *("{name} is a placeholder", '{"a": 1} is the reply.', "{", "(", "{p1,p2}", "[x, y] = f(a)[1]"),
+        *("print('a')", "Document(s) and more", "array of texts", "a <b at 0x12> c", "None of it.", "1    p", ""),
+    ],
+)
+def test_prose_stays_text(text: str):
+    assert written_list(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("['a' ... 'b']", "with commas"),
+        ("['a', 'it's']", "complete list"),
+        ("[{'a': 'b'", "complete list"),
+        ("[1, 2", "complete list"),
+        ("[1 2]", "complete list"),
+        ("[None, 'a'", "complete list"),
+        ('["a"] ["b"]', "must be one list, but ' [\"b\"]' follows its end"),
+        ('["a"], ["b"]', "must be one list"),
+        ('{"a","b c"}', "not a set"),
+        ("[a b, c d]", "in quotes (Spark"),
+        ("[“a”, “b”]", "in quotes"),
+        ("[Document(metadata={}, page_content='a')]", "not objects as Python prints them"),
+        ("Document(page_content='a')", "not objects"),
+        ("page_content='a' metadata={}", "not objects"),
+        ("array(['a', 'b'], dtype=object)", "not objects"),
+        ("np.array(['a'])", "not objects"),
+        ("[array(['a'])]", "not objects"),
+        ("[b'a']", "not objects"),
+        ("[<Document object at 0x7f00>]", "not objects"),
+        ("<list_iterator object at 0x7f00>", "not objects"),
+        ("0    a\n1    b\nName: contexts, dtype: object", "not objects"),
+        ("nan", "must be empty if it is missing, not the text 'nan'"),
+        (" None ", "must be empty"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_neither_a_list_nor_prose_is_refused(text: str, problem: str):
+    with pytest.raises(DataError) as caught:
+        written_list(text)
+    assert problem in str(caught.value)
+
+
+def test_the_error_says_what_to_do():
+    with pytest.raises(DataError) as caught:
+        written_list("['a', 'b")
+    hint = 'save lists as JSON, and a text that begins like a list as ["…"]'
+    assert str(caught.value) == f"""must be a complete list; this one is cut off or broken: "['a', 'b"; {hint}"""

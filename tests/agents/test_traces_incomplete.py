@@ -1,0 +1,187 @@
+"""Traces of which a part is missing: spans that were not exported, and attributes that were cut."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evalstone import score
+from evalstone.agents import span_tree
+from evalstone.agents.formats.cut import is_cut
+from evalstone.agents.formats.spans import read_spans
+from evalstone.errors import DataError
+from tests.agents.test_traces import only, read
+from tests.traced import TRACE, chat, log, logs, message, span, spans
+
+MISSING = 99
+USER = message("user", "Weather?")
+CALL = message("assistant", {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {}})
+AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "travel"}
+TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "c1"}
+
+
+def agent(id: int = 1, question: str = "Weather?", answer: str = "12", **more: Any) -> dict[str, Any]:
+    messages = chat([message("user", question)], answer)
+    return span(id, "invoke_agent", {**messages, **AGENT}, **more)
+
+
+def calls(parent: int) -> list[dict[str, Any]]:
+    """A model call, a tool and the answer."""
+    return [
+        span(2, "chat", chat([USER], CALL), parent=parent, start=1),
+        span(3, "execute_tool weather", TOOL, parent=parent, start=3),
+        span(4, "chat", chat([USER, CALL], "12"), parent=parent, start=5),
+    ]
+
+
+def test_spans_below_one_that_was_not_exported_belong_to_the_agent_that_ran() -> None:
+    whole = only(spans(agent(end=9), *calls(1)))
+    (sample,), notes = read(spans(agent(end=9), *calls(MISSING)))
+    assert notes == (f"3 × {span_tree.ADOPTED}; first in trace '{TRACE}', chat",)
+    assert sample == whole
+    assert score("tool_called(tool=weather)", sample).value == 1
+
+
+def test_log_records_of_a_span_that_was_not_exported_belong_to_the_agent_that_ran() -> None:
+    details = log(MISSING, None, chat([USER, CALL], "12"), time=5, name="gen_ai.client.inference.operation.details")
+    (sample,), (note,) = read(spans(agent(end=9)), logs(details))
+    assert note.startswith(f"1 × {span_tree.ADOPTED}")
+    assert [call.name for each in sample.messages for call in each.tool_calls] == ["weather"]
+
+
+def test_spans_outside_of_the_time_of_an_agent_or_beside_it_are_not_part_of_it() -> None:
+    after = span(2, "chat", chat([message("user", "And?")], "Yes."), parent=MISSING, start=20)
+    samples, notes = read(spans(agent(end=9), after))
+    assert [each.output for each in samples] == ["12", "Yes."]
+    assert notes == ()
+    beside = span(2, "chat", chat([message("user", "Safe?")], "Yes."), parent=MISSING, start=1)
+    samples, notes = read(spans(agent(end=9, parent=MISSING), beside))
+    assert [each.output for each in samples] == ["12", "Yes."]
+    assert notes == ()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_orphan_belongs_to_the_inner_of_two_agents(turned: bool) -> None:
+    outer, inner = agent(end=9), agent(5, "Which city?", "Bern", parent=1, start=2, end=4)
+    tool = span(3, "execute_tool weather", TOOL, parent=MISSING, start=3, end=3.5)
+    (sample,), _ = read(spans(*[outer, inner, tool][:: -1 if turned else 1]))
+    assert sample.trajectory is not None
+    (step,) = sample.trajectory.steps
+    assert [each.name for each in step.children] == ["weather"]
+
+
+def test_an_orphan_in_the_time_of_several_agents_is_read_apart_and_named() -> None:
+    two = [agent(end=9), agent(2, "Time?", "Noon", end=9)]
+    samples, notes = read(spans(*two, span(3, "chat", chat([USER], "12"), parent=MISSING, start=1)))
+    assert [each.output for each in samples] == ["12", "Noon", "12"]
+    assert notes == (f"1 × {span_tree.UNSURE}; first in trace '{TRACE}', chat",)
+
+
+def test_two_agents_whose_parents_are_missing_stay_two() -> None:
+    samples, (note,) = read(spans(agent(parent=98, end=9), agent(2, "Time?", "Noon", parent=MISSING, start=1, end=8)))
+    assert [each.output for each in samples] == ["12", "Noon"]
+    assert note.startswith(f"1 × {span_tree.UNSURE}")
+    sub = agent(2, "Time?", "Noon", parent=MISSING, start=1, end=8)
+    (sample,), _ = read(spans(agent(end=9), sub))
+    assert sample.output == "12"
+
+
+def test_an_agent_below_a_missing_span_takes_its_own_orphans_along() -> None:
+    sub = agent(2, "Time?", "Noon", parent=MISSING, start=1, end=8)
+    tool = span(3, "execute_tool weather", TOOL, parent=98, start=3, end=4)
+    (sample,), (note,) = read(spans(agent(end=9), sub, tool))
+    assert note.startswith(f"2 × {span_tree.ADOPTED}")
+    assert sample.trajectory is not None
+    (step,) = sample.trajectory.steps
+    assert [each.name for each in step.children] == ["weather"]
+
+
+def test_an_orphan_that_has_nothing_to_do_with_models_is_not_said() -> None:
+    assert only(spans(agent(end=9), span(2, "SELECT", {"db.system": "x"}, parent=MISSING, start=1))).output == "12"
+
+
+def test_orphans_in_the_time_of_each_other_are_no_circle() -> None:
+    parts = [span(n, "frame", {"openinference.span.kind": "CHAIN"}, parent=90 + n, end=9) for n in (1, 2)]
+    inside = [agent(10 + n, f"q{n}", f"a{n}", parent=n, end=9) for n in (1, 2)]
+    samples, _ = read(spans(*parts, *inside))
+    assert sorted(str(each.output) for each in samples) == ["a1", "a2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": "b', '[{"a": tr', "[", '{"a": 1,', "[1, 2", '{"a', '["\\u12', '["a\\', '{"a": -', '[{"a": [1]}', " [1, "],
+)
+def test_json_that_goes_on_after_its_end_was_cut(text: str) -> None:
+    assert is_cut(text)
+
+
+@pytest.mark.parametrize("text", ["", "a {", "[INST] hello", "{'a': 1}", "[1] See page 3.", "[]", '{"a": 1}', "{x}"])
+def test_other_texts_were_not(text: str) -> None:
+    assert not is_cut(text)
+
+
+def test_a_question_that_was_cut_is_none_and_is_named() -> None:
+    cut = json.dumps({"messages": [{"role": "user", "content": "long " * 300}]})[:1000]
+    values = {"openinference.span.kind": "AGENT", "input.value": cut, "output.value": "Two years."}
+    samples, notes = read(spans(span(1, "agent", values)))
+    assert samples == []
+    assert any("span 'agent'.attributes['input.value']: was cut after 1,000 characters" in note for note in notes)
+    assert not any("turn on" in note for note in notes)
+    (sample,), notes = read(spans(span(1, "agent", values, end=9), span(2, "chat", chat([USER], "12"), parent=1)))
+    assert (sample.input, sample.output) == ("Weather?", "Two years.")
+    assert notes == (f"1 × {span_tree.CUT}; first in trace '{TRACE}', span 'agent'.attributes['input.value']",)
+
+
+def test_a_text_that_only_looks_like_json_is_a_question() -> None:
+    values = {"openinference.span.kind": "AGENT", "input.value": '{"a": ', "input.mime_type": "text/plain"}
+    assert only(spans(span(1, "agent", values))).input == '{"a": '
+    values = {"openinference.span.kind": "AGENT", "input.value": "[1] What is this?"}
+    assert only(spans(span(1, "agent", values))).input == "[1] What is this?"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"gen_ai.operation.name": "chat", "gen_ai.input.messages": '[{"role": "user", "par'},
+        {"ai.operationId": "ai.generateText", "ai.prompt": '{"messages": [{"ro', "ai.response.text": "a"},
+        {"ai.operationId": "ai.generateText.doGenerate", "ai.response.toolCalls": '[{"toolName": "wea'},
+        {"gen_ai.operation.name": "chat", "gen_ai.system_instructions": '[{"type": "text", "cont'},
+        {"openinference.span.kind": "LLM", "llm.input_messages": '[{"message": {"ro'},
+    ],
+)
+def test_messages_that_were_cut_leave_out_the_answer_with_the_setting_to_raise(values: dict[str, str]) -> None:
+    samples, (note,) = read(spans(span(1, "call", values)))
+    assert samples == []
+    name = next(name for name, value in values.items() if is_cut(value))
+    assert f"span 'call'.attributes['{name}']: was cut after {len(values[name])} characters" in note
+    assert "raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT" in note
+    with pytest.raises(DataError, match="was cut after"):
+        read_spans(spans(span(1, "call", values)))
+
+
+def test_messages_of_an_event_that_were_cut_leave_out_the_answer() -> None:
+    events = [{"name": "gen_ai.choice", "attributes": {"message": '{"content": "In Switz'}}]
+    samples, (note,) = read(spans(span(1, "chat", {"gen_ai.operation.name": "chat"}, events=events)))
+    assert samples == []
+    assert "attributes['message']: was cut after 21 characters" in note
+
+
+def test_arguments_that_were_cut_are_unknown_and_named() -> None:
+    tool = {**TOOL, "gen_ai.tool.call.arguments": '{"city": "Ber', "gen_ai.tool.call.result": '{"temp": 1'}
+    tool.pop("gen_ai.tool.call.id")
+    (sample,), (note,) = read(spans(agent(end=9), span(3, "execute_tool", tool, parent=1, start=1)))
+    assert note.startswith(f"2 × {span_tree.CUT}")
+    (call,) = [call for each in sample.messages for call in each.tool_calls]
+    assert (call.arguments, call.result) == ({}, None)
+
+
+def test_documents_that_were_cut_leave_the_context_absent() -> None:
+    values = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": '[{"id": "1", "content": "Bern i'}
+    found = {**values, "gen_ai.retrieval.documents": json.dumps([{"content": "Thun."}])}
+    (sample,), notes = read(
+        spans(agent(end=9), span(3, "retrieval", values, parent=1), span(4, "retrieval", found, parent=1))
+    )
+    assert sample.context is None
+    assert notes[0].startswith(f"1 × {span_tree.CUT}")

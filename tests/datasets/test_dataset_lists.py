@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalstone import Sample, load
+from evalstone.datasets import sample_from
+from evalstone.errors import ConfigError, DataError
+from evalstone.targets import Answer
+
+# Any: their types are partly unknown.
+pandas: Any = importlib.import_module("pandas")
+polars: Any = importlib.import_module("polars")
+pyarrow: Any = importlib.import_module("pyarrow")
+parquet: Any = importlib.import_module("pyarrow.parquet")
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+
+
+def written(row: dict[str, Any], write: Callable[[list[Any]], str]) -> dict[str, Any]:
+    return {name: write(value) if isinstance(value, list) else value for name, value in row.items()}  # pyright: ignore[reportUnknownArgumentType]
+
+
+def doors(row: dict[str, Any]) -> Iterator[Any]:
+    """The row in each source that `load` reads, with its lists as values where the source has any, and as text."""
+    texts = written(row, json.dumps)
+    reprs = written(row, repr)
+    tuples = written(row, lambda value: repr(tuple(value)))
+    with tempfile.TemporaryDirectory() as folder:
+        for cells in (texts, reprs, tuples):
+            buffer = io.StringIO()
+            csv.writer(buffer).writerows([[*cells], [*cells.values()]])
+            path = Path(folder, "d.csv")
+            path.write_bytes(buffer.getvalue().encode())
+            yield path
+        for values in (row, texts, reprs, tuples):
+            for suffix, text in (("json", json.dumps([values])), ("jsonl", json.dumps(values))):
+                path = Path(folder, f"d.{suffix}")
+                path.write_text(text)
+                yield path
+            table = pyarrow.Table.from_pylist([values])
+            parquet.write_table(table, Path(folder, "d.parquet"))
+            yield from (Path(folder, "d.parquet"), table, pandas.DataFrame([values]), polars.DataFrame([values]))
+            yield [values]
+        pandas.DataFrame([row]).to_csv(Path(folder, "d.csv"), index=False)
+        yield Path(folder, "d.csv")
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(TEXTS))
+def test_a_list_of_passages_is_the_same_through_every_door(passages: list[str]):
+    expected = tuple(passage for passage in passages if passage.strip())
+    for source in doors({"question": "q", "answer": "a", "contexts": passages}):
+        (sample,) = load(source)
+        assert (sample.input, sample.output, sample.context) == ("q", "a", expected), source
+
+
+def test_messages_ids_and_topics_are_the_same_through_every_door():
+    messages = [
+        {"role": "user", "content": "It's 5 o'clock?"},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "clock", "arguments": '{"zone": "CET"}'}}]},
+        {"role": "assistant", "content": 'Yes, "five".'},
+    ]
+    row = {"id": "a", "messages": messages, "turns": [{"input": "Hi"}], "expected_trajectory": ["clock"]}
+    expected = sample_from(row)
+    assert expected.messages[1].tool_calls[0].arguments == {"zone": "CET"}
+    for source in doors(row):
+        (sample,) = load(source)
+        assert sample.messages == expected.messages, source
+        assert sample.turns == expected.turns
+        assert sample.expected_trajectory == expected.expected_trajectory
+
+
+def test_passages_in_python_values_are_read_by_the_same_rule():
+    for kind in (Sample, Answer):
+        assert kind(output="a", context="('p', \"q's\")").context == ("p", "q's")
+        assert kind(output="a", context="[1] p").context == ("[1] p",)
+        with pytest.raises(ConfigError, match="context must be a list with commas"):
+            kind(output="a", context="['p' 'q']")
+        with pytest.raises(ConfigError, match="context must be empty if it is missing"):
+            kind(output="a", context="nan")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_list_that_cannot_be_read_is_named_with_its_line_and_column(tmp_path: Path, suffix: str):
+    rows = [{"output": "a", "ctxs": "['p', 'q']"}, {"output": "a", "ctxs": "['p'\n 'q']"}]
+    path = tmp_path / f"d.{suffix}"
+    if suffix == "csv":
+        pandas.DataFrame(rows).to_csv(path, index=False)
+    else:
+        path.write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataError) as caught:
+        load(path)
+    line = 3 if suffix == "csv" else 2
+    assert f"line {line}: column 'ctxs', read as context, must be a list with commas" in str(caught.value)

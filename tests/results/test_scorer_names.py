@@ -1,0 +1,90 @@
+"""One way from a text to a scorer of a run, wherever a scorer is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evalstone import GateCriteria, Run, evaluate, gate
+from evalstone.errors import ConfigError
+from evalstone.results.summary import ScorerInfo, find_scorer
+from evalstone.run.plan import named_scorer
+
+ROWS = [{"id": "a", "output": "It rains in New York, NY."}]
+SPECS = [
+    "contains(expected='New York', scale=10)",
+    "contains(expected='New York, NY')",
+    "tool_not_called(tool='refund')",
+    "regex(pattern='(a=b)', scale=1)",
+    "per_turn(scorer=contains(expected=York))",
+    "tool-called(tool=weather-tool)",
+]
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return evaluate(ROWS, SPECS, ledger=None)
+
+
+SPELLINGS = [
+    ("contains(scale=10, expected=New York)", "contains(scale=10, expected=New York)@1"),
+    ("contains(expected='New York', scale=10)", "contains(scale=10, expected=New York)@1"),
+    ('contains( expected = "New York" ,scale=10.0)', "contains(scale=10, expected=New York)@1"),
+    ("contains(expected=New York, scale=10)", "contains(scale=10, expected=New York)@1"),
+    ("contains(expected='New York, NY')", "contains(expected=New York, NY)@1"),
+    ("contains(expected=New York, NY)", "contains(expected=New York, NY)@1"),
+    ("contains(expected='New York, NY', scale=1, explain=False)", "contains(expected=New York, NY)@1"),
+    ("tool_not_called(tool='refund')", "tool_not_called(tool=refund)@1"),
+    ("tool-not-called(tool=refund)", "tool_not_called(tool=refund)@1"),
+    ("tool_not_called", "tool_not_called(tool=refund)@1"),
+    ("tool-not-called", "tool_not_called(tool=refund)@1"),
+    ("tool_called(tool=weather-tool)", "tool_called(tool=weather-tool)@1"),
+    ("tool_called(tool='weather-tool')", "tool_called(tool=weather-tool)@1"),
+    ("regex(pattern='(a=b)')", "regex(pattern=(a=b))@1"),
+    ("contains per turn", "contains per turn(expected=York)@1"),
+]
+
+
+@pytest.mark.parametrize(("name", "signature"), SPELLINGS)
+def test_a_scorer_is_found_by_every_spelling_of_its_name(run: Run, name: str, signature: str) -> None:
+    assert find_scorer(name, run.scorers).signature == signature
+    assert run[name].info.signature == signature
+    assert named_scorer(name, run.scorers).signature == signature
+    criteria = GateCriteria(minimum={name: 0.0}, require=[name])
+    assert len(gate(run, criteria, alpha=None).decisions) == 2
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_spec_of_a_scorer_is_a_name_of_it(run: Run, spec: str) -> None:
+    assert run.scorers[SPECS.index(spec)] == named_scorer(spec, run.scorers)
+
+
+WRONG = [
+    ("contains", "contains is ambiguous; name one of contains"),
+    ("contains(expected=York)", "unknown scorer 'contains(expected=York)'"),
+    ("contains(expected='New York')", "unknown scorer"),
+    ("regex(pattern=[0-9]+)", "put the value in quotes: pattern='[0-9]+'"),
+    ("regex(pattern=a", "the closing bracket is missing"),
+    ("no_such_module:thing", "unknown scorer 'no_such_module:thing'"),
+]
+
+
+@pytest.mark.parametrize(("name", "told"), WRONG)
+def test_a_name_that_is_none_says_why(run: Run, name: str, told: str) -> None:
+    for find in (find_scorer, named_scorer):
+        with pytest.raises(ConfigError) as caught:
+            find(name, run.scorers)
+        assert told in str(caught.value)
+
+
+def test_parameters_of_the_same_length_are_told_apart() -> None:
+    def info(signature: str) -> ScorerInfo:
+        return ScorerInfo("f", signature, 1.0, lower_is_better=False)
+
+    scorers = [info("f(a=1, b=2)@1"), info("f(a=2, b=1)@1")]
+    assert find_scorer("f(b=2, a=1)", scorers) == scorers[0]
+    assert find_scorer("f(b=1, a=2)", scorers) == scorers[1]
+    unknown: Any = "f(a=1, a2=1)"
+    with pytest.raises(ConfigError):
+        find_scorer(unknown, scorers)

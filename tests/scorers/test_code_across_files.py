@@ -1,0 +1,479 @@
+"""Code is followed through the files of its user: a change in any of them is another function."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone.scorers.code_identity import code_files, code_hash, program_hash
+
+FOLLOWED = {
+    "an imported function": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+def say(x):
+    return WORD
+""",
+    "a function two files away": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+from more import tell
+def say(x):
+    return tell(x)
+# more.py
+def tell(x):
+    return WORD
+""",
+    "an attribute of a module": """
+# app.py
+import helper
+def agent(*, input):
+    return helper.say(input)
+# helper.py
+def say(x):
+    return WORD
+""",
+    "an attribute of a module of a package": """
+# app.py
+import deep.helper
+def agent(*, input):
+    return deep.helper.say(input)
+# deep/helper.py
+def say(x):
+    return WORD
+""",
+    "a relative import": """
+# deep/__init__.py
+# app.py
+from deep.main import agent
+# deep/main.py
+from .helper import say
+def agent(*, input):
+    return say(input)
+# deep/helper.py
+def say(x):
+    return WORD
+""",
+    "an import in the body": """
+# app.py
+def agent(*, input):
+    from helper import say
+    return say(input)
+# helper.py
+def say(x):
+    return WORD
+""",
+    "a module imported in the body": """
+# app.py
+def agent(*, input):
+    import helper
+    return helper.say(input)
+# helper.py
+def say(x):
+    return WORD
+""",
+    "what a module imports that is imported in the body": """
+# deep/__init__.py
+# deep/main.py
+def agent(*, input):
+    from . import helper
+    return helper.say(input)
+# deep/helper.py
+from .more import say
+# deep/more.py
+def say(x):
+    return WORD
+# app.py
+from deep.main import agent
+""",
+    "a constant": """
+# app.py
+from helper import PROMPT
+def agent(*, input):
+    return PROMPT
+# helper.py
+PROMPT = 'WORD'
+""",
+    "a dictionary": """
+# app.py
+from helper import PROMPTS
+def agent(*, input):
+    return PROMPTS['a']
+# helper.py
+PROMPTS = {'a': 'WORD'}
+""",
+    "an entry that is added to a dictionary": """
+# app.py
+from helper import PROMPTS as P
+def agent(*, input):
+    return P['a']
+# helper.py
+PROMPTS = {}
+if True:
+    PROMPTS['a'] = 'WORD'
+""",
+    "a constant in a dictionary": """
+# app.py
+from helper import *
+def agent(*, input):
+    return PROMPTS['a']
+# helper.py
+from more import ONE
+PROMPTS = {'a': ONE}
+# more.py
+ONE = 'WORD'
+""",
+    "a function that registers itself": """
+# app.py
+from helper import TOOLS
+def agent(*, input):
+    return TOOLS['a']()
+# helper.py
+TOOLS = {}
+def tool(f):
+    TOOLS['a'] = f
+    return f
+@tool
+def search():
+    return WORD
+""",
+    "a class": """
+# app.py
+from helper import Say
+def agent(*, input):
+    return Say().say()
+# helper.py
+class Say:
+    def say(self):
+        return WORD
+""",
+    "a dictionary of a class": """
+# app.py
+from helper import Say
+def agent(*, input):
+    return Say.ALL
+# helper.py
+class Say:
+    ALL = {'a': 'WORD'}
+""",
+    "the types of a class": """
+# app.py
+from helper import Reply
+def agent(*, input):
+    return Reply
+# helper.py
+import typing
+class Reply(typing.TypedDict):
+    a: typing.Literal['WORD']
+""",
+    "an object": """
+# app.py
+from helper import SAY
+def agent(*, input):
+    return SAY.word
+# helper.py
+class Say:
+    def __init__(self, word): self.word = word
+SAY = Say('WORD')
+""",
+    "a data class": """
+# app.py
+from helper import SAY
+def agent(*, input):
+    return SAY.word
+# helper.py
+import dataclasses
+@dataclasses.dataclass(frozen=True)
+class Say:
+    word: str
+SAY = Say('WORD')
+""",
+    "an object of an installed package": """
+# app.py
+from helper import client
+def agent(*, input):
+    return client
+# helper.py
+import pytest
+client = pytest.approx(WORD)
+""",
+    "a tool of an object of an installed package": """
+# app.py
+from helper import model
+def agent(*, input):
+    return model
+# helper.py
+import functools
+model = functools.singledispatchmethod(len)
+@model.register
+def _(x: int): 'WORD'
+""",
+    "a cached function": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+import functools
+@functools.cache
+def say(x):
+    return WORD
+""",
+    "a decorator": """
+# app.py
+from helper import logged
+@logged
+def agent(*, input):
+    return 1
+# helper.py
+import functools
+def logged(f):
+    @functools.wraps(f)
+    def inner(**k):
+        return [f(**k), WORD]
+    return inner
+""",
+    "an enumeration": """
+# app.py
+from helper import E
+def agent(*, input):
+    return E.A
+# helper.py
+import enum
+class E(enum.Enum):
+    A = 'WORD'
+""",
+    "a class attribute that is read from another module": """
+# app.py
+import helper
+class A(helper.Base):
+    pass
+agent = A().answer
+# helper.py
+class Base:
+    def answer(self, *, input):
+        return WORD
+""",
+    "the state of an object": """
+# app.py
+from helper import made
+agent = made()
+# helper.py
+import more
+def made():
+    return more.A('WORD').answer
+# more.py
+class A:
+    def __init__(self, word): self.word = word
+    def answer(self, *, input):
+        return self.word
+""",
+    "a closure": """
+# app.py
+from helper import made
+agent = made()
+# helper.py
+def made(word='WORD'):
+    def agent(*, input):
+        return word
+    return agent
+""",
+}
+
+UNCHANGED = {
+    "a comment": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+def say(x):
+    return 1  # WORD
+""",
+    "another function": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+def say(x):
+    return 1
+def other():
+    return WORD
+""",
+    "another constant": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+def say(x):
+    return 1
+OTHER = 'WORD'
+""",
+    "a comment in a dictionary": """
+# app.py
+from helper import P
+def agent(*, input):
+    return P
+# helper.py
+P = {'a': 1,  # WORD
+}
+""",
+    "a module that isn't imported": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+def say(x):
+    return 1
+# other.py
+X = 'WORD'
+""",
+    "functions that call each other in two modules": """
+# app.py
+import helper
+def agent(*, input):
+    return helper.odd(input)
+# helper.py
+import app
+def odd(x):
+    return app.agent(input=x)  # WORD
+""",
+    "modules that import each other in bodies": """
+# app.py
+def agent(*, input):
+    import helper
+    return helper.odd(input)
+# helper.py
+def odd(x):
+    import app
+    return app.agent(input=x)  # WORD
+""",
+}
+
+
+@pytest.fixture
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Imports `app` from files, each time from a new folder. Each file follows a line with its name."""
+    number = itertools.count()
+    names = {"app", "helper", "more", "other", "deep"}
+
+    def forget() -> None:
+        for name in [name for name in sys.modules if name.partition(".")[0] in names]:
+            del sys.modules[name]
+
+    def load(files: str, word: str = "1") -> Any:
+        forget()
+        folder = tmp_path / f"edition{next(number)}"
+        _, *parts = re.split(r"(?m)^# (\S+\.py)\n", files.replace("WORD", word))
+        for name, text in zip(parts[::2], parts[1::2], strict=True):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+        return importlib.import_module("app")
+
+    yield load
+    forget()
+
+
+@pytest.mark.parametrize("case", FOLLOWED)
+@pytest.mark.parametrize("hashed", [code_hash, program_hash])
+def test_a_change_in_any_file_is_another_function(
+    imported: Callable[..., Any], hashed: Callable[[Any], str], case: str
+) -> None:
+    first, same, second = (hashed(imported(FOLLOWED[case], word).agent) for word in ("1", "1", "2"))
+    assert first == same != second
+
+
+@pytest.mark.parametrize("case", UNCHANGED)
+def test_what_code_does_not_read_is_not_part_of_it(imported: Callable[..., Any], case: str) -> None:
+    first, second = (program_hash(imported(UNCHANGED[case], word).agent) for word in ("1", "2"))
+    assert first == second
+
+
+@pytest.mark.parametrize("case", [case for case in FOLLOWED if case != "the state of an object"])
+def test_the_file_of_each_change_is_named(imported: Callable[..., Any], case: str) -> None:
+    *_, changed = (
+        name
+        for name, text in re.findall(r"(?ms)^# (\S+\.py)\n(.*?)(?=^# \S+\.py|\Z)", FOLLOWED[case])
+        if "WORD" in text
+    )
+    assert any(path.endswith(f"/{changed}") for path in code_files(imported(FOLLOWED[case]).agent))
+
+
+def test_a_module_beside_the_code_is_found_where_its_folder_is_not_on_the_path(
+    imported: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashes: list[str] = []
+    for word in ("1", "1", "2"):
+        module = imported(FOLLOWED["an import in the body"], word)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "path", [path for path in sys.path if "edition" not in path])
+            hashes.append(program_hash(module.agent))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_calls_do_not_change_a_function(imported: Callable[..., Any]) -> None:
+    module = imported(
+        """
+# app.py
+import functools
+from helper import CACHE
+calls = []
+def made(seen=[]):
+    mine = {}
+    def agent(*, input):
+        calls.append(input), seen.append(input), mine.update({input: 1}), CACHE.update({input: 1}), twice(input)
+        return input
+    return agent
+@functools.cache
+def twice(x):
+    return x
+agent = made()
+# helper.py
+CACHE = {}
+"""
+    )
+    for hashed in (code_hash, program_hash):
+        before = hashed(module.agent)
+        module.agent(input="a")
+        assert hashed(module.agent) == before
+
+
+@pytest.mark.parametrize(("one", "other"), [("Search.", "Find."), ("x: int", "x: str")])
+def test_descriptions_of_tools_are_part_of_a_program_but_not_of_a_scorer(
+    imported: Callable[..., Any], one: str, other: str
+) -> None:
+    files = """
+# app.py
+from helper import search
+def agent(*, input):
+    return [search]
+# helper.py
+def search(x: int):
+    '''Search.'''
+"""
+    first, second = imported(files).agent, imported(files.replace(one, other)).agent
+    assert code_hash(first) == code_hash(second)
+    assert program_hash(first) != program_hash(second)
+
+
+def test_installed_packages_and_the_standard_library_are_not_followed(imported: Callable[..., Any]) -> None:
+    module = imported("# app.py\nimport json, pytest\ndef agent(*, input): return json.dumps(pytest.approx(input))\n")
+    assert [Path(path).name for path in code_files(module.agent)] == ["app.py"]
