@@ -204,7 +204,9 @@ def samples_to_see(difference: float) -> str:
 
 def difference_p_value(samples: int, difference: float) -> float:
     """The p-value of a comparison in which every sample has this difference."""
-    return compare_pairs([0.5] * samples, [0.5 + difference] * samples).p_value
+    compared = compare_pairs([0.5] * samples, [0.5 + difference] * samples)
+    assert compared is not None  # noqa: S101 - there are samples
+    return compared.p_value
 
 
 SIGNIFICANT = 0.05

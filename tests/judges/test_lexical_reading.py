@@ -153,6 +153,7 @@ def test_a_false_field_contradicts_a_claim_however_few_lines_the_source_has(clai
     assert verdict(claim, "Joe's is a diner. It is in Goleta.\n" + source).verdict == "contradicted"
     assert verdict(claim, source.replace("seating: no", "seating: yes")).verdict != "contradicted"
     response = asyncio.run(LexicalJudge().answer(ClaimSupported(claim=claim, context=(source,)))).value
+    assert response.probability is not None
     assert response.probability < 0.1
 
 
