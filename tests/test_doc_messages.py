@@ -29,8 +29,6 @@ NO_MESSAGES = {
     "local-models.md: truncating input prompt",  # in the log of a server
     "other-systems.md: default model config",  # names of another system
     "other-systems.md: default criterion timeout",
-    "transcripts.md: DataError: OpenAI chat: messages[1].content[1].type: a part with type 'hologram' is not "
-    "understood; it has type, data",  # put together from the names of entries
 }
 
 
