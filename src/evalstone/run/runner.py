@@ -228,7 +228,7 @@ class _Runner:
         asked = {identity.partition(WITHOUT)[0] for builder in self.summaries.values() for identity in builder.judges}
         judges = [judge for judge in self.plan.judges if judge.identity in asked]
         if any(type(judge).caution is not Judge.caution for judge in judges):  # else, no thread is needed
-            self._cautions = await sync.call(self._cautions_of, judges)
+            self._cautions = await sync.call_at_once(self._cautions_of, judges)
         run = self._result(time.perf_counter() - began, resumed)
         await self._keep_result(run, finished=run.complete)
         return run
