@@ -39,21 +39,20 @@ def one(output: str) -> Score:
     return Score(1.0)
 
 
-@pytest.mark.parametrize(
-    ("call", "name", "least", "most"),
-    [
-        (lambda n: evaluate(SAMPLES, one, target=agent, trials=n, ledger=None), "trials", 1, MOST_TRIALS),
-        (lambda n: evaluate(SAMPLES, one, concurrency=n, ledger=None), "concurrency", 1, MOST_CONCURRENCY),
-        (lambda n: Live([one], concurrency=n), "concurrency", 1, MOST_CONCURRENCY),
-        (lambda n: FunctionUser(function=talk, max_turns=n), "max_turns", 1, MOST_TURNS),
-        (lambda n: ModelJudge("vllm/m", base_url="http://h/v1", retries=n), "retries", 0, MOST_RETRIES),
-        (lambda n: HTTPTarget(url="http://h", body={"q": "{input}"}, retries=n), "retries", 0, MOST_RETRIES),
-    ],
-)
+Sized = Callable[[int], object]
+SIZED: list[tuple[Sized, str, int, int]] = [
+    (lambda n: evaluate(SAMPLES, one, target=agent, trials=n, ledger=None), "trials", 1, MOST_TRIALS),
+    (lambda n: evaluate(SAMPLES, one, concurrency=n, ledger=None), "concurrency", 1, MOST_CONCURRENCY),
+    (lambda n: Live([one], concurrency=n), "concurrency", 1, MOST_CONCURRENCY),
+    (lambda n: FunctionUser(function=talk, max_turns=n), "max_turns", 1, MOST_TURNS),
+    (lambda n: ModelJudge("vllm/m", base_url="http://h/v1", retries=n), "retries", 0, MOST_RETRIES),
+    (lambda n: HTTPTarget(url="http://h", body={"q": "{input}"}, retries=n), "retries", 0, MOST_RETRIES),
+]
+
+
+@pytest.mark.parametrize(("call", "name", "least", "most"), SIZED)
 @pytest.mark.parametrize("number", [HUGE, 10**30])
-def test_a_number_that_sizes_a_run_has_a_limit(
-    call: Callable[[int], object], name: str, least: int, most: int, number: int
-) -> None:
+def test_a_number_that_sizes_a_run_has_a_limit(call: Sized, name: str, least: int, most: int, number: int) -> None:
     with pytest.raises(ConfigError, match=f"^{name} must be a whole number from {least} to {most}, not {number}"):
         call(number)
 

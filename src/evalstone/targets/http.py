@@ -101,7 +101,8 @@ class HTTPTarget(Target):
     retries: Annotated[int, Range(0, MOST_RETRIES)] = 3
     """The most retries of a request that may have been processed. Other requests are retried until `timeout`."""
     max_reply_bytes: Annotated[int, Range(1)] = 8_000_000
-    """The most bytes of one reply, both as received and decompressed."""
+    """The most bytes of one reply, both as received and decompressed. It may have a list or object per 32 bytes:
+    250,000 by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

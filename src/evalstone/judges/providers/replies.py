@@ -31,6 +31,8 @@ LARGE = 1_000_000
 """Bytes above which a response waits until no other large one is being read."""
 IN_PLACE = 100_000
 """Bytes, or characters, above which a reply is read in a thread."""
+FEWEST_VALUES = 10_000
+"""Lists and objects that a reply may have even if few bytes are allowed."""
 ERROR_BYTES = 100_000
 """The maximum size of an error response. Longer ones are ignored."""
 LONGEST_RETRY_AFTER = 3600.0
@@ -136,9 +138,11 @@ async def read_aside(size: int, read: Callable[..., T], *args: Any) -> T:
 
 
 def too_many_values(content: bytes, limit: int) -> int | None:
-    """The most lists and objects of a reply of up to `limit` bytes; None if it doesn't have more. Short ones take a
-    hundred times the memory of their text, and the time to read them."""
-    most = limit // CONTAINER
+    """The most lists and objects of a reply of up to `limit` bytes; None if it doesn't have more.
+
+    An empty list has two characters, but takes a hundred times their memory, and as much time to read.
+    """
+    most = max(limit // CONTAINER, FEWEST_VALUES)
     if content.count(b"{") + content.count(b"[") <= most:
         return None
     without_escapes = content.replace(b"\\\\", b"").replace(b'\\"', b"")
