@@ -607,7 +607,7 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
     ("line", "told"),
     [
         ('concurrency = "eight"', "concurrency must be a whole number, not 'eight'"),
-        ("concurrency = 0", "concurrency must be a whole number, 1 or more, not 0"),
+        ("concurrency = 0", "concurrency must be a whole number from 1 to 10000, not 0"),
         ("budget = nan", "budget must be a finite number, 0 or more, not nan"),
         ("budget = true", "budget must be a number, not True"),
         ("gate = 1", "gate must be true or false, not 1"),

@@ -178,7 +178,7 @@ def test_a_gate_watches_a_target_but_no_trials(evalstone: Evalstone, app: str, t
     ("options", "problem"),
     [
         (("--trials", "2"), "--trials needs a target, which answers several times; name one: --target"),
-        (("--trials", "0"), "--trials takes a whole number, 1 or more, not '0'"),
+        (("--trials", "0"), "--trials takes a whole number from 1 to 10000, not '0'"),
         (("--target-timeout", "3"), "no target is named, only its timeout; use --target ADDRESS"),
         (("--target", ""), "the target's address is empty"),
         (("--target", "APP:missing"), "has no missing"),

@@ -370,3 +370,17 @@ def test_a_base_url_that_cannot_be_read_is_refused_before_the_run(url: str) -> N
         ModelJudge("vllm/m", base_url=url).check()
     with pytest.raises(ConfigError, match="must have a host"):
         ModelJudge("vllm/m", base_url="http:///v1").check()
+
+
+def test_a_reply_has_a_limit_on_lists_and_objects() -> None:
+    with pytest.raises(
+        ProviderError, match=r"more than 10,000 lists and objects; max_reply_bytes allows more"
+    ) as error:
+        asked(reply_with(extra=[[] for _ in range(20_000)]), max_reply_bytes=320_000)
+    assert error.value.cost is None  # it was paid for, but the usage in it wasn't read
+
+
+def test_a_large_reply_is_read_like_a_small_one() -> None:
+    large = completion(json.dumps({"claims": ["Ada was born in 1815."]}) + "\n" * 150_000)
+    answer, _ = asked(http(json.dumps(large).encode()))
+    assert answer.value == ("Ada was born in 1815.",)

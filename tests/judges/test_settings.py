@@ -84,7 +84,7 @@ def test_limits_are_limits():
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"retries": "3"}, "retries must be a whole number of 0 or more, not '3' (str)"),
+        ({"retries": "3"}, "retries must be a whole number from 0 to 1000, not '3' (str)"),
         ({"temperature": 3}, "temperature must be None or a number from 0 to 2, not 3 (int)"),
         ({"timeout": 0}, "timeout must be a number above 0, not 0 (int)"),
         ({"seed": 1.5}, "seed must be None or a whole number, not 1.5 (float)"),

@@ -356,7 +356,7 @@ def test_a_template_is_part_of_the_identity() -> None:
         ({"api": "chat", "address": "https://"}, "starts with http:// or https:// and a host"),
         ({"api": "chat", "address": "https://host.example:0/"}, "can't be read"),
         ({"api": "chat", "headers": {"a": "b\n"}}, "headers must be a mapping of names to text"),
-        ({"api": "chat", "retries": -1}, "retries must be a whole number of 0 or more"),
+        ({"api": "chat", "retries": -1}, "retries must be a whole number from 0 to 1000"),
         ({"api": "chat", "modell": "m"}, "the target has an unknown setting 'modell'; did you mean model?"),
         ({"body": "{input}"}, "body must be None or a Mapping"),
     ],

@@ -390,7 +390,7 @@ BAD = {
     'dataset="cases.jsonl", require="exact_match", missing="best"': "missing must be worst, failed or ignore*",
     'dataset="cases.jsonl", require="exact_match", each=1': "each must be True or False, not 1",
     'dataset="cases.jsonl", require="exact_match", each=True, alpha=0.1': "alpha is about all samples*",
-    'dataset="cases.jsonl", require="exact_match", trials=0': "trials must be a whole number, 1 or more, not 0",
+    'dataset="cases.jsonl", require="exact_match", trials=0': "trials must be a whole number from 1 to 10000, not 0",
     'dataset="cases.jsonl", require="exact_match", trials=2': "trials repeat what answers*",
     'dataset="cases.jsonl", require="exact_match", judge="opnai"': "judge: unknown judge 'opnai'*",
     'dataset="cases.jsonl", require="exact_match", target=3': "target: a target is a function or an address (*not 3",

@@ -23,7 +23,7 @@ SETTING = "EVALSTONE_MAX_ROW_MB"
 _MAX_ROW_MB = 64.0
 _PIECE = 1 << 16
 _ROW_OVERHEAD = 1000
-_CONTAINER = 32
+CONTAINER = 32
 _MOST_EXPANSION = 200
 _MOST_ROWS_AT_LIMIT = 16
 # UTF-32 before UTF-16, because the UTF-32 little-endian mark starts with the UTF-16 one.
@@ -95,7 +95,7 @@ def check_containers(text: str, start: int = 0, what: str = "") -> None:
 
     what: The name of the text that starts at `start`, for the message.
     """
-    most = row_limit() // _CONTAINER
+    most = row_limit() // CONTAINER
     if len(text) - start > most and text.count("[", start) + text.count("{", start) > most:
         raise DataError(f"{what} has more than {most:,} lists and objects; to read it, raise {SETTING}".lstrip())
 
@@ -251,15 +251,20 @@ def json_or_lines(text: str | bytes | bytearray) -> Any:
     text = text.removeprefix("\ufeff") if isinstance(text, str) else text.decode("utf-8-sig")
     check_containers(text)
     try:
-        return json.loads(text)
+        return json.loads(text, object_hook=unchanged)
     except ValueError as error:
         lines = [line for line in text.split("\n") if line.strip()]  # splitlines would also split within JSON strings
         if len(lines) < 2:
             raise
         try:
-            return [json.loads(line) for line in lines]
+            return [json.loads(line, object_hook=unchanged) for line in lines]
         except ValueError:
             raise error from None
+
+
+def unchanged(entries: dict[str, Any]) -> dict[str, Any]:
+    """An `object_hook` that lets other threads run: without one, json reads the whole text before they do."""
+    return entries
 
 
 _WRONG_PATH = (

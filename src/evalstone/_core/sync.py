@@ -254,6 +254,12 @@ async def call_at_once(function: Callable[..., T | Awaitable[T]], *args: Any, **
     return await _called(None, function, *args, **kwargs)
 
 
+async def call_in_turn(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """`call` of a plain function that computes, in the one thread for these: several threads would need the memory of
+    several calls and be no faster."""
+    return await _called(1, function, *args, **kwargs)
+
+
 def worker(threads: int | None) -> Worker:
     """The process's threads of this number, which a forked child starts anew."""
     with _lock:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from evalstone._core.files import file_text, home_expanded
 from evalstone._core.redaction import masked
+from evalstone._core.sizes import MOST_CONCURRENCY, MOST_TRIALS
 from evalstone.errors import ConfigError, unknown
 from evalstone.ledger.base import DEFAULT_LEDGER, NO_FILES
 
@@ -40,7 +41,13 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 LISTS = ("scorers", "require", "tags")
-LEAST = {"limit": 1, "trials": 1, "concurrency": 1, "budget": 0, "top": 0}
+LIMITS: Mapping[str, tuple[int, float]] = {
+    "limit": (1, inf),
+    "trials": (1, MOST_TRIALS),
+    "concurrency": (1, MOST_CONCURRENCY),
+    "budget": (0, inf),
+    "top": (0, inf),
+}
 TYPES = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -131,10 +138,11 @@ def load_config(data: str, **options: Any) -> RunConfig:
     config = replace(config, in_file=frozenset(in_file), file=data if is_toml else "")
     if not config.scorers:
         raise ConfigError(f"{data}: scorers must be a list of one or more scorers, not []")
-    for name, least in LEAST.items():
-        if (value := getattr(config, name)) is not None and not least <= value < inf:
+    for name, (least, most) in LIMITS.items():
+        if (value := getattr(config, name)) is not None and not (least <= value <= most and value < inf):
             kind = "finite" if name == "budget" else "whole"
-            raise ConfigError(f"{data}: {name} must be a {kind} number, {least} or more, not {value!r}")
+            allowed = f", {least} or more" if most == inf else f" from {least} to {most}"
+            raise ConfigError(f"{data}: {name} must be a {kind} number{allowed}, not {value!r}")
     return config
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 import typer
 
 from evalstone._core.display import joined
+from evalstone._core.sizes import MOST_CONCURRENCY, MOST_TRIALS
 from evalstone.cli.output import prints_to_stderr, to_stderr
 from evalstone.errors import ConfigError, EvalstoneError, described
 
@@ -62,7 +63,8 @@ BaseUrl = Annotated[Value, option("--base-url URL", "Base URL of an OpenAI-compa
 Budget = Annotated[float | None, option("--budget USD", "Stop before the cost exceeds this amount.", min=0)]
 NoCache = Annotated[Flag, option("--no-cache/--cache", "Ignore cached judge answers, or reuse them (default).")]
 Concurrency = Annotated[
-    int | None, option("--concurrency N", "Maximum number of concurrent judge calls. Default: 32.", min=1)
+    int | None,
+    option("--concurrency N", "Maximum number of concurrent judge calls. Default: 32.", min=1, max=MOST_CONCURRENCY),
 ]
 DryRun = Annotated[bool, option("--dry-run", "Estimate calls, tokens and cost without calling the judge.")]
 Quiet = Annotated[bool, option("--quiet -q", "Hide the progress bar.")]
@@ -76,7 +78,9 @@ Target = Annotated[
         "openai/gpt-5.1, or replay:RUN (a results folder, or a run in the ledger).",
     ),
 ]
-Trials = Annotated[int | None, option("--trials N", "How often the target answers each sample. Default: 1.", min=1)]
+Trials = Annotated[
+    int | None, option("--trials N", "How often the target answers each sample. Default: 1.", min=1, max=MOST_TRIALS)
+]
 User = Annotated[
     Value,
     option(

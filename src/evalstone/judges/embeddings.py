@@ -20,6 +20,7 @@ from evalstone.judges.providers.base import (
     Provider,
     request_timeout,
 )
+from evalstone.judges.providers.replies import read_aside
 from evalstone.judges.settings import Range
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.questions.embeddings import CompareEmbeddings
@@ -112,7 +113,7 @@ class Embeddings(Provider):
         body = json.dumps(payload).encode()
         call = Call("POST", "/embeddings", body)
         content = await self.endpoint.request(call, len(body) // BYTES_PER_TOKEN, self.judge.count_request)
-        data = self.endpoint.parsed(content)
+        data = await read_aside(len(content), self.endpoint.parsed, content)
         usage, cost = chat_usage(data, self.judge.price)
         try:
             return vectors_in(data.get("data"), len(texts)), usage, cost

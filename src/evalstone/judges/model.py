@@ -21,6 +21,7 @@ from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.json import content_hash
 from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import header_secrets, is_credential
+from evalstone._core.sizes import MOST_RETRIES
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, PromptTooLong, ReplyError
 from evalstone.judges.base import Judge, register_secrets
 from evalstone.judges.corrections import correction, read_completion, sampling_settings
@@ -45,6 +46,7 @@ from evalstone.judges.providers.limits import (
     shared_limiter,
 )
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
+from evalstone.judges.providers.replies import read_aside
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
@@ -113,7 +115,7 @@ class ModelJudge(Judge):
     logprobs: bool = False
     """Request token probabilities and compute the answer's confidence from them."""
 
-    retries: Annotated[int, Range(0)] = field(default=3, compare=False)
+    retries: Annotated[int, Range(0, MOST_RETRIES)] = field(default=3, compare=False)
     """The maximum number of corrections of a malformed reply. The first one shows the model its reply and the error;
     later ones start over."""
 
@@ -421,7 +423,7 @@ async def converse(
             costs.append(completion.cost)
             last = len(costs) > retries or backoff.expired
             try:
-                value = read_completion(question, completion, settings)
+                value = await read_aside(len(completion.text), read_completion, question, completion, settings)
                 answer = JudgeAnswer(
                     value=value,
                     judge=judge,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from evalstone._core import sync
 from evalstone._core.display import excerpt
+from evalstone._core.sizes import MOST_CONCURRENCY, MOST_QUEUED, whole
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
 from evalstone.errors import ConfigError, described, error_text
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of
@@ -147,9 +148,8 @@ class Live:
         plan.check_repeats()
         if daily_budget is not None:
             Budget(daily_budget, *plan.asked_judges)
-        for option, value in (("queue", queue), ("concurrency", concurrency)):
-            if isinstance(value, bool) or not isinstance(cast(object, value), int) or value < 1:
-                raise ConfigError(f"{option} must be a whole number, 1 or more, not {excerpt(value)}")
+        whole("queue", queue, 1, MOST_QUEUED)
+        whole("concurrency", concurrency, 1, MOST_CONCURRENCY)
         if not isinstance(cast(object, name), str) or not name.strip() or len(name) > LONGEST_NAME:
             raise ConfigError(f"name must be a text of 1 to {LONGEST_NAME} characters, not {excerpt(name)}")
         if priority not in get_args(Priority):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from evalstone._core import sync
 from evalstone._core.display import count
-from evalstone._core.files import spare_files
+from evalstone._core.files import spare_files, unchanged
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
 from evalstone.datasets.stored import sample_of, sample_row
@@ -28,6 +28,7 @@ from evalstone.errors import (
     TargetRefused,
     TargetUnavailable,
 )
+from evalstone.judges.providers.replies import IN_PLACE, read_aside
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.base import TARGET, chunks, target_scope
 from evalstone.results.spilling import SpillingList
@@ -49,6 +50,8 @@ from evalstone.targets.users import User
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
 
 RESTORED_AT_A_TIME = 500
+MANY_MESSAGES = 1000
+"""Messages above which an answer is converted in a thread."""
 MOST_CALLS = 10_000
 Call: TypeAlias = Callable[..., Awaitable[object]]
 """`Target.call`."""
@@ -114,7 +117,7 @@ def answer_key(sample: Sample, inputs: Sequence[str], scope: str, user: str = ""
 def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
     """The outcome in a row of the ledger; None if it can't be read, so that the target is called again."""
     try:
-        line = json.loads(stored.reply)
+        line = json.loads(stored.reply, object_hook=unchanged if len(stored.reply) > IN_PLACE else None)
         sample = _answered_in(sample, line.get("trace"))
         # The row of a conversation has the cost beside the answer, because its turns have rows of their own.
         paid: dict[str, Any] = {"cost": line.get("cost"), "user_cost": line.get("user_cost")}
@@ -129,6 +132,10 @@ def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
         return Answered(filled, None if skipped is None else Skipped(skipped), **paid)
     except (ValueError, KeyError, TypeError, AttributeError, EvalstoneError):
         return None
+
+
+async def _read_aside(sample: Sample, stored: StoredAnswer) -> Answered | None:
+    return await read_aside(len(stored.reply), read_answer, sample, stored)
 
 
 class Answers:
@@ -228,7 +235,7 @@ class Answers:
         for part in chunks(cases, RESTORED_AT_A_TIME):
             rows = await asyncio.gather(*(ledger.answer(*self._key(sample)) for _, sample, _ in part))
             for (place, sample, whole), stored in zip(part, rows, strict=True):
-                answered = None if stored is None else read_answer(sample, stored)
+                answered = None if stored is None else await _read_aside(sample, stored)
                 if stored is not None:
                     self._count_paid(stored, answered)
                 if whole and answered is None:
@@ -295,7 +302,7 @@ class Answers:
         stored = await self._ledger.answer_or_claim(*key)
         if not isinstance(stored, StoredAnswer):
             return None
-        answered = read_answer(sample, stored)
+        answered = await _read_aside(sample, stored)
         self._count_paid(stored, answered)
         if answered is None:
             return None
@@ -339,10 +346,10 @@ class Answers:
         finally:
             if self._ledger is not None and not fresh:
                 self._ledger.release(*key)
-        return self._read(sample, stored)
+        return await self._read(sample, stored)
 
-    def _read(self, sample: Sample, stored: StoredAnswer) -> TargetResult:
-        answered = read_answer(sample, stored)
+    async def _read(self, sample: Sample, stored: StoredAnswer) -> TargetResult:
+        answered = await _read_aside(sample, stored)
         assert answered is not None  # noqa: S101 - it was just written
         return TargetResult(answered, stored, restored=False)
 
@@ -391,7 +398,7 @@ class Answers:
         stored = _row(key, line, usage=NO_USAGE, cost=0.0, seconds=conversation.seconds)
         if self._ledger is not None and "unanswered" not in line:
             await self._ledger.keep_answer(stored)
-        return self._read(conversation.sample, stored)
+        return await self._read(conversation.sample, stored)
 
     async def _conversation_row(self, conversation: Conversation, fresh: bool) -> dict[str, Any]:
         """Set up, conduct the turns, and clean up; the answer or failure as a row has it."""
@@ -492,7 +499,9 @@ class Answers:
                     observed.result(answer)
                     answer.fill(sample, seconds=0.0)  # refused if it contradicts the sample
                 paid, usage = answer.cost, answer.usage
-                line: dict[str, Any] = {"answer": answer.to_dict()}
+                large = len(answer.messages) > MANY_MESSAGES
+                data = await sync.call_in_turn(answer.to_dict) if large else answer.to_dict()
+                line: dict[str, Any] = {"answer": data}
                 self._breaker.answered()
             except (RunAborted, StorageError):
                 raise

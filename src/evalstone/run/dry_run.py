@@ -166,7 +166,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
             for scorer, line in work:
                 await session.score(scorer, sample, line)
             await asyncio.sleep(0)
-        calls, answers = _target_calls(plan, store)
+        calls, answers = await _target_calls(plan, store)
     finally:
         if store is not None:
             store.close()
@@ -194,7 +194,7 @@ def _skips(scorer: Scorer, sample: Sample, line: ScorerEstimate) -> bool:
     return skips
 
 
-def _target_calls(plan: Plan, store: Ledger | None) -> tuple[int, int]:
+async def _target_calls(plan: Plan, store: Ledger | None) -> tuple[int, int]:
     """The maximum number of target calls, and the number of answers in the ledger."""
     target = plan.target
     if target is None:
@@ -207,6 +207,7 @@ def _target_calls(plan: Plan, store: Ledger | None) -> tuple[int, int]:
         stored = store.answers_to(keys) if store is not None and run is not None else {}
         answers += len(stored)
         calls += sum(_turns(plan, sample) for sample, key in zip(part, keys, strict=True) if key not in stored)
+        await asyncio.sleep(0)  # a canceled dry run ends here
     return calls, answers
 
 

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
-from evalstone._core.display import excerpt, joined
+from evalstone._core.display import count, excerpt, joined
 from evalstone._core.json import content_hash
+from evalstone._core.sizes import MOST_OUTCOMES, MOST_TRIALS, whole
 from evalstone._core.terms import term
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import claims
@@ -62,8 +62,7 @@ class Plan:
     """The user that talks to the target if a sample has no turns."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.trials, bool) or not isinstance(cast(object, self.trials), int) or self.trials < 1:
-            raise ConfigError(f"trials must be a whole number, 1 or more, not {self.trials!r}")
+        whole("trials", self.trials, 1, MOST_TRIALS)
         if self.trials > 1 and self.target is None:
             raise ConfigError(
                 f"{term('trials')} needs a target, which answers several times; name one: {term('target', ...)}"
@@ -139,12 +138,13 @@ class Plan:
         return sorted(range(len(keys)), key=keys.__getitem__)
 
     def check(self, *, asking: bool = True) -> None:
-        """Raise ConfigError if there are no samples or scorers, a scorer is named twice, a judge has no key, or a
-        scorer can score no sample. asking: whether the run will call judges."""
+        """Raise ConfigError if there are no samples or scorers, there are too many outcomes, a scorer is named twice, a
+        judge has no key, or a scorer can score no sample. asking: whether the run will call judges."""
         if not len(self.dataset):
             raise ConfigError(f"{self.dataset.name} holds no samples")
         if not self.scorers:
             raise ConfigError(f"no scorer was named; known: {', '.join(SCORERS)}")
+        self._check_size()
         check_distinct(self.scorers)
         for judge in self.priced_judges if asking else ():
             judge.check()
@@ -172,6 +172,15 @@ class Plan:
             hint = f". To have the samples answered, name a target: {term('target', ...)}" * (wanted and unanswered)
             problem = ". ".join(filter(None, absent_fields))
             raise ConfigError(f"no sample{self._of()} can be scored: {problem}{hint}{self._columns()}")
+
+    def _check_size(self) -> None:
+        if self.size > MOST_OUTCOMES:
+            factors = [count(len(self.dataset), "sample"), count(len(self.scorers), "scorer")]
+            factors[1:1] = [count(self.trials, "trial")] * (self.trials > 1)
+            raise ConfigError(
+                f"{' × '.join(factors)} are {self.size:,} outcomes; a run can have at most {MOST_OUTCOMES:,}: "
+                "split the samples over several runs"
+            )
 
     def _of(self) -> str:
         return "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"

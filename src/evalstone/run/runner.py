@@ -9,16 +9,17 @@ import math
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone._core import sync
 from evalstone._core.files import spare_files
 from evalstone._core.json import strict_jsonable
 from evalstone._core.observe import observer
+from evalstone._core.sizes import MOST_CONCURRENCY, whole
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -52,8 +53,10 @@ if TYPE_CHECKING:
     from evalstone.run.answers import Answers
     from evalstone.run.batch.runner import BatchRunner
 
+T = TypeVar("T")
 Cell = tuple[int, Sample, Scorer]
 
+_ITEMS_AT_A_TIME = 10_000
 LAST_CALLS = 60.0
 """The maximum number of seconds that a run that an error ended waits for its calls in flight."""
 
@@ -122,8 +125,7 @@ def slots(plan: Plan, concurrency: int) -> int:
 
 def _check(concurrency: object, ledger: object, batch: object) -> None:
     """Raise ConfigError for an argument of the wrong type or out of range."""
-    if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
-        raise ConfigError(f"concurrency must be a whole number, 1 or more, not {concurrency!r}")
+    whole("concurrency", concurrency, 1, MOST_CONCURRENCY)
     if ledger is not None and not isinstance(ledger, str | Path):
         raise ConfigError(f"a ledger is a path, a URL or None, not {type(ledger).__name__}: {ledger!r}")
     if not isinstance(batch, bool | BatchOptions):
@@ -216,7 +218,7 @@ class _Runner:
             await self.batches.begin(self.id, self.records)
         again = True
         while again:
-            cells = self._open_cells(shuffled)
+            cells = await self._open_cells(shuffled)
             if self.batches is not None:
                 cells = await self.batches.affordable(cells)
             await self._all([asyncio.ensure_future(self._work(cells)) for _ in range(count)])
@@ -254,7 +256,10 @@ class _Runner:
         self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
         self.answers = self._answers(since)
         # Hashes, because IDs may be long and there may be a million cells.
-        places = {hash((sample.id, sample.trial, scorer.signature)): index for index, sample, scorer in self._cells()}
+        places = {
+            hash((sample.id, sample.trial, scorer.signature)): index
+            async for index, sample, scorer in self._stoppable(self._cells())
+        }
         async for record in self.ledger.records(row.id):
             self.session.restore(record)
             index = places.get(hash((record.sample, record.trial, record.scorer)))
@@ -270,7 +275,8 @@ class _Runner:
         if self.answers is not None:
             cases = enumerate(self.plan.cases())
             await self.answers.restore((place, sample, not self._open_in(place)) for place, sample in cases)
-        for place, sample in enumerate(self.plan.cases() if self.notifier.on_sample is not None else ()):
+        cases = enumerate(self.plan.cases() if self.notifier.on_sample is not None else ())
+        async for place, sample in self._stoppable(cases):
             self._finish(place, sample)
             if self.notifier.full:
                 await self.notifier.done()
@@ -363,12 +369,26 @@ class _Runner:
                 yield index, sample, scorer
                 index += 1
 
-    def _open_cells(self, shuffled: bool) -> Iterator[Cell]:
+    async def _open_cells(self, shuffled: bool) -> Iterator[Cell]:
         cells = self._cells()
         if shuffled:
-            by_sample = [list(group) for _, group in itertools.groupby(cells, key=lambda cell: cell[1].id)]
+            listed = [cell async for cell in self._stoppable(cells)]
+            by_sample = [list(group) for _, group in itertools.groupby(listed, key=lambda cell: cell[1].id)]
             cells = itertools.chain.from_iterable(by_sample[place] for place in self.plan.random_order())
-        return (cell for cell in cells if not self.records.has(cell[0]))
+        # The stop is checked here, too, because a resumed run may skip millions of cells before the next open one.
+        return (cell for cell in cells if not self.records.has(cell[0]) or self.stop.requested)
+
+    async def _stoppable(self, items: Iterable[T]) -> AsyncIterator[T]:
+        """The items of a loop that may be long, such as all cells, which a cancellation or a stop of the run ends.
+
+        Raises RunStopped.
+        """
+        for number, item in enumerate(items, start=1):
+            yield item
+            if number % _ITEMS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+                if self.stop.requested:
+                    raise RunStopped(self.stop.reason)
 
     async def _work(self, cells: Iterator[Cell]) -> None:
         worker = asyncio.current_task()

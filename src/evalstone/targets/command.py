@@ -31,7 +31,7 @@ from evalstone._core.sync import Worker
 from evalstone.datasets.json_rows import reply_json
 from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused, TargetUnreachable
 from evalstone.judges.providers.limits import received
-from evalstone.judges.providers.replies import one_line
+from evalstone.judges.providers.replies import one_line, read_aside, too_many_values
 from evalstone.judges.settings import Range
 from evalstone.targets.base import Answer, NoAnswer, Target, parameter_values
 from evalstone.targets.templates import chat_messages
@@ -69,7 +69,7 @@ class CommandTarget(Target):
     command: str
     """The program and its arguments, quoted as in a shell. It runs in the current folder."""
     max_output_bytes: Annotated[int, Range(1)] = 8_000_000
-    """The most bytes that it may write to stdout."""
+    """The most bytes that it may write to stdout. They may have a list or object per 32 bytes: 250,000 by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -140,11 +140,13 @@ class CommandTarget(Target):
         except OSError as error:
             kind = TargetRefused if error.errno in _NO_PROGRAM else TargetUnreachable
             raise kind(f"{self.words[0]} can't be started: {error.strerror or error}") from None
-        return self._read(ended)
+        ended = ended._replace(stderr=received(ended.stderr))
+        content = received(ended.stdout)
+        return await read_aside(len(content), self._read, ended, content)
 
-    def _read(self, ended: Ended) -> Answer:
+    def _read(self, ended: Ended, content: bytes) -> Answer:
         """The answer in a command's output. Raises TargetError if there is none."""
-        errors = received(ended.stderr).decode("utf-8", "replace").strip()
+        errors = ended.stderr.decode("utf-8", "replace").strip()
         said = f"; stderr ends with: {_tail(errors)}" if errors else "; stderr is empty"
         if ended.too_long:
             limit = f"{self.max_output_bytes:,} bytes to stdout; max_output_bytes allows more"
@@ -154,9 +156,11 @@ class CommandTarget(Target):
                 f"was ended by {_signal_name(-ended.code)}" if ended.code < 0 else f"ended with exit code {ended.code}"
             )
             raise TargetError(f"the command {how}{said}")
-        content = received(ended.stdout)
         if not content.strip():
             raise TargetError(f"the command wrote nothing to stdout{said}")
+        if (most := too_many_values(content, self.max_output_bytes)) is not None:
+            limit = f"{most:,} lists and objects to stdout; max_output_bytes allows more"
+            raise TargetError(f"the command wrote more than {limit}{said}")
         try:
             values = reply_json(content, lines=True)
         except DataError as error:

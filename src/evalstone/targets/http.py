@@ -15,6 +15,7 @@ from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.json import content_hash
 from evalstone._core.observe import observer
 from evalstone._core.redaction import header_secrets, is_credential, masked_url, register
+from evalstone._core.sizes import MOST_RETRIES
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.formats.values import read_usage
 from evalstone.datasets.columns import value_at
@@ -24,7 +25,14 @@ from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
 from evalstone.judges.providers.base import PROVIDERS, cost_of, url_parts
 from evalstone.judges.providers.limits import NO_LIMITS, shared
-from evalstone.judges.providers.replies import as_list, as_object, error_message, shown
+from evalstone.judges.providers.replies import (
+    as_list,
+    as_object,
+    error_message,
+    read_aside,
+    shown,
+    too_many_values,
+)
 from evalstone.judges.settings import Range
 from evalstone.targets.base import INPUTS, PARAMETERS, Answer, Target, answer_of, conversation, parameter_values
 from evalstone.targets.retries import with_retries
@@ -90,10 +98,11 @@ class HTTPTarget(Target):
     """HTTP headers. `$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign."""
     prices: Annotated[tuple[float, float] | None, PRICES] = None
     """US dollars per million input and output tokens, instead of the listed prices."""
-    retries: Annotated[int, Range(0)] = 3
+    retries: Annotated[int, Range(0, MOST_RETRIES)] = 3
     """The most retries of a request that may have been processed. Other requests are retried until `timeout`."""
     max_reply_bytes: Annotated[int, Range(1)] = 8_000_000
-    """The most bytes of one reply, both as received and decompressed."""
+    """The most bytes of one reply, both as received and decompressed. It may have a list or object per 32 bytes:
+    250,000 by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -191,7 +200,7 @@ class HTTPTarget(Target):
         async with self._endpoint() as endpoint:
             send = partial(self._send, endpoint, data)
             content = await with_retries(send, total_timeout=self.timeout, retries=self.retries)
-        return self._read(content)
+        return await read_aside(len(content), self._read, content)
 
     def _request(self, values: Mapping[str, Any]) -> dict[str, Any]:
         added: dict[str, Any] = {} if self.body is None else filled(self.body, values)
@@ -222,6 +231,9 @@ class HTTPTarget(Target):
     def _read(self, content: bytes) -> Answer:
         """The answer in a reply. Raises TargetError if there is none."""
         host = urlsplit(self.address).netloc
+        if (most := too_many_values(content, self.max_reply_bytes)) is not None:
+            problem = f"a reply of more than {most:,} lists and objects; max_reply_bytes allows more"
+            raise TargetError(f"{host} sent {problem}")
         try:
             data = reply_json(content)
         except DataError as error:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from evalstone._core.files import file_text
 from evalstone._core.json import content_hash
 from evalstone._core.prompts import Prompt
+from evalstone._core.sizes import MOST_RETRIES
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, JudgeDeclined, TargetError
 from evalstone.judges.model import HEADERS, PRICES, ModelJudge
@@ -79,7 +80,7 @@ class ModelTarget(Target):
     """HTTP headers added to every request."""
     prices: Annotated[tuple[float, float] | None, PRICES] = field(default=None, compare=False)
     """US dollars per million input and output tokens, instead of the listed prices."""
-    retries: Annotated[int, Range(0)] = 3
+    retries: Annotated[int, Range(0, MOST_RETRIES)] = 3
     """The most retries of a request that may have been processed. Other requests are retried until `timeout`."""
     max_reply_bytes: Annotated[int, Range(1)] = 8_000_000
     """The most bytes of one reply, both as received and decompressed."""

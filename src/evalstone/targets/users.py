@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol, TypeVar, cast
 from evalstone._core import sync
 from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
+from evalstone._core.sizes import MOST_TURNS
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, TargetError, unknown
 from evalstone.judges.base import Judge, leaves
@@ -45,7 +46,7 @@ class User(ABC):
         ConfigError: A setting is out of range.
     """
 
-    max_turns: Annotated[int, Range(1)] = 10
+    max_turns: Annotated[int, Range(1, MOST_TURNS)] = 10
     """The number of user messages after which the conversation ends."""
 
     def __post_init__(self) -> None:

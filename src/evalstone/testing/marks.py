@@ -14,6 +14,7 @@ import pytest
 
 from evalstone._core import terms
 from evalstone._core.display import joined
+from evalstone._core.sizes import MOST_TRIALS, whole
 from evalstone._core.terms import front_end
 from evalstone.api import JudgeSpec, TargetSpec, UserSpec
 from evalstone.datasets import Dataset, load
@@ -244,9 +245,8 @@ def _mark(mark: pytest.Mark) -> Mark:
     check_missing(found.missing)
     if found.alpha is not None:
         check_alpha("alpha", found.alpha)
-    trials = cast(object, found.trials)
-    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
-        raise ConfigError(f"trials must be a whole number, 1 or more, not {trials!r:.80}")
+    if found.trials is not None:
+        whole("trials", found.trials, 1, MOST_TRIALS)
     if found.each and (names := [name for name in STATISTICAL if name in mark.kwargs]):
         raise ConfigError(f"{names[0]} is about all samples, and each=True makes a test of every sample; leave one out")
     return found

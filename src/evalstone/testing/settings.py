@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from evalstone._core.files import file_text, home_expanded
+from evalstone._core.sizes import MOST_TRIALS, whole
 from evalstone.errors import ConfigError
 from evalstone.judges import Judge, ScriptedJudge, parse_judge
 from evalstone.ledger.base import DEFAULT_LEDGER, NO_FILES, file_of
@@ -112,8 +113,8 @@ def _read(config: pytest.Config) -> Settings:
         judge = f"{SCRIPTED}:{_path(config, 'judge', judge.removeprefix(f'{SCRIPTED}:'))}"
     ledger, report = _text(config, "ledger"), _text(config, "report")
     trials, budget = _number(config, "trials"), _number(config, "budget")
-    if trials is not None and trials < 1:
-        raise ConfigError(f"{_name(config, 'trials')} must be 1 or more, not {trials:g}")
+    if trials is not None:
+        whole(_name(config, "trials"), trials, 1, MOST_TRIALS)
     if budget is not None and not budget >= 0:
         raise ConfigError(f"{_name(config, 'budget')} must be 0 or more US dollars, not {budget:g}")
     ledger = _path(config, "ledger", ledger) if ledger else config.rootpath / DEFAULT_LEDGER.removeprefix(SQLITE)

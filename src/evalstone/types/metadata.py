@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast
 
+from evalstone._core.sizes import MOST_TRIALS
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError
 from evalstone.types.messages import NO_USAGE, Usage
@@ -114,8 +115,9 @@ class StoredTarget:
     """The `mean`, `p50` and `p95` latency of an answer in seconds; empty without answers."""
 
     def __post_init__(self) -> None:
-        if self.trials < 1 or min(self.answers, self.failed, self.cached) < 0:
-            raise DataError("the target's trials must be 1 or more, its answers, failed and cached 0 or more")
+        if not 1 <= self.trials <= MOST_TRIALS or min(self.answers, self.failed, self.cached) < 0:
+            allowed = f"from 1 to {MOST_TRIALS}"
+            raise DataError(f"the target's trials must be {allowed}, its answers, failed and cached 0 or more")
 
 
 EndingName: TypeAlias = Literal[

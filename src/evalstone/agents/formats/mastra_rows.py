@@ -9,10 +9,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from evalstone.agents.formats.values import Entries, by_normal_name, entries_of, first, parsed, plain
+from evalstone.agents.formats.values import Entries, by_normal_name, entries_of, first, normal, parsed, plain
 
 TYPE = "mastra.span.type"
 _TYPES = ("spantype", "type")
+_OWN = ("isevent", "entitytype", "spantype")
 _ENTITY = ("entityname", "entityid")
 _OPERATIONS: Mapping[str, str] = {
     "agent_run": "invoke_agent",
@@ -32,7 +33,12 @@ def is_mastra_row(entries: Entries) -> bool:
     known = isinstance(kind, str) and ("_" in kind or kind == "generic")
     starts = "startedat" in entries or "starttime" in entries
     has_ids = bool(entries.get("traceid")) and bool(entries.get("spanid") or entries.get("id"))
-    return known and starts and has_ids and not entries.keys().isdisjoint(("isevent", "entitytype", "spantype"))
+    return known and starts and has_ids and not entries.keys().isdisjoint(_OWN)
+
+
+def may_be_mastra_row(entries: Entries) -> bool:
+    """Whether an object has a key that rows of spans of Mastra's have and other spans don't."""
+    return any(normal(key) in _OWN for key in entries)
 
 
 def span_of_row(row: Entries) -> Entries:

@@ -25,6 +25,7 @@ from evalstone.agents.formats.dialects import (
     translated,
 )
 from evalstone.agents.formats.known_messages import KnownMessages, same_call
+from evalstone.agents.formats.mastra_rows import may_be_mastra_row
 from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
 from evalstone.agents.formats.parts import CONTENT_KEYS
@@ -64,6 +65,8 @@ def is_opentelemetry(value: Any) -> bool:
 def _has(value: Any, prefixes: tuple[str, ...], names: set[str]) -> bool:
     if any("role" in item for item in objects_in(value)):
         return False  # messages, which are looked at in less time
+    if not _mentions(value, (*prefixes, *names)):
+        return False
     try:
         records = [*records_in(value)]
     except DataError:
@@ -71,6 +74,24 @@ def _has(value: Any, prefixes: tuple[str, ...], names: set[str]) -> bool:
     return any(
         key.startswith(prefixes) or key in names for record in records for key in (record.name, *record.attributes)
     )
+
+
+def _mentions(value: Any, words: tuple[str, ...]) -> bool:
+    """Whether a text or a key in a value has one of these words, or a key is one of Mastra's rows, whose attributes are
+    not in them. A search for them takes a fraction of the time of reading all records."""
+    pending: list[Any] = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            entries = cast("Entries", item)
+            if any(word in key for key in entries for word in words) or may_be_mastra_row(entries):
+                return True
+            pending += entries.values()
+        elif isinstance(item, list):
+            pending += cast("list[Any]", item)
+        elif isinstance(item, str) and any(word in item for word in words):
+            return True
+    return False
 
 
 def is_part(attributes: Entries) -> bool:

@@ -64,11 +64,13 @@ from evalstone.judges.providers.replies import (
     is_count,
     one_line,
     parsed_json,
+    read_aside,
     read_content,
     read_error,
     redirect_error,
     retry_after,
     shown,
+    too_many_values,
     window_error,
 )
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
@@ -298,7 +300,10 @@ class Endpoint(Connection):
         raise self._transient(message, wait=wait, rejected=status == 429)
 
     def parsed(self, content: bytes) -> dict[str, Any]:
-        """The JSON object in a response. Raises ProviderError if there is none."""
+        """The JSON object in a response. Raises ProviderError if there is none, or it has too many values."""
+        if (most := too_many_values(content, self.max_reply_bytes)) is not None:
+            problem = f"a reply of more than {most:,} lists and objects; max_reply_bytes allows more"
+            raise ProviderError(f"{self.host} sent {problem}", cost=None)
         try:
             data = parsed_json(content)
         except ValueError:
@@ -345,7 +350,8 @@ class ChatCompletions(Provider):
             raise
         self.endpoint.accepted(self.model)
         capabilities.accept(question, form)
-        completion = chat_completion(self.model, self.endpoint.parsed(content), self.judge.price)
+        data = await read_aside(len(content), self.endpoint.parsed, content)
+        completion = chat_completion(self.model, data, self.judge.price)
         return replace(completion, refused_settings=refused) if refused else completion
 
     async def _probe(self) -> tuple[Usage, float | None]:

@@ -13,10 +13,12 @@ import re
 import reprlib
 import time
 import zlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
 
+from evalstone._core import sync
+from evalstone._core.files import CONTAINER, unchanged
 from evalstone._core.parsing import bare
 from evalstone.errors import JudgeRefused, PromptTooLong, ProviderError
 from evalstone.judges.settings import is_number
@@ -24,8 +26,13 @@ from evalstone.judges.settings import is_number
 if TYPE_CHECKING:
     import aiohttp
 
+T = TypeVar("T")
 LARGE = 1_000_000
 """Bytes above which a response waits until no other large one is being read."""
+IN_PLACE = 100_000
+"""Bytes, or characters, above which a reply is read in a thread."""
+FEWEST_VALUES = 10_000
+"""Lists and objects that a reply may have even if few bytes are allowed."""
 ERROR_BYTES = 100_000
 """The maximum size of an error response. Longer ones are ignored."""
 LONGEST_RETRY_AFTER = 3600.0
@@ -125,6 +132,24 @@ async def read_error(response: aiohttp.ClientResponse, host: str) -> bytes:
         return b""
 
 
+async def read_aside(size: int, read: Callable[..., T], *args: Any) -> T:
+    """What a function reads from a reply of this size. A large one is read in a thread, so that other calls go on."""
+    return read(*args) if size <= IN_PLACE else await sync.call_in_turn(read, *args)
+
+
+def too_many_values(content: bytes, limit: int) -> int | None:
+    """The most lists and objects of a reply of up to `limit` bytes; None if it doesn't have more.
+
+    An empty list has two characters, but takes a hundred times their memory, and as much time to read.
+    """
+    most = max(limit // CONTAINER, FEWEST_VALUES)
+    if content.count(b"{") + content.count(b"[") <= most:
+        return None
+    without_escapes = content.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside_texts = b"".join(without_escapes.split(b'"')[::2])
+    return most if outside_texts.count(b"{") + outside_texts.count(b"[") > most else None
+
+
 _DIGITS = re.compile(rb"\d{4000}")
 
 
@@ -134,12 +159,13 @@ def parsed_json(content: bytes) -> Any:
     Integers that are too long for Python become infinity, and invalid UTF-8 is replaced: the rest of the reply may be
     usable, and was paid for.
     """
+    hook = unchanged if len(content) > IN_PLACE else None
     try:
         try:
-            return json.loads(content)
+            return json.loads(content, object_hook=hook)
         except ValueError:
             text = content.decode("utf-8-sig", "replace")
-            return json.loads(text, parse_int=_int) if _DIGITS.search(content) else json.loads(text)
+            return json.loads(text, object_hook=hook, parse_int=_int if _DIGITS.search(content) else None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

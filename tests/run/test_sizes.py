@@ -1,0 +1,109 @@
+"""Runs that are too large are refused before any work, and long loops over a plan can be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import ConfigError, Score, evaluate
+from evalstone._core.sizes import MOST_CONCURRENCY, MOST_OUTCOMES, MOST_RETRIES, MOST_TRIALS, MOST_TURNS
+from evalstone.api import plan_for
+from evalstone.errors import DataError, RunStopped
+from evalstone.judges.model import ModelJudge
+from evalstone.live import Live
+from evalstone.run.budget import StopSignal
+from evalstone.run.dry_run import estimate
+from evalstone.targets import HTTPTarget
+from evalstone.targets.users import FunctionUser
+from evalstone.types import StoredTarget
+
+HUGE = 99_999_999_999
+SAMPLES = [{"id": f"q{n}", "input": f"{n}"} for n in range(3)]
+
+
+def agent(input: str) -> str:
+    raise AssertionError("nothing may be called")
+
+
+def talk(turn: int) -> str:
+    raise AssertionError("nothing may be called")
+
+
+def one(output: str) -> Score:
+    return Score(1.0)
+
+
+Sized = Callable[[int], object]
+SIZED: list[tuple[Sized, str, int, int]] = [
+    (lambda n: evaluate(SAMPLES, one, target=agent, trials=n, ledger=None), "trials", 1, MOST_TRIALS),
+    (lambda n: evaluate(SAMPLES, one, concurrency=n, ledger=None), "concurrency", 1, MOST_CONCURRENCY),
+    (lambda n: Live([one], concurrency=n), "concurrency", 1, MOST_CONCURRENCY),
+    (lambda n: FunctionUser(function=talk, max_turns=n), "max_turns", 1, MOST_TURNS),
+    (lambda n: ModelJudge("vllm/m", base_url="http://h/v1", retries=n), "retries", 0, MOST_RETRIES),
+    (lambda n: HTTPTarget(url="http://h", body={"q": "{input}"}, retries=n), "retries", 0, MOST_RETRIES),
+]
+
+
+@pytest.mark.parametrize(("call", "name", "least", "most"), SIZED)
+@pytest.mark.parametrize("number", [HUGE, 10**30])
+def test_a_number_that_sizes_a_run_has_a_limit(call: Sized, name: str, least: int, most: int, number: int) -> None:
+    with pytest.raises(ConfigError, match=f"^{name} must be a whole number from {least} to {most}, not {number}"):
+        call(number)
+
+
+def test_a_saved_run_with_impossible_trials_is_damaged() -> None:
+    with pytest.raises(DataError, match=f"trials must be from 1 to {MOST_TRIALS}"):
+        StoredTarget(identity="a", trials=HUGE)
+
+
+def test_too_many_outcomes_are_refused_with_what_multiplies() -> None:
+    samples = [{"id": f"q{n}", "input": f"{n}"} for n in range(MOST_OUTCOMES // MOST_TRIALS // 2 + 1)]
+    plan = plan_for(samples, [one, "exact_match"], target=agent, trials=MOST_TRIALS)
+    problem = "5,001 samples × 10,000 trials × 2 scorers are 100,020,000 outcomes; a run can have at most 100,000,000: "
+    for act in (plan.check, lambda: asyncio.run(estimate(plan))):
+        with pytest.raises(ConfigError, match=f"^{problem}split the samples over several runs$"):
+            act()
+
+
+def test_a_dry_run_can_be_canceled_while_it_counts_calls() -> None:
+    plan = plan_for(SAMPLES, one, target=agent, trials=MOST_TRIALS)
+
+    async def cancel() -> float:
+        whole = asyncio.create_task(estimate(replace(plan, trials=MOST_TRIALS // 10)))
+        began = time.perf_counter()
+        await whole
+        tenth = time.perf_counter() - began
+        task = asyncio.create_task(estimate(plan))
+        await asyncio.sleep(tenth)
+        began = time.perf_counter()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return (time.perf_counter() - began) / tenth
+
+    assert asyncio.run(cancel()) < 3  # the rest of the loop would take nine times as long
+
+
+def test_a_stop_ends_the_loops_of_a_resumed_run(tmp_path: Path) -> None:
+    stop, url, asked = StopSignal(), f"sqlite:///{tmp_path}/l.db", list[str]()
+
+    def answer(input: str) -> str:
+        asked.append(input)
+        stop.request("enough")
+        return input
+
+    settings: dict[str, Any] = {"target": answer, "trials": MOST_TRIALS, "ledger": url}
+    first = evaluate(SAMPLES, one, stop=stop, **settings)
+    assert not first.complete
+    calls = len(asked)
+    stop = StopSignal()
+    stop.request("interrupted")
+    with pytest.raises(RunStopped, match="interrupted"):
+        evaluate(SAMPLES, one, stop=stop, **settings)
+    assert len(asked) == calls
