@@ -27,13 +27,17 @@ _CALL_IDS = ("tool_call_id", "call_id")
 def step_of(call: ToolCall) -> TrajectoryStep:
     """A tool call as a step. A result that isn't an object is wrapped as {"value": …}; `success` is absent for a call
     without a result."""
+    return TrajectoryStep(step_type="tool_call", name=call.name, data=_data_of(call))
+
+
+def _data_of(call: ToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {"tool_args": dict(call.arguments)}
     if call.result is not None:
         result = cast("object", call.result)
         data["tool_result"] = call.result if isinstance(result, Mapping) else {"value": call.result}
     if call.state != "call":
         data["success"] = call.state == "result"
-    return TrajectoryStep(step_type="tool_call", name=call.name, data=data)
+    return data
 
 
 def call_of(step: TrajectoryStep) -> ToolCall:
@@ -48,10 +52,14 @@ def call_of(step: TrajectoryStep) -> ToolCall:
         name=step.name,
         arguments={} if arguments is None else named,
         result=result,
-        id=next((str(step.metadata[key]) for key in _CALL_IDS if step.metadata.get(key)), ""),
+        id=_id_of(step),
         state="error" if failed else "result" if returned else "call",
         error=str(step.metadata["error"]) if failed and step.metadata.get("error") else None,
     )
+
+
+def _id_of(step: TrajectoryStep) -> str:
+    return next((str(step.metadata[key]) for key in _CALL_IDS if step.metadata.get(key)), "")
 
 
 def agreed(messages: Sequence[Message], trajectory: Trajectory) -> tuple[tuple[Message, ...], Trajectory]:
@@ -66,6 +74,8 @@ def agreed(messages: Sequence[Message], trajectory: Trajectory) -> tuple[tuple[M
     if not (places or steps):
         return tuple(messages), trajectory
     calls = [messages[at].tool_calls[number] for at, number in places]
+    if len(calls) == len(steps) and all(map(_is_same, calls, steps)):
+        return tuple(messages), trajectory  # as in most copies of a sample
     told = [*map(call_of, steps)]
     pairs = paired(told, calls)
     notes: dict[int, list[str]] = {}
@@ -85,6 +95,12 @@ def agreed(messages: Sequence[Message], trajectory: Trajectory) -> tuple[tuple[M
         top = [_changed(step, changed) for step in trajectory.steps]
         trajectory = replace(trajectory, steps=_with_calls(top, trajectory.steps, steps, calls, pairs, extra))
     return tuple(_messages(messages, places, calls, notes, added)), trajectory
+
+
+def _is_same(call: ToolCall, step: TrajectoryStep) -> bool:
+    """Whether a step says of a call what its message does. Failures may differ in their errors, so they are merged."""
+    is_call = call.name == step.name and _id_of(step) in ("", call.id)
+    return is_call and call.state != "error" and step.data == _data_of(call)
 
 
 def _added_to_trajectory(
