@@ -12,7 +12,6 @@ a note names both:
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections import Counter, deque
@@ -22,6 +21,7 @@ from typing import Any, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
+from evalstone._core.syntax import parse_literal
 from evalstone.types.messages import ToolCall
 
 DIFFER = "two accounts of a tool call differ"
@@ -283,7 +283,7 @@ def _read(text: str) -> Any:
     with suppress(ValueError, RecursionError):
         return json.loads(text)
     with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return ast.literal_eval(text)
+        return parse_literal(text)
     return text
 
 
