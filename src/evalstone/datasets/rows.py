@@ -587,14 +587,14 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         if not items and not remembered and (transcript := _transcript(value)) is not None:
             return _text_of(transcript, field)
         if items or remembered:
-            messages, told = read_messages(items), keys.keys() <= {*_CONVERSATION_PARTS, *_BESIDE}
+            messages, is_whole = read_messages(items), keys.keys() <= {*_CONVERSATION_PARTS, *_BESIDE}
             history = tuple(replace(message, tool_calls=()) for message in remembered)
             system = sum(1 for _ in itertools.takewhile(lambda message: message.role == "system", messages))
             whole = (*messages[:system], *filter(_is_read, history), *messages[system:])
             text = _spoken(messages, field)
             if text is None and remembered:
                 text = ""  # what was asked in an earlier run is not the input of this one
-            return ReadText(text, whole, whole=told and history == remembered)
+            return ReadText(text, whole, whole=is_whole and history == remembered)
     for name in inner_names(field):
         if name in keys:
             inner = read_text(value[keys[name]], field, f"{column}.{keys[name]}")

@@ -42,9 +42,9 @@ def _data_of(call: ToolCall) -> dict[str, Any]:
 
 def call_of(step: TrajectoryStep) -> ToolCall:
     """A tool step as a call."""
-    arguments, told = step.data.get("tool_args"), step.data.get("tool_result")
-    entries: Mapping[str, Any] = cast("Mapping[str, Any]", told) if isinstance(told, Mapping) else {}
-    result: Any = entries["value"] if [*entries] == ["value"] else cast(Any, told)
+    arguments, stored = step.data.get("tool_args"), step.data.get("tool_result")
+    entries: Mapping[str, Any] = cast("Mapping[str, Any]", stored) if isinstance(stored, Mapping) else {}
+    result: Any = entries["value"] if [*entries] == ["value"] else cast(Any, stored)
     success = step.data.get("success")
     failed, returned = success is False, success is not None or result is not None
     named = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {"arguments": arguments}
@@ -76,18 +76,18 @@ def agreed(messages: Sequence[Message], trajectory: Trajectory) -> tuple[tuple[M
     calls = [messages[at].tool_calls[number] for at, number in places]
     if len(calls) == len(steps) and all(map(_is_same, calls, steps)):
         return tuple(messages), trajectory  # as in most copies of a sample
-    told = [*map(call_of, steps)]
-    pairs = paired(told, calls)
+    runs = [*map(call_of, steps)]
+    pairs = paired(runs, calls)
     notes: dict[int, list[str]] = {}
     changed: dict[int, TrajectoryStep] = {}
     for number, place in pairs.items():
         known = calls[place]
-        calls[place], said = merged_call(known, told[number])
+        calls[place], said = merged_call(known, runs[number])
         notes.setdefault(places[place][0], []).extend(said)
-        if merged_call(told[number], calls[place])[0] != told[number] or said:
+        if merged_call(runs[number], calls[place])[0] != runs[number] or said:
             data = step_of(calls[place]).data
             changed[id(steps[number])] = replace(steps[number], data={**steps[number].data, **data})
-    added = _added_to_messages(trajectory, steps, told, pairs, places, messages)
+    added = _added_to_messages(trajectory, steps, runs, pairs, places, messages)
     extra = _added_to_trajectory(trajectory, messages, steps, pairs, places)
     for place in extra:
         notes.setdefault(places[place][0], []).append(f"{ONLY_IN_MESSAGES}: {excerpt(calls[place].name)}")
@@ -125,7 +125,7 @@ def _added_to_trajectory(
 def _added_to_messages(
     trajectory: Trajectory,
     steps: Sequence[TrajectoryStep],
-    told: Sequence[ToolCall],
+    runs: Sequence[ToolCall],
     pairs: Mapping[int, int],
     places: Sequence[tuple[int, int]],
     messages: Sequence[Message],
@@ -136,11 +136,11 @@ def _added_to_messages(
     answer = next((at for at in range(len(messages) - 1, last, -1) if not messages[at].tool_calls), len(messages))
     added: list[tuple[int, ToolCall]] = []
     before = None
-    for number, call in enumerate(told):
+    for number, call in enumerate(runs):
         if number in pairs:
             before = places[pairs[number]][0] + 1
         elif id(steps[number]) not in inside and call.state != "partial":
-            following = (places[pairs[n]][0] for n in range(number + 1, len(told)) if n in pairs)
+            following = (places[pairs[n]][0] for n in range(number + 1, len(runs)) if n in pairs)
             added.append((before if before is not None else min(next(following, answer), answer), call))
     return added
 
@@ -172,9 +172,12 @@ def _with_calls(
     holding = {id(inner): at for at, step in enumerate(before) for inner in step.walk()}
     step_at = {place: holding[id(steps[number])] for number, place in pairs.items()}
     inserted: dict[int, list[TrajectoryStep]] = {}
-    for place in extra:
-        earlier = [at for other, at in step_at.items() if other < place]
-        inserted.setdefault(max(earlier, default=-1), []).append(step_of(calls[place]))
+    before_it = -1
+    for place in sorted((*step_at, *extra)):
+        if place in step_at:
+            before_it = max(before_it, step_at[place])
+        else:
+            inserted.setdefault(before_it, []).append(step_of(calls[place]))
     merged = [*inserted.get(-1, [])]
     for at, step in enumerate(top):
         merged += [step, *inserted.get(at, [])]
@@ -189,16 +192,18 @@ def _messages(
     added: Sequence[tuple[int, ToolCall]],
 ) -> Iterator[Message]:
     by_place = dict(zip(places, calls, strict=True))
+    added_at: dict[int, list[ToolCall]] = {}
+    for at, call in added:
+        added_at.setdefault(at, []).append(call)
     for at in range(len(messages) + 1):
-        for where, call in added:
-            if where == at:
-                note = f"{ONLY_IN_TRAJECTORY}: {excerpt(call.name)}"
-                yield Message(role="assistant", tool_calls=[call], notes=[note])
+        for call in added_at.get(at, ()):
+            note = f"{ONLY_IN_TRAJECTORY}: {excerpt(call.name)}"
+            yield Message(role="assistant", tool_calls=[call], notes=[note])
         if at == len(messages):
             return
         message = messages[at]
-        told = tuple(by_place.get((at, number), call) for number, call in enumerate(message.tool_calls))
+        merged = tuple(by_place.get((at, number), call) for number, call in enumerate(message.tool_calls))
         said = tuple(note for note in notes.get(at, ()) if note not in message.notes)
-        if said or any(map(lambda a, b: a is not b, told, message.tool_calls)):
-            message = replace(message, tool_calls=told, notes=(*message.notes, *said))
+        if said or any(map(lambda a, b: a is not b, merged, message.tool_calls)):
+            message = replace(message, tool_calls=merged, notes=(*message.notes, *said))
         yield message
