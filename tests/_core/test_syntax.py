@@ -11,6 +11,7 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.scorers import parse_scorer
+from evalstone.types.accounts import same_value
 from tests.fakes import python
 
 
@@ -47,6 +48,26 @@ def test_scorers_are_read_by_several_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     assert {problem.partition(", not")[0] for problem in problems} == {"contains: scale must be a number above 0"}
+
+
+@pytest.mark.usefixtures("collecting")
+def test_results_written_in_python_are_compared_by_several_threads_at_once() -> None:
+    problems, value = list[str](), {"found": [[[[[[number]]]]] for number in range(50)]}
+
+    def read() -> None:
+        for _ in range(30):
+            try:
+                if not same_value(str(value), value):
+                    problems.append("differs")
+            except SystemError as error:
+                problems.append(str(error))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -15,7 +15,7 @@ from evalstone.agents import span_tree
 from evalstone.agents.formats import spans as spans_module
 from evalstone.agents.formats.records import records_in
 from evalstone.agents.formats.spans import read_spans
-from evalstone.agents.trace_notes import Notes
+from evalstone.agents.notes import Notes
 from evalstone.agents.traces import samples_of
 from evalstone.datasets import load
 from evalstone.types import Sample

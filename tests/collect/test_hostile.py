@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evalstone.agents.trace_notes import Notes
+from evalstone.agents.notes import Notes
 from evalstone.agents.traces import samples_of
 from evalstone.collect.protobuf import Signal
 from evalstone.collect.server import JSON, PROTOBUF, _read  # pyright: ignore[reportPrivateUsage]

@@ -332,7 +332,7 @@ def test_a_transcript_as_output_is_the_answer_and_its_messages(name: str) -> Non
 def test_what_a_reader_has_to_say_of_messages_is_said_of_the_dataset(tmp_path: Path) -> None:
     message = {"role": "assistant", "content": [{"type": "scent", "x": 1}, {"type": "text", "text": "a"}]}
     row = {"id": "s1", "messages": [{"role": "user", "content": "q"}, message]}
-    note = "2 × a part of an unknown type; first in sample 's1': 'scent', with x"
+    note = "2 × a part of an unknown type; first in sample 's1', 'scent', with x"
     rows = [row, {**row, "id": "s2"}]
     path = tmp_path / "data.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -127,3 +128,13 @@ def test_calls_without_ids_are_paired_by_their_arguments_and_else_only_where_not
 def test_equal_calls_are_paired_by_their_results_first() -> None:
     first, second = (ToolCall(name="f", arguments={"x": 1}, result=result) for result in ("a", "b"))
     assert paired([second, first], [first, second]) == {0: 1, 1: 0}
+
+
+def test_the_time_to_pair_calls_grows_with_their_number_not_with_its_square() -> None:
+    numbers = range(10_000)
+    calls = [ToolCall(name=f"tool {number % 7}", arguments={"asked": number}) for number in numbers]
+    runs = [ToolCall(name=f"tool {number % 7}", arguments={"ran": number}) for number in numbers]
+    started = time.process_time()
+    assert paired(runs, calls) == {number: number for number in numbers}
+    assert paired([*runs, runs[0]], calls).keys() == {number for number in numbers if number % 7}
+    assert time.process_time() - started < 10

@@ -146,3 +146,10 @@ def test_both_accounts_have_the_same_calls_and_making_them_one_again_changes_not
     assert len(executed) >= len(steps)
     again = replace(made)
     assert (again.messages, again.trajectory) == (made.messages, made.trajectory)
+
+
+def test_accounts_that_agree_are_not_merged_again_for_each_copy_of_a_sample() -> None:
+    made = sample(CALL, replace(CALL, id="c2", result={"degrees": 12}), steps=[])
+    copy = replace(made, id="copy")
+    assert copy.trajectory is made.trajectory
+    assert [id(message) for message in copy.messages] == [id(message) for message in made.messages]

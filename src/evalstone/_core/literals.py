@@ -7,7 +7,6 @@ refused, because a cut-off list read as text would be a single passage.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from evalstone._core.display import excerpt
 from evalstone._core.files import check_containers
 from evalstone._core.json import finite_constant
+from evalstone._core.syntax import parse_literal
 from evalstone.errors import DataError
 
 MISSING = ("nan", "none", "null", "<na>", "nat")
@@ -169,7 +169,7 @@ def _python(text: str) -> tuple[Any, int] | None:
                 pieces.append(piece)
             case "string":
                 try:
-                    pieces.append(json.dumps(ast.literal_eval(piece)))
+                    pieces.append(json.dumps(parse_literal(piece)))
                 except (SyntaxError, ValueError):
                     return None
             case _:

@@ -36,6 +36,11 @@ def parse_expression(code: str) -> ast.expr:
         return ast.parse(code, mode="eval").body
 
 
+def parse_literal(code: str) -> Any:
+    """The value of a literal, such as a text or a list of numbers. Raises what `ast.literal_eval` raises."""
+    return ast.literal_eval(parse_expression(code.lstrip(" \t")))
+
+
 _PLAIN = re.compile(r"[^\x00-\x1f,()\[\]{}'\"=]+")
 """A value that needs no quotes: without commas, brackets, quotes, equals signs and control characters."""
 _PARAMETER = re.compile(r"\s*([^\W\d]\w*)\s*=(.*)", re.DOTALL)

@@ -5,12 +5,10 @@ All functions take Message values. The dataset reader converts the formats of ot
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
-from evalstone._core.display import excerpt
 from evalstone._core.text import is_blank
 from evalstone.types import Message, Role, Sample, ToolCall
 
@@ -96,31 +94,6 @@ def tool_results(messages: Iterable[Message]) -> tuple[ToolCall, ...]:
     """The tool calls with a result, in order. Failed calls are left out."""
     calls = (placed.call for placed in tool_calls(messages))
     return tuple(call for call in calls if call.state == "result" and call.result is not None)
-
-
-def message_notes(messages: Iterable[Message]) -> Iterator[tuple[str, str]]:
-    """The notes of messages, each as its reason and the detail."""
-    for note in (note for message in messages for note in message.notes):
-        reason, _, detail = note.partition(": ")
-        yield reason, detail
-
-
-@dataclass
-class SampleNotes:
-    """The notes on the messages of samples: how many for each reason, and the first example."""
-
-    counts: Counter[str] = field(default_factory=Counter[str])
-    examples: dict[str, str] = field(default_factory=dict[str, str])
-
-    def add(self, sample: Sample) -> None:
-        """Count those of one more sample."""
-        for reason, detail in message_notes(sample.messages):
-            self.counts[reason] += 1
-            self.examples.setdefault(reason, f"first in sample {excerpt(sample.id)}: {detail}")
-
-    def lines(self) -> tuple[str, ...]:
-        """One line for each reason."""
-        return tuple(f"{number} × {reason}; {self.examples[reason]}" for reason, number in self.counts.items())
 
 
 def agent_sample(

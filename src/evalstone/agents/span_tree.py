@@ -28,7 +28,7 @@ from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.spans import cost_of, has_content
 from evalstone.agents.formats.tool_runs import tool_run
 from evalstone.agents.formats.values import Entries, PlacedError, objects_in, parsed
-from evalstone.agents.trace_notes import Notes
+from evalstone.agents.notes import Notes
 from evalstone.types import ToolCall
 
 ADOPTED = "a span whose parent is missing, which is read as part of the agent in whose time it lies"

@@ -23,9 +23,9 @@ from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part
 from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
 from evalstone.agents.formats.values import first
-from evalstone.agents.messages import answer_text, last_user_text, message_notes, system_prompt
+from evalstone.agents.messages import answer_text, last_user_text, system_prompt
+from evalstone.agents.notes import Notes
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
-from evalstone.agents.trace_notes import Notes
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, TrajectoryStep
 from evalstone.types.agreement import step_of
@@ -84,8 +84,7 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
             sample = _sample(unit, trace, notes, alone=len(units) == 1)
             _ = sample.content_hash  # which has to be, in a dataset and in a ledger
             samples.append(sample)
-            for reason, detail in message_notes(sample.messages):
-                notes.add(reason, trace, detail)
+            notes.add_messages(sample.messages, trace)
         except (DataError, ConfigError, RecursionError) as error:
             said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             place = getattr(error, "place", "")

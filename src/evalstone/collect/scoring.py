@@ -27,7 +27,7 @@ from evalstone._core import sync
 from evalstone._core.display import safe
 from evalstone._core.redaction import masked
 from evalstone.agents.formats.records import Record
-from evalstone.agents.trace_notes import Notes
+from evalstone.agents.notes import Notes
 from evalstone.agents.traces import samples_of
 from evalstone.collect.completion import OpenTraces, Recent
 from evalstone.collect.reading import TraceIndex, Written

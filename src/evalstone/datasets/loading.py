@@ -12,7 +12,7 @@ from typing import Any, TypeGuard, cast
 
 from evalstone._core.display import excerpt, named
 from evalstone.agents.formats.records import is_telemetry
-from evalstone.agents.messages import SampleNotes
+from evalstone.agents.notes import Notes
 from evalstone.agents.turns import turns_of
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import JSON_LINES, find, standard_input
@@ -204,9 +204,9 @@ def _read(
 
 def _notes(samples: Iterable[Sample]) -> tuple[str, ...]:
     """The notes on the messages of samples."""
-    notes = SampleNotes()
+    notes = Notes("sample")
     for sample in samples:
-        notes.add(sample)
+        notes.add_messages(sample.messages, sample.id)
     return notes.lines()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import overload
 
 from evalstone._core.display import excerpt
-from evalstone.agents.messages import SampleNotes
+from evalstone.agents.notes import Notes
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import DataFile
 from evalstone.datasets.json_rows import json_lines
@@ -81,10 +81,10 @@ def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, s
     version = hashlib.blake2b(digest_size=8)
     ids: set[int] = set()
     seen: dict[str, int] = {}
-    count, notes = 0, SampleNotes()
+    count, notes = 0, Notes("sample")
     for place, row in json_lines(file.text()):
         sample = reader.read(row, place)
-        notes.add(sample)
+        notes.add_messages(sample.messages, sample.id)
         count += 1
         key = hash(sample.id)
         if key in ids:

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone.agents.formats.values import normal
+from evalstone.datasets.cells import native
 from evalstone.datasets.columns import CONTENT, claims
-from evalstone.datasets.rows import native
 from evalstone.errors import DataError
 from evalstone.types import Sample
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from evalstone._core.display import shortlist
 from evalstone.agents.formats.records import Record, is_telemetry, records_in
 from evalstone.agents.formats.values import PlacedError
-from evalstone.agents.trace_notes import Notes
+from evalstone.agents.notes import Notes
 from evalstone.agents.traces import samples_of
 from evalstone.errors import DataError
 from evalstone.types import Sample

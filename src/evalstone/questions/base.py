@@ -88,6 +88,15 @@ def unlisted(probabilities: Mapping[str, float], labels: Sequence[str], given: f
     return 0.0 if complete else max(0.0, min(given, 1 - math.fsum(probabilities.values())))
 
 
+def shares(probabilities: Mapping[str, float], labels: Sequence[str], given: str) -> Mapping[str, float] | None:
+    """The probabilities of labels, normalized to a sum of 1, without invalid ones; None if `given` has none."""
+    valid = {label: probabilities[label] for label in labels if 0 < probabilities.get(label, 0) <= 1}
+    if given not in valid:
+        return None
+    total = math.fsum(valid.values())
+    return {label: value / total for label, value in valid.items()}
+
+
 class _Prompted:
     """Attributes of every question. They are in a plain class so that subclasses determine the order of fields."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from evalstone._core.json import strict_jsonable
 from evalstone._core.parsing import OPEN_PLACEHOLDER, REASON, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError
-from evalstone.questions.base import LabelProbabilities, Question
+from evalstone.questions.base import LabelProbabilities, Question, shares
 from evalstone.questions.grade import Grade
 from evalstone.questions.reply import NotInReply, Unordered, number_in, reason_of
 from evalstone.questions.schema_types import type_of
@@ -95,11 +94,8 @@ class Choose(OwnQuestion[Chosen]):
 
         Other words and invalid probabilities are ignored. If the choice itself has no probability, nothing is added.
         """
-        valid = {word: probabilities[word] for word in self.choices if 0 < probabilities.get(word, 0) <= 1}
-        if answer.choice not in valid:
-            return answer
-        total = math.fsum(valid.values())
-        return replace(answer, probabilities={word: share / total for word, share in valid.items()})
+        known = shares(probabilities, self.choices, answer.choice)
+        return answer if known is None else replace(answer, probabilities=known)
 
     def from_json(self, data: Any) -> Chosen:
         verdict = member(data, "verdict")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 from evalstone._core.parsing import REASON, member, object_schema
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions.base import LabelProbabilities, ListOf
+from evalstone.questions.base import LabelProbabilities, ListOf, shares
 from evalstone.questions.custom import OwnQuestion
 from evalstone.questions.reply import NotInReply, WorstFirst, number_in, reason_of
 
@@ -106,8 +105,5 @@ class RateByCriterion(OwnQuestion[Rating]):
 
         Other labels and invalid probabilities are ignored. If the rating itself has no probability, nothing is added.
         """
-        valid = {label: probabilities[label] for label in self._labels if 0 < probabilities.get(label, 0) <= 1}
-        if str(answer.score) not in valid:
-            return answer
-        total = math.fsum(valid.values())
-        return replace(answer, probabilities={label: share / total for label, share in valid.items()})
+        known = shares(probabilities, self._labels, str(answer.score))
+        return answer if known is None else replace(answer, probabilities=known)

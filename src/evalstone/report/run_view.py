@@ -68,8 +68,9 @@ FIRST_MISSING = 2
 """The number of samples to name for each reason without a score."""
 LONGEST_ID = 30
 FLAKIEST = 5
-SHOWN_FILES = 4
 """The number of flakiest samples to name."""
+SHOWN_FILES = 4
+"""The number of files of a resumed run's code to name, if there are more."""
 
 
 def run_view(

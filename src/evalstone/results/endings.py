@@ -186,7 +186,7 @@ KILLED = Ending(
 )
 NOT_STARTED = Ending(
     name=None,
-    cause="the command can't start: a wrong option, file or setting, or a missing key",
+    cause=EXIT_CODES[ExitCode.USAGE],
     code=ExitCode.USAGE,
     broken_off=True,
     out="unchanged",

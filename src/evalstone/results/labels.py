@@ -18,10 +18,10 @@ from typing import Any, Final, cast
 from evalstone._core.display import excerpt, named, shortlist
 from evalstone.agents.formats.values import normal
 from evalstone.datasets import FIELD_NAMES, Dataset, load
+from evalstone.datasets.cells import native, read_id, unpacked
 from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.loading import IN_MEMORY
-from evalstone.datasets.rows import native, read_id, unpacked
 from evalstone.datasets.tables import is_table, table_rows
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import is_own_id

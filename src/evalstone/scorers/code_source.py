@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from evalstone._core.json import content_hash
+from evalstone._core.syntax import parse_module
 
 PACKAGE = __name__.partition(".")[0]
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
@@ -220,7 +221,7 @@ def _parsed(path: str) -> ModuleSource | None:
 def _read(path: str) -> ModuleSource | None:
     try:
         with tokenize.open(path) as file:
-            return ModuleSource(ast.parse(file.read()))
+            return ModuleSource(parse_module(file.read()))
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None
 
@@ -230,7 +231,7 @@ def _of_cells(cells: tuple[str, ...]) -> ModuleSource:
     body: list[ast.stmt] = []
     for cell in cells:
         with suppress(SyntaxError, ValueError):
-            body += ast.parse(cell).body
+            body += parse_module(cell).body
     return ModuleSource(ast.Module(body, []))
 
 

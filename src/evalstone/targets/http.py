@@ -18,9 +18,9 @@ from evalstone._core.redaction import header_secrets, is_credential, masked_url,
 from evalstone._core.sizes import MOST_RETRIES
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.formats.values import read_usage
+from evalstone.datasets.cells import read_passages, scalar_text, unpacked
 from evalstone.datasets.columns import value_at
 from evalstone.datasets.json_rows import reply_json
-from evalstone.datasets.rows import read_passages, scalar_text, unpacked
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
 from evalstone.judges.providers.base import PROVIDERS, cost_of, url_parts

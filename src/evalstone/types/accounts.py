@@ -12,7 +12,6 @@ a note names both:
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections import Counter, deque
@@ -22,6 +21,7 @@ from typing import Any, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
+from evalstone._core.syntax import parse_literal
 from evalstone.types.messages import ToolCall
 
 DIFFER = "two accounts of a tool call differ"
@@ -48,7 +48,7 @@ def is_hidden(value: Any) -> bool:
     return value is None
 
 
-def told(*values: Any) -> Any:
+def first_shown(*values: Any) -> Any:
     """The first value that is not hidden, else the first that isn't None; None if all are."""
     shown = next((value for value in values if not is_hidden(value)), None)
     return shown if shown is not None else next((value for value in values if value is not None), None)
@@ -109,16 +109,16 @@ def merged_call(one: ToolCall, other: ToolCall, *, ran: bool = False) -> tuple[T
     if _PROGRESS[one.state] != _PROGRESS[other.state]:
         further = one if _PROGRESS[one.state] > _PROGRESS[other.state] else other
         state, error = further.state, further.error
-        result = further.result if further.result is not None else told(one.result, other.result)
+        result = further.result if further.result is not None else first_shown(one.result, other.result)
     elif one.state == other.state:
-        state, error = one.state, told(one.error, other.error)
+        state, error = one.state, first_shown(one.error, other.error)
         kept, beside = (other.result, one.result) if ran else (one.result, other.result)
         result, differ = merged_value(kept, beside)
         if differ and state == "result":
             notes.append(_note(one, "result", result, beside))
     else:
         failed, returned = (one, other) if one.state == "error" else (other, one)
-        state, result = "error", told(one.result, other.result)
+        state, result = "error", first_shown(one.result, other.result)
         error = failed.error or _text(failed.result)
         said = _text(returned.result)
         if not is_hidden(returned.result) and not is_hidden(error):
@@ -187,21 +187,23 @@ def paired(runs: Sequence[ToolCall], calls: Sequence[ToolCall]) -> dict[int, int
     _pair(unnamed, [(n, c) for n, c in every if not c.id], (_with_result, _with_arguments), pairs)
     taken = set(pairs.values())
     left = [(number, run) for number, run in without if number not in pairs]
-    open_calls = [(place, call) for place, call in every if place not in taken]
-    counts = Counter(run.name for _, run in left)
-    counts.subtract(call.name for _, call in open_calls)
+    of_tool, without_arguments = dict[str, deque[int]](), dict[str, deque[int]]()
+    for place, call in every:
+        if place not in taken:
+            of_tool.setdefault(call.name, deque()).append(place)
+            if is_hidden(call.arguments):
+                without_arguments.setdefault(call.name, deque()).append(place)
+    as_many = {
+        name for name, count in Counter(run.name for _, run in left).items() if count == len(of_tool.get(name, ()))
+    }
     for number, run in left:
-        at = next(
-            (
-                at
-                for at, (_, call) in enumerate(open_calls)
-                if call.name == run.name
-                and (not counts[run.name] or is_hidden(run.arguments) or is_hidden(call.arguments))
-            ),
-            None,
-        )
-        if at is not None:
-            pairs[number] = open_calls.pop(at)[0]
+        any_call = run.name in as_many or is_hidden(run.arguments)
+        places = (of_tool if any_call else without_arguments).get(run.name, deque[int]())
+        while places and places[0] in taken:
+            places.popleft()
+        if places:
+            pairs[number] = places.popleft()
+            taken.add(pairs[number])
     return pairs
 
 
@@ -283,7 +285,7 @@ def _read(text: str) -> Any:
     with suppress(ValueError, RecursionError):
         return json.loads(text)
     with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return ast.literal_eval(text)
+        return parse_literal(text)
     return text
 
 

@@ -27,20 +27,24 @@ _CALL_IDS = ("tool_call_id", "call_id")
 def step_of(call: ToolCall) -> TrajectoryStep:
     """A tool call as a step. A result that isn't an object is wrapped as {"value": …}; `success` is absent for a call
     without a result."""
+    return TrajectoryStep(step_type="tool_call", name=call.name, data=_data_of(call))
+
+
+def _data_of(call: ToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {"tool_args": dict(call.arguments)}
     if call.result is not None:
         result = cast("object", call.result)
         data["tool_result"] = call.result if isinstance(result, Mapping) else {"value": call.result}
     if call.state != "call":
         data["success"] = call.state == "result"
-    return TrajectoryStep(step_type="tool_call", name=call.name, data=data)
+    return data
 
 
 def call_of(step: TrajectoryStep) -> ToolCall:
     """A tool step as a call."""
-    arguments, told = step.data.get("tool_args"), step.data.get("tool_result")
-    entries: Mapping[str, Any] = cast("Mapping[str, Any]", told) if isinstance(told, Mapping) else {}
-    result: Any = entries["value"] if [*entries] == ["value"] else cast(Any, told)
+    arguments, stored = step.data.get("tool_args"), step.data.get("tool_result")
+    entries: Mapping[str, Any] = cast("Mapping[str, Any]", stored) if isinstance(stored, Mapping) else {}
+    result: Any = entries["value"] if [*entries] == ["value"] else cast(Any, stored)
     success = step.data.get("success")
     failed, returned = success is False, success is not None or result is not None
     named = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {"arguments": arguments}
@@ -48,10 +52,14 @@ def call_of(step: TrajectoryStep) -> ToolCall:
         name=step.name,
         arguments={} if arguments is None else named,
         result=result,
-        id=next((str(step.metadata[key]) for key in _CALL_IDS if step.metadata.get(key)), ""),
+        id=_id_of(step),
         state="error" if failed else "result" if returned else "call",
         error=str(step.metadata["error"]) if failed and step.metadata.get("error") else None,
     )
+
+
+def _id_of(step: TrajectoryStep) -> str:
+    return next((str(step.metadata[key]) for key in _CALL_IDS if step.metadata.get(key)), "")
 
 
 def agreed(messages: Sequence[Message], trajectory: Trajectory) -> tuple[tuple[Message, ...], Trajectory]:
@@ -66,18 +74,20 @@ def agreed(messages: Sequence[Message], trajectory: Trajectory) -> tuple[tuple[M
     if not (places or steps):
         return tuple(messages), trajectory
     calls = [messages[at].tool_calls[number] for at, number in places]
-    told = [*map(call_of, steps)]
-    pairs = paired(told, calls)
+    if len(calls) == len(steps) and all(map(_is_same, calls, steps)):
+        return tuple(messages), trajectory  # as in most copies of a sample
+    runs = [*map(call_of, steps)]
+    pairs = paired(runs, calls)
     notes: dict[int, list[str]] = {}
     changed: dict[int, TrajectoryStep] = {}
     for number, place in pairs.items():
         known = calls[place]
-        calls[place], said = merged_call(known, told[number])
+        calls[place], said = merged_call(known, runs[number])
         notes.setdefault(places[place][0], []).extend(said)
-        if merged_call(told[number], calls[place])[0] != told[number] or said:
+        if merged_call(runs[number], calls[place])[0] != runs[number] or said:
             data = step_of(calls[place]).data
             changed[id(steps[number])] = replace(steps[number], data={**steps[number].data, **data})
-    added = _added_to_messages(trajectory, steps, told, pairs, places, messages)
+    added = _added_to_messages(trajectory, steps, runs, pairs, places, messages)
     extra = _added_to_trajectory(trajectory, messages, steps, pairs, places)
     for place in extra:
         notes.setdefault(places[place][0], []).append(f"{ONLY_IN_MESSAGES}: {excerpt(calls[place].name)}")
@@ -85,6 +95,12 @@ def agreed(messages: Sequence[Message], trajectory: Trajectory) -> tuple[tuple[M
         top = [_changed(step, changed) for step in trajectory.steps]
         trajectory = replace(trajectory, steps=_with_calls(top, trajectory.steps, steps, calls, pairs, extra))
     return tuple(_messages(messages, places, calls, notes, added)), trajectory
+
+
+def _is_same(call: ToolCall, step: TrajectoryStep) -> bool:
+    """Whether a step says of a call what its message does. Failures may differ in their errors, so they are merged."""
+    is_call = call.name == step.name and _id_of(step) in ("", call.id)
+    return is_call and call.state != "error" and step.data == _data_of(call)
 
 
 def _added_to_trajectory(
@@ -109,7 +125,7 @@ def _added_to_trajectory(
 def _added_to_messages(
     trajectory: Trajectory,
     steps: Sequence[TrajectoryStep],
-    told: Sequence[ToolCall],
+    runs: Sequence[ToolCall],
     pairs: Mapping[int, int],
     places: Sequence[tuple[int, int]],
     messages: Sequence[Message],
@@ -120,11 +136,11 @@ def _added_to_messages(
     answer = next((at for at in range(len(messages) - 1, last, -1) if not messages[at].tool_calls), len(messages))
     added: list[tuple[int, ToolCall]] = []
     before = None
-    for number, call in enumerate(told):
+    for number, call in enumerate(runs):
         if number in pairs:
             before = places[pairs[number]][0] + 1
         elif id(steps[number]) not in inside and call.state != "partial":
-            following = (places[pairs[n]][0] for n in range(number + 1, len(told)) if n in pairs)
+            following = (places[pairs[n]][0] for n in range(number + 1, len(runs)) if n in pairs)
             added.append((before if before is not None else min(next(following, answer), answer), call))
     return added
 
@@ -156,9 +172,12 @@ def _with_calls(
     holding = {id(inner): at for at, step in enumerate(before) for inner in step.walk()}
     step_at = {place: holding[id(steps[number])] for number, place in pairs.items()}
     inserted: dict[int, list[TrajectoryStep]] = {}
-    for place in extra:
-        earlier = [at for other, at in step_at.items() if other < place]
-        inserted.setdefault(max(earlier, default=-1), []).append(step_of(calls[place]))
+    before_it = -1
+    for place in sorted((*step_at, *extra)):
+        if place in step_at:
+            before_it = max(before_it, step_at[place])
+        else:
+            inserted.setdefault(before_it, []).append(step_of(calls[place]))
     merged = [*inserted.get(-1, [])]
     for at, step in enumerate(top):
         merged += [step, *inserted.get(at, [])]
@@ -173,16 +192,18 @@ def _messages(
     added: Sequence[tuple[int, ToolCall]],
 ) -> Iterator[Message]:
     by_place = dict(zip(places, calls, strict=True))
+    added_at: dict[int, list[ToolCall]] = {}
+    for at, call in added:
+        added_at.setdefault(at, []).append(call)
     for at in range(len(messages) + 1):
-        for where, call in added:
-            if where == at:
-                note = f"{ONLY_IN_TRAJECTORY}: {excerpt(call.name)}"
-                yield Message(role="assistant", tool_calls=[call], notes=[note])
+        for call in added_at.get(at, ()):
+            note = f"{ONLY_IN_TRAJECTORY}: {excerpt(call.name)}"
+            yield Message(role="assistant", tool_calls=[call], notes=[note])
         if at == len(messages):
             return
         message = messages[at]
-        told = tuple(by_place.get((at, number), call) for number, call in enumerate(message.tool_calls))
+        merged = tuple(by_place.get((at, number), call) for number, call in enumerate(message.tool_calls))
         said = tuple(note for note in notes.get(at, ()) if note not in message.notes)
-        if said or any(map(lambda a, b: a is not b, told, message.tool_calls)):
-            message = replace(message, tool_calls=told, notes=(*message.notes, *said))
+        if said or any(map(lambda a, b: a is not b, merged, message.tool_calls)):
+            message = replace(message, tool_calls=merged, notes=(*message.notes, *said))
         yield message

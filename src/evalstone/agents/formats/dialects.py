@@ -15,7 +15,7 @@ from evalstone.agents.formats.mastra_spans import mastra
 from evalstone.agents.formats.parts import BLOCKS
 from evalstone.agents.formats.records import Record, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
-from evalstone.types.accounts import is_hidden, told
+from evalstone.types.accounts import first_shown, is_hidden
 
 Kind: TypeAlias = Literal["agent", "chain", "model", "tool", "retrieval", "embedding"]
 
@@ -189,7 +189,7 @@ def _tool_events(record: Record) -> Entries:
             found["gen_ai.tool.call.result"] = said.get("message")
         for key, entry, name in ((INPUT, "arguments", "arguments"), (OUTPUT, "response", "result")):
             for part in (part for each in objects_in(parsed(said.get(key))) for part in objects_in(each.get("parts"))):
-                found[f"gen_ai.tool.call.{name}"] = told(part.get(entry), found.get(f"gen_ai.tool.call.{name}"))
+                found[f"gen_ai.tool.call.{name}"] = first_shown(part.get(entry), found.get(f"gen_ai.tool.call.{name}"))
     return found
 
 
@@ -310,8 +310,8 @@ def _traceloop(own: Entries) -> Entries:
 
 def _traceloop_tool(own: Entries) -> Entries:
     """A tool call without what Traceloop and LangChain wrap around it, in attributes of either's names."""
-    given = told(own.get("gen_ai.tool.call.arguments"), own.get("traceloop.entity.input"))
-    result = told(own.get("gen_ai.tool.call.result"), own.get("traceloop.entity.output"))
+    given = first_shown(own.get("gen_ai.tool.call.arguments"), own.get("traceloop.entity.input"))
+    result = first_shown(own.get("gen_ai.tool.call.result"), own.get("traceloop.entity.output"))
     called, entries = parsed(given), entries_of(parsed(given))
     call_id: Any = None
     if "inputs" in entries or "input_str" in entries:

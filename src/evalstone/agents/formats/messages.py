@@ -32,7 +32,7 @@ from evalstone.agents.formats.parts import read_call as read_call
 from evalstone.agents.formats.values import Entries, PlacedError, by_normal_name, entries_of, normal, placed, read_usage
 from evalstone.errors import DataError
 from evalstone.types import Trajectory
-from evalstone.types.accounts import told
+from evalstone.types.accounts import first_shown
 from evalstone.types.messages import ORIGINS, ROLES, Message, Origin, Role, ToolCall, Usage
 
 _ROLE_NAMES: Mapping[str, Role] = {
@@ -339,7 +339,7 @@ def _is_call(part: Any, call: Any) -> bool:
     if one.get("toolCallId") and other.get("toolCallId"):
         return one["toolCallId"] == other["toolCallId"]
     name = one.get("toolName") or str(item.get("type")).removeprefix("tool-")
-    return name == other.get("toolName") and told(one.get("args"), one.get("input")) == other.get("args")
+    return name == other.get("toolName") and first_shown(one.get("args"), one.get("input")) == other.get("args")
 
 
 def _role(item: Mapping[str, Any]) -> Role | None:

@@ -28,7 +28,7 @@ from evalstone.agents.formats.values import (
 )
 from evalstone.errors import DataError
 from evalstone.types import ToolCall
-from evalstone.types.accounts import is_hidden, merged_call, merged_calls, same_value, told
+from evalstone.types.accounts import first_shown, is_hidden, merged_call, merged_calls, same_value
 
 CONTENT_KEYS = ("content", "parts", "value", "text")
 CALL_NAMES = ("name", "toolname", "tool")
@@ -572,7 +572,7 @@ class Content:
         if isinstance(refusal, str) and refusal and refusal not in self.texts:
             self.texts[:] = [*filter(None, self.texts), refusal]
         if not self.thoughts:
-            self._read_thought(told(by_name.get("reasoning"), by_name.get("reasoningcontent")))
+            self._read_thought(first_shown(by_name.get("reasoning"), by_name.get("reasoningcontent")))
         self.passages += passages_in(by_name.get("artifact"))
         noted = cast("list[Any]", by_name["notes"]) if isinstance(by_name.get("notes"), list) else []
         self.notes += [each for each in noted if isinstance(each, str)]  # our own

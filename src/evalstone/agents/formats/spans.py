@@ -44,7 +44,7 @@ from evalstone.agents.formats.values import (
 )
 from evalstone.errors import DataError
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
-from evalstone.types.accounts import is_hidden, merged_call, paired, told
+from evalstone.types.accounts import first_shown, is_hidden, merged_call, paired
 
 _NESTED = ("llm", "retrieval", "reranker")
 _COSTS = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
@@ -381,7 +381,7 @@ def _richer(one: Message, other: Message) -> Message:
     return replace(
         one,
         tool_calls=calls,
-        reasoning=told(one.reasoning, other.reasoning),
+        reasoning=first_shown(one.reasoning, other.reasoning),
         usage=one.usage or other.usage,
         notes=tuple(dict.fromkeys((*one.notes, *other.notes, *notes))),
     )
