@@ -137,7 +137,7 @@ def asked(run: Run, *judges: str) -> Run:
     ("a", "b", "told"),
     [
         (run_of(A), run_of(A, question="How few?"), "4 of 4 samples with a different input"),
-        (run_of(A), run_of(A[:3]), "1 only in the first run, 0 only in the second"),
+        (run_of(A), run_of(A[:3]), r"1 only in the first run \(such as 's4'\), 0 only in the second"),
         (asked(run_of(A), "a@1"), asked(run_of(A), "b@1"), r"the judges differ \(a@1, b@1\)"),
         (without_texts(run_of(A)), without_texts(run_of(B)), "the texts are not available"),
     ],

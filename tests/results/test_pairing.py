@@ -166,6 +166,19 @@ def test_the_format_of_the_files_does_not_decide_which_samples_are_paired(tmp_pa
         assert difference(a, b, allow_mismatch=True) == (24, 0.25)
 
 
+def test_how_a_file_stores_line_breaks_and_accents_does_not_decide_which_samples_are_paired() -> None:
+    def asked(answers: Sequence[object], question: str) -> Run:
+        return judged(
+            [{**row, "input": question.format(n), "reference": "Zu\u0308rich"} for n, row in enumerate(rows(answers))]
+        )
+
+    a = asked(WORSE, "Où est\nle n° {}?")
+    b = asked(BETTER, "Ou\u0300 est\r\nle n° {}? ")
+    assert difference(a, b, allow_mismatch=True) == (24, 0.25)
+    with pytest.raises(ConfigError, match="24 of 24 samples with a different input, reference or instructions"):
+        compare(a, b)
+
+
 def test_a_target_that_answers_questions_without_ids_is_compared_with_an_export_of_its_answers() -> None:
     questions = [{"input": row["input"]} for row in rows(WORSE)]
 
@@ -175,7 +188,10 @@ def test_a_target_that_answers_questions_without_ids_is_compared_with_an_export_
     ran = judged(questions, target=FunctionTarget(function=agent))
     assert difference(ran, judged(rows(BETTER))) == (24, 0.25)
     more = judged([*questions, {"input": "question 0 again"}], target=FunctionTarget(function=agent))
-    with pytest.raises(ConfigError, match="0 only in the first run, 1 only in the second, by what was asked"):
+    with pytest.raises(
+        ConfigError,
+        match=r"0 only in the first run, 1 only in the second \(such as 'question 0 again'\), by what was asked",
+    ):
         compare(ran, more)
     assert difference(ran, more, allow_mismatch=True) == (24, 0.0)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Message, Sample, Score, Scorer, ScriptedJudge, Skipped, evaluate, score, scorer
+from evalstone import Message, Prompt, Sample, Score, Scorer, ScriptedJudge, Skipped, evaluate, score, scorer
 from evalstone.api import plan_for
 from evalstone.errors import ConfigError
 from evalstone.judges import Judge, ModelJudge, parse_judge
@@ -149,3 +149,51 @@ def test_a_picture_is_not_shown_to_a_text_judge_wherever_the_question_is_made() 
     turns = [Message(role="user", content="q"), Message(role="assistant", content="Ada.", attachments=("image",))]
     record = score(Counts(), Sample(input="q", output="Ada.", messages=turns), judge=ScriptedJudge([]))
     assert record.outcome == Skipped("the output contains an image, which a text judge can't see")
+
+
+READ = Prompt(instructions="You read.", template="{{text}}")
+
+
+class NoDataclass(Question[str]):
+    kind = "no_dataclass"
+    text: str
+    prompt: Prompt = READ
+
+
+@dataclass(frozen=True)
+class NoKind(Question[str]):
+    text: str
+    prompt: Prompt = READ
+
+
+@dataclass(frozen=True)
+class NoPrompt(Question[str]):
+    kind = "no_prompt"
+    text: str
+
+
+@dataclass(frozen=True)
+class TextPrompt(Question[str]):
+    kind = "text_prompt"
+    text: str
+    prompt: str = "Read {{text}}"  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (NoDataclass, "the question NoDataclass must be a dataclass; decorate it: @dataclass(frozen=True)"),
+        (NoKind, "the question NoKind has no kind; add a name to the class: kind = …"),
+        (NoPrompt, "the question NoPrompt has no prompt; add a field: prompt: Prompt = Prompt(…)"),
+        (TextPrompt, "the question TextPrompt: prompt must be a Prompt(instructions=…, template=…), not text"),
+    ],
+)
+def test_a_question_that_can_not_be_asked_is_refused_where_it_is_declared(
+    kind: type[Question[Any]], message: str
+) -> None:
+    async def asks(*, output: str, ask: Any) -> float:
+        return 1.0
+
+    with pytest.raises(ConfigError) as refused:
+        scorer(questions=(kind,))(asks)
+    assert str(refused.value) == message

@@ -23,10 +23,12 @@ SAMPLES = [
 
 
 class Endpoint:
-    """An endpoint that bills each reply by its tokens. A share of the replies, by request, is malformed."""
+    """An endpoint that bills each reply by its tokens, and tokens of reasoning. A share of the replies, by request, is
+    malformed."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, reasoning: int = 0) -> None:
         self.share = share
+        self.reasoning = reasoning
         self.billed = 0.0
 
     def __call__(self, request: dict[str, Any], number: int) -> Any:
@@ -36,7 +38,7 @@ class Endpoint:
             text = text[: len(text) // 2]
         asked = sum(len(message["content"].encode()) for message in request["messages"])
         asked += len(json.dumps(request["response_format"]["json_schema"]["schema"], separators=(",", ":")))
-        usage = {"prompt_tokens": asked // 4, "completion_tokens": len(text) // 4}
+        usage = {"prompt_tokens": asked // 4, "completion_tokens": len(text) // 4 + self.reasoning}
         self.billed += (usage["prompt_tokens"] * PRICES[0] + usage["completion_tokens"] * PRICES[1]) * 1e-6
         return completion(text) | {"usage": usage}
 
@@ -112,3 +114,20 @@ def test_a_correction_that_the_budget_does_not_cover_is_not_sent_and_the_reply_b
     assert 0 < endpoint.billed <= 0.002
     assert first.cost == pytest.approx(endpoint.billed)
     assert len(first) == 0
+
+
+@pytest.mark.parametrize("concurrency", [1, 20])
+def test_what_the_first_call_cost_beyond_its_estimate_is_reserved_for_the_next(concurrency: int) -> None:
+    endpoint = Endpoint(0, reasoning=1000)  # each call costs about a cent, ten times its estimate
+    with serving(endpoint) as server:
+        run = scored(server, Limits(), concurrency, 0.05)
+    assert (run.ending, len(server.requests), len(run)) == (BUDGET, 4, 4)
+    assert endpoint.billed <= 0.05
+    assert run.cost == pytest.approx(endpoint.billed)
+
+
+def test_only_the_first_call_may_exceed_a_budget() -> None:
+    endpoint = Endpoint(0, reasoning=1000)
+    with serving(endpoint) as server:
+        scored(server, Limits(), 20, 0.005)
+    assert len(server.requests) == 1

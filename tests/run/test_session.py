@@ -384,6 +384,22 @@ def test_a_score_of_a_question_that_was_not_awaited_is_an_error(is_async: bool) 
     assert record.outcome == Failed(told)
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_attribute_of_a_question_that_was_not_awaited_is_the_same_error() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Forgetful(Scorer):
+        name = "forgetful"
+        questions = (ListClaims,)
+
+        async def score(self, ask: Ask, *, output: str) -> Score:
+            claims: Any = ask(ListClaims(text=output))
+            return Score(1.0 if claims[0] else 0.0)
+
+    (record,) = evaluate([{"output": "x"}], Forgetful(), judge=ScriptedJudge([]), ledger=None)
+    told = "forgetful called ask without await (list_claims); write await ask(…) in an async def score"
+    assert record.outcome == Failed(told)
+
+
 def test_a_task_that_has_not_begun_is_awaited_by_the_loop() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Hasty(Scorer):

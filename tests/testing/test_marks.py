@@ -532,3 +532,27 @@ def test_interrupted(input):
 def kept_records(path: Path) -> int:
     with Ledger(path) as ledger:
         return sum(len(ledger.records(run.id)) for run in ledger.runs())
+
+
+@pytest.mark.parametrize("option", ["alpha=None", "each=True"])
+def test_two_agents_of_one_parametrized_test_have_no_common_mean(project: pytest.Pytester, option: str) -> None:
+    result = run(
+        project,
+        f"""
+def other(question):
+    return "Peru"
+
+@pytest.mark.parametrize("answer", [agent, other])
+@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={{"exact_match": 0.5}}, {option})
+def test_agents(input, answer):
+    return answer(input)
+""",
+    )
+    lines = [line.split()[:2] for line in result.outlines]
+    first = lines.index(["test_agents[agent]"])
+    assert lines[first : first + 4] == [
+        ["test_agents[agent]"],
+        ["exact_match", "0.750"],
+        ["test_agents[other]"],
+        ["exact_match", "0.250"],
+    ]

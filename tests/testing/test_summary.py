@@ -34,7 +34,7 @@ def test_the_calls_of_a_panel_are_those_of_its_members() -> None:
         for judge in ("one", "two")
     )
     panel = JudgeCall(question="q", fingerprint="f", judge="panel", answer={}, cost=1.0, members=members)
-    *_, total = summary_lines({"test": [as_data(INFO, record("a", None, panel))]}, 200)
+    *_, total = summary_lines({"test": [as_data(INFO, record("a", None, panel), "test")]}, 200)
     assert total == "1 judge call, 1 cached · cost $1.00"
 
 
@@ -42,7 +42,7 @@ def test_what_is_sent_of_a_score_has_no_evidence_and_no_answers() -> None:
     call = JudgeCall(question="q", fingerprint="f", judge="j", answer={"secret": 1}, reply="secret", cached=True)
     unanswered = JudgeCall(question="q", fingerprint="f", judge="j", answer=None)
     scored = dataclasses.replace(record("a", None, call, unanswered), outcome=Score(1.0, evidence=["secret"]))
-    data = as_data(INFO, scored)
+    data = as_data(INFO, scored, "test")
     assert "secret" not in json.dumps(data)
     assert [step["answer"] for step in data["record"]["steps"]] == [True, None]
     assert Record.from_dict(data["record"]).value == 1.0
@@ -50,7 +50,7 @@ def test_what_is_sent_of_a_score_has_no_evidence_and_no_answers() -> None:
 
 def test_earlier_attempts_count_in_the_sum_of_calls_alone() -> None:
     call = JudgeCall(question="q", fingerprint="f", judge="j", answer={}, cost=0.5)
-    now, before = as_data(INFO, record("a", None, call)), as_data(INFO, record("b", None, call))
+    now, before = as_data(INFO, record("a", None, call), "test"), as_data(INFO, record("b", None, call), "test")
     _, row, total = summary_lines({"test": [now]}, 200, [before, before])
     assert row.split()[-2:] == ["0", "$0.5000"]
     assert row.split()[-3] == "1"
@@ -58,16 +58,16 @@ def test_earlier_attempts_count_in_the_sum_of_calls_alone() -> None:
 
 
 def test_a_mean_of_several_samples_has_an_interval() -> None:
-    ones = [as_data(INFO, record(name)) for name in "abc"]
-    zero = as_data(INFO, dataclasses.replace(record("d"), outcome=Score(0.0)))
+    ones = [as_data(INFO, record(name), "test") for name in "abc"]
+    zero = as_data(INFO, dataclasses.replace(record("d"), outcome=Score(0.0)), "test")
     _, row, _ = summary_lines({"test": [*ones, zero]}, 200)
     assert re.match(r"contains +0\.750 +0\.\d+ to [01]\.\d+ +4 ", row)
 
 
 def test_two_functions_have_no_common_mean() -> None:
-    one = as_data(INFO, record("a"))
-    zero = as_data(INFO, dataclasses.replace(record("a"), outcome=Score(0.0)))
     old, new = "tests/test_a.py::test_old", "tests/test_a.py::test_new"
+    one = as_data(INFO, record("a"), old)
+    zero = as_data(INFO, dataclasses.replace(record("a"), outcome=Score(0.0)), new)
     scored = {f"{old}[1]": [one], new: [zero], f"{old}[2]": [one]}
     lines = [line.split() for line in summary_lines(scored, 200)]
     assert [line[:2] for line in lines[:-1]] == [
@@ -85,22 +85,22 @@ def test_two_functions_have_no_common_mean() -> None:
 
 
 def test_functions_of_one_name_are_told_apart_by_their_files() -> None:
-    one = as_data(INFO, record("a"))
     tests = ["tests/test_a.py::test_x", "tests/test_b.py::test_x", "tests/test_b.py::test_y"]
-    lines = [*summary_lines({test: [one] for test in tests}, 200)]
+    lines = [*summary_lines({test: [as_data(INFO, record("a"), test)] for test in tests}, 200)]
     assert lines[1:-1:2] == ["tests/test_a.py::test_x", "tests/test_b.py::test_x", "test_y"]
 
 
 def test_a_long_table_is_cut_and_its_sum_is_not() -> None:
     call = JudgeCall(question="q", fingerprint="f", judge="j", answer={}, cost=0.5)
-    scored = {f"test_a.py::test_{n}": [as_data(INFO, record("a", None, call))] for n in range(34)}
+    tests = [f"test_a.py::test_{n}" for n in range(34)]
+    scored = {test: [as_data(INFO, record("a", None, call), test)] for test in tests}
     *_, more, total = summary_lines(scored, 200)
     assert more == "and 4 more rows; --evalstone-report DIR writes all scores"
     assert total == "34 judge calls, 0 cached · cost $17.00"
 
 
 def test_the_table_has_all_columns_that_fit() -> None:
-    scored = {"test": [as_data(INFO, record("a"))]}
+    scored = {"test": [as_data(INFO, record("a"), "test")]}
     header, *_ = summary_lines(scored, 200)
     width = max(map(len, [*summary_lines(scored, 200)][:2]))
     assert header.split()[-3:] == ["calls", "cached", "cost"]
@@ -113,7 +113,7 @@ def test_the_table_has_all_columns_that_fit() -> None:
 
 @pytest.mark.parametrize("width", [0, 1, 30])
 def test_a_terminal_may_be_as_narrow_as_it_likes(width: int) -> None:
-    lines = list(summary_lines({"test": [as_data(INFO, record("a"))]}, width))
+    lines = list(summary_lines({"test": [as_data(INFO, record("a"), "test")]}, width))
     assert max(map(len, lines[:-1])) <= 30
     assert "mean 1" in " ".join(lines)
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from evalstone._core.display import count
+from evalstone._core.display import count, excerpt
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
-from evalstone.results.pairing import Pairing, id_hint, pair_samples
+from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
 from evalstone.results.run import OfScorer, Run, result_for
 from evalstone.results.scores import check_same_weights, group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
@@ -552,13 +552,24 @@ def _case_differences(a: Run, b: Run, pairing: Pairing, mismatches: list[str], n
             f"{cases} of {count(len(common), 'sample')} with a different input, reference or instructions"
         )
     if ours.keys() != theirs.keys():
-        first, second = len(ours) - len(common), len(theirs) - len(common)
+        paired = {pairing.in_second(name) for name in common}
+        sides = [
+            _only_in_one("the first run", a.dataset, common, by_trial=by_trial),
+            _only_in_one("the second", b.dataset, paired, by_trial=by_trial),
+        ]
         without_ids = "" if pairing.partners is None else ", by what was asked, because they have no IDs"
-        mismatches.append(
-            f"the samples differ: {first} only in the first run, {second} only in the second{without_ids}"
-        )
+        mismatches.append(f"the samples differ: {', '.join(sides)}{without_ids}")
     if tested := sum(ours[name][1] != theirs[name][1] for name in common):
         notes.append(f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation")
+
+
+def _only_in_one(place: str, samples: Iterable[Sample], paired: Collection[str], *, by_trial: bool) -> str:
+    """How many samples of a run are not in the other, with the ID or the question of the first."""
+    single = [sample for sample in samples if (sample.key if by_trial else sample.id) not in paired]
+    names = {sample.key if by_trial else sample.id for sample in single}
+    shown = [sample.id if sample.has_own_id else question_of(sample) for sample in single[:1]]
+    example = f" (such as {excerpt(shown[0])})" if any(shown) else ""
+    return f"{len(names)} only in {place}{example}"
 
 
 def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, tuple[str, str]]:

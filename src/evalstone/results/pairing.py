@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -188,11 +189,12 @@ def _read(run: Run, *, by_id: bool) -> tuple[dict[str, _Asked | None], dict[str,
 
 def _asked(sample: Sample) -> _Asked | None:
     """What a sample asked; None if nothing."""
-    said = _said(sample)
+    said = list(map(_normalized, _said(sample)))
     of_turns = [turn.reference for turn in sample.turns if _filled(turn.reference)]
     references = [sample.reference if _filled(sample.reference) else None, *of_turns]
     if not said and not any(references):
         return None
+    references = [None if text is None else _normalized(text) for text in references]
     opening = content_hash([said[:1], references])
     return _Asked(opening, opening if len(said) < 2 else content_hash([said, references]))
 
@@ -205,6 +207,11 @@ def _said(sample: Sample) -> Sequence[str]:
     if _filled(sample.input) and len(said) < 2:  # messages of one turn repeat the input
         return [sample.input]
     return said or list(filter(_filled, (sample.instructions,)))
+
+
+def _normalized(text: str) -> str:
+    """A text without what files store in several ways: line breaks and other whitespace, and accents."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def _filled(text: str | None) -> TypeGuard[str]:
@@ -228,7 +235,11 @@ def _only(group: Mapping[str, list[str]]) -> str:
 
 def _question(run: Run, name: str) -> str:
     """What a sample asked, for a message."""
-    sample = next(sample for sample in run.dataset or () if sample.id == name)
+    return question_of(next(sample for sample in run.dataset or () if sample.id == name))
+
+
+def question_of(sample: Sample) -> str:
+    """What a sample asked, for a message."""
     return next(iter(_said(sample)), sample.reference or "")
 
 

@@ -47,7 +47,9 @@ class Budget:
     """A cap on the cost of a run, in US dollars.
 
     Before a call, and before each correction of a malformed reply, its estimated cost is reserved, assuming a reply
-    three times as long as usual. When the reply arrives, the actual cost replaces the reservation.
+    three times as long as usual. If the same judge has charged more for a question of the same kind, such as for
+    reasoning tokens, the highest cost so far is reserved. When the reply arrives, the actual cost replaces the
+    reservation.
 
     Args:
         limit: US dollars, 0 or more.
@@ -65,6 +67,7 @@ class Budget:
         self._name = name
         self.spent = 0.0
         self.reserved = 0.0
+        self._highest: dict[tuple[str, str], float] = {}
         self.check(*judges)
 
     @classmethod
@@ -92,7 +95,16 @@ class Budget:
         """
         if (price := call_price(question, judge, size)) is None:
             raise unpriced(judge)
-        return self.reserve_amount(price)
+        return self.reserve_amount(max(price, self._highest.get((judge.identity, question.kind), 0.0)))
+
+    def knows(self, question: Question[Any], judge: Judge) -> bool:
+        """Whether the judge has been asked a question of this kind, or costs nothing."""
+        return (judge.identity, question.kind) in self._highest or call_price(question, judge) == 0
+
+    def learn(self, question: Question[Any], judge: Judge, cost: float | None) -> None:
+        """Note the actual cost of a call; None if it is unknown."""
+        key = (judge.identity, question.kind)
+        self._highest[key] = max(self._highest.get(key, 0.0), cost or 0.0)
 
     def reserve_amount(self, amount: float) -> float:
         """Reserve an amount in US dollars. Raises BudgetExceeded if it exceeds the rest of the budget."""
@@ -143,13 +155,16 @@ class Reservation:
         self.paid = total_cost((self.paid, cost))
         if self._budget is not None:
             self._budget.settle(self._amount, cost)
+            self._budget.learn(self._question, self._judge, cost)
             self._amount = 0.0
             self._amount = self._budget.reserve(self._question, self._judge, size)
 
     def settle(self, cost: float | None) -> None:
         """Replace the reservation by the actual cost. cost: of all attempts; if it is None, the reservation is kept."""
         if self._budget is not None:
-            self._budget.settle(self._amount, None if cost is None or self.paid is None else cost - self.paid)
+            last = None if cost is None or self.paid is None else cost - self.paid
+            self._budget.settle(self._amount, last)
+            self._budget.learn(self._question, self._judge, last)
 
 
 def call_price(question: Question[Any], judge: Judge, size: int | None = None) -> float | None:

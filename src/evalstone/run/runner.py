@@ -545,12 +545,14 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
     result: Outcome | Exception | asyncio.CancelledError
     try:
         result = _plain(await scorer.run(recording, sample))
-        if kinds := recording.not_awaited():
-            raise OutcomeError(
-                f"{scorer.name} called ask without await ({', '.join(kinds)}); write await ask(…) in an async def score"
-            )
+        _require_awaited(scorer, recording)
     except Exception as error:  # noqa: BLE001 - custom scorers may raise anything
         result = error
+        if "'coroutine'" in str(error):  # Python's words for using the answer, such as its attributes
+            try:
+                _require_awaited(scorer, recording)
+            except OutcomeError as cause:
+                result = cause
     except asyncio.CancelledError as error:
         if sync.is_being_cancelled():
             raise
@@ -560,6 +562,14 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
         raise recording.aborted
     outcome = _outcome(result) if isinstance(result, BaseException) else result
     return _record_of(scorer, sample, outcome, tuple(recording.calls), time.perf_counter() - started)
+
+
+def _require_awaited(scorer: Scorer, recording: Recording) -> None:
+    """Raise OutcomeError if a question was not asked because `ask` was called without `await`."""
+    if kinds := recording.not_awaited():
+        raise OutcomeError(
+            f"{scorer.name} called ask without await ({', '.join(kinds)}); write await ask(…) in an async def score"
+        )
 
 
 def _record_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from types import CoroutineType
@@ -86,6 +86,7 @@ class Session:
         self.spending = Spending(budget)
         self._use_cache = use_cache
         self._slots = asyncio.Semaphore(concurrency)
+        self._first: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._identities: dict[int, tuple[Judge, str]] = {}
         self._limits: dict[int, tuple[Judge, ContextLimits]] = {}
         self._learned: dict[str, ContextLimits] = {}
@@ -257,6 +258,15 @@ class Session:
             ledger.release(*call.key)
 
     async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
+        """Call the judge. Under a budget, the first call of each judge and kind of question runs alone: estimates don't
+        include reasoning tokens, and later calls reserve what it cost."""
+        if self._budget is not None and not self._budget.knows(call.question, judge):
+            async with self._first[call.key.judge, call.question.kind]:
+                if not self._budget.knows(call.question, judge):
+                    return await self._send(call, judge, ledger)
+        return await self._send(call, judge, ledger)
+
+    async def _send(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots:
             if self._ended:

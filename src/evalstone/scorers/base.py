@@ -520,6 +520,25 @@ def require_questions(name: str, questions: object) -> None:
     if not all(isinstance(kind, type) and issubclass(kind, Question) for kind in kinds):
         shown = shortened(repr(cast(object, questions)), 60)
         raise ConfigError(f"{name}: questions must be a tuple of kinds of question, such as (ListClaims,), not {shown}")
+    for kind in cast("tuple[type[Question[Any]], ...]", kinds):
+        require_complete(kind)
+
+
+def require_complete(kind: type[Question[Any]]) -> None:
+    """Raise ConfigError for a kind of question that can't be asked: it is no dataclass, or has no kind or prompt."""
+    if "__dataclass_fields__" not in kind.__dict__ and any(
+        "ClassVar" not in str(annotation) for annotation in inspect.get_annotations(kind).values()
+    ):
+        raise ConfigError(f"the question {kind.__name__} must be a dataclass; decorate it: @dataclass(frozen=True)")
+    if not isinstance(getattr(kind, "kind", None), str):
+        raise ConfigError(f"the question {kind.__name__} has no kind; add a name to the class: kind = …")
+    prompt: object = getattr(kind, "prompt", None)
+    if prompt is None and "prompt" not in kind.__dataclass_fields__:
+        raise ConfigError(f"the question {kind.__name__} has no prompt; add a field: prompt: Prompt = Prompt(…)")
+    if isinstance(prompt, str):
+        raise ConfigError(
+            f"the question {kind.__name__}: prompt must be a Prompt(instructions=…, template=…), not text"
+        )
 
 
 def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:

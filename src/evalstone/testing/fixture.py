@@ -37,7 +37,7 @@ from evalstone.scorers import Scorer
 from evalstone.stats.gates import Decision
 from evalstone.stats.intervals import check_number
 from evalstone.testing.explain import LONGEST, Check, explained, sample_lines
-from evalstone.testing.plugin import PROPERTIES, SCORED
+from evalstone.testing.plugin import PROPERTIES, SCORED, system_of
 from evalstone.testing.settings import settings_of
 from evalstone.testing.summary import as_data, write_test_run
 from evalstone.types import Failed, Record, Sample, Skipped
@@ -165,7 +165,7 @@ class Evalstone:
         return records
 
     def _keep(self, scorer: Scorer, record: Record) -> None:
-        self._node.stash.setdefault(SCORED, []).append(as_data(scorer_info(scorer), record))
+        self._node.stash.setdefault(SCORED, []).append(as_data(scorer_info(scorer), record, system_of(self._node)))
 
     def _property(self, name: str, value: object) -> None:
         """Add a property for JUnit XML, which takes no control characters in names."""

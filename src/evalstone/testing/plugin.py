@@ -20,6 +20,7 @@ OPTIONS: Mapping[str, tuple[str, type[int | float | str], str]] = {
     "report": ("DIR", str, "Write the runs and scores of this session into a folder."),
 }
 MARK = "evalstone"
+LONGEST_ID = 80
 """The name of the mark, and of the fixture."""
 JUDGE = "evalstone_judge"
 """The name of the fixture of the judge."""
@@ -97,6 +98,21 @@ def _is_marked(item: pytest.Item) -> bool:
     """Whether a test has the mark, or had it when tests were collected."""
     callspec: Any = getattr(item, "callspec", None)
     return item.get_closest_marker(MARK) is not None or (callspec is not None and PARAMETER in callspec.params)
+
+
+def system_of(item: pytest.Item) -> str:
+    """What a test scores: its function, and the parameters of a marked test, except for its sample or dataset."""
+    function, _, ids = item.nodeid.partition("[")
+    callspec: Any = getattr(item, "callspec", None)
+    case: Any = None if callspec is None else callspec.params.get(PARAMETER)
+    if case is None:
+        return function
+    ids = ids.removesuffix("]")
+    own = case.dataset.name if case.sample is None else case.sample.id[:LONGEST_ID]
+    others = "" if ids == own else ids.removesuffix(f"-{own}").removeprefix(f"{own}-")
+    if not others or (case.sample is not None and others == ids):  # pytest has written the sample's id differently
+        return function
+    return f"{function}[{others}]"
 
 
 def _is_scored(item: pytest.Item) -> bool:

@@ -33,8 +33,11 @@ MOST_ROWS = 30
 SCORES = "scores.jsonl"
 
 
-def as_data(info: ScorerInfo, record: Record) -> dict[str, Any]:
-    """A scorer and its record as plain data, without evidence, answers and replies, which the table doesn't need."""
+def as_data(info: ScorerInfo, record: Record, system: str) -> dict[str, Any]:
+    """A scorer and its record as plain data, without evidence, answers and replies, which the table doesn't need.
+
+    system: the test function, with its parameters if each has a mean of its own.
+    """
     data = record.to_dict()
     calls = [call for step in record.steps for call in step.leaves()]
     steps = [
@@ -49,30 +52,30 @@ def as_data(info: ScorerInfo, record: Record) -> dict[str, Any]:
         }
         for call in calls
     ]
-    return {"scorer": asdict(info), "record": {**data, "evidence": None, "steps": steps}}
+    return {"system": system, "scorer": asdict(info), "record": {**data, "evidence": None, "steps": steps}}
 
 
 def summary_lines(
     scored: Mapping[str, Sequence[dict[str, Any]]], width: int, earlier: Sequence[dict[str, Any]] = ()
 ) -> Iterator[str]:
-    """The table of a session: a row for each scorer of each test function, and the sum of all calls.
+    """The table of a session: a row for each scorer of each system, and the sum of all calls.
 
-    Test functions may test different systems, so their scores are not pooled into one mean.
+    Scores of different systems are not pooled into one mean.
 
     Args:
         scored: By test, its scorers and records as data.
         width: The characters of a line.
         earlier: The scores of earlier attempts of rerun tests, which count only in the sum.
     """
-    functions: dict[str, list[dict[str, Any]]] = {}
-    for test, of in scored.items():
-        functions.setdefault(test.partition("[")[0], []).extend(of)
-    names = _short_names(functions)
-    infos, every = _summed_up(data for of in (*functions.values(), earlier) for data in of)
+    systems: dict[str, list[dict[str, Any]]] = {}
+    for data in itertools.chain.from_iterable(scored.values()):
+        systems.setdefault(data["system"], []).append(data)
+    names = _short_names(systems)
+    infos, every = _summed_up(data for of in (*systems.values(), earlier) for data in of)
     titles = scorer_titles(infos)
     rows = [
-        (names[function], ("  " * bool(names[function]) + titles[line.info.signature], *_cells(line)))
-        for function, of in functions.items()
+        (names[system], ("  " * bool(names[system]) + titles[line.info.signature], *_cells(line)))
+        for system, of in systems.items()
         for line in _summed_up(of)[1]
     ]
     yield from _fitting(rows[:MOST_ROWS], width)
@@ -83,12 +86,12 @@ def summary_lines(
     yield f"{count(questions - cached, 'judge call')}, {cached:,} cached · cost {cost}"
 
 
-def _short_names(functions: Iterable[str]) -> Mapping[str, str]:
-    """The names of test functions: without the file where no two have the same name, and empty for a single one."""
-    nodes = list(functions)
+def _short_names(systems: Iterable[str]) -> Mapping[str, str]:
+    """The names of systems: without the file where no two have the same name, and empty for a single one."""
+    nodes = list(systems)
     if len(nodes) == 1:
         return {nodes[0]: ""}
-    short = {node: node.rpartition("/")[2].partition("::")[2] or node for node in nodes}
+    short = {node: node.partition("::")[2] or node for node in nodes}
     times = Counter(short.values())
     return {node: name if times[name] == 1 else node for node, name in short.items()}
 
