@@ -6,7 +6,6 @@ from evalstone.agents.messages import (
     called_tools,
     conversation_history,
     last_user_text,
-    merge_tool_calls,
     reasoning,
     system_prompt,
     texts,
@@ -82,17 +81,6 @@ def test_tool_results_are_those_that_came():
     assert [(r.name, r.id, r.arguments, r.result) for r in tool_results(TALK)] == [
         ("search", "1", {"q": "Bern"}, {"hits": 2})
     ]
-
-
-def test_two_accounts_of_calls_become_one_in_which_the_first_wins():
-    def call(id: str, result: object = None) -> ToolCall:
-        return ToolCall(name="f", id=id, result=result)
-
-    parts, legacy = [call("b", 1), call("d", 1)], [call("a", 2), call("b", 2), call("c", 2)]
-    merged = merge_tool_calls(parts, legacy)
-    assert [(c.id, c.result) for c in merged] == [("a", 2), ("b", 1), ("c", 2), ("d", 1)]
-    assert merge_tool_calls([], legacy) == tuple(legacy)
-    assert merge_tool_calls(parts, []) == tuple(parts)
 
 
 def test_a_sample_of_one_exchange():

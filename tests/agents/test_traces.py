@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone.agents import span_tree
+from evalstone.agents.formats import spans as spans_module
 from evalstone.agents.formats.records import records_in
 from evalstone.agents.formats.spans import read_spans
 from evalstone.agents.trace_notes import Notes
@@ -329,20 +330,21 @@ def test_a_free_call_costs_nothing_and_one_that_reports_no_cost_has_none() -> No
     assert "cost" not in only(spans(span(1, "chat", silent))).metadata["target"]
 
 
-def test_the_span_of_a_tool_is_read_once_for_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_span_of_a_tool_is_read_once_for_messages_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     read_of = list[str]()
-    of = span_tree.ToolRun.of
+    of = spans_module.tool_run
 
     def counting(attributes: Any, error: str | None) -> Any:
         read_of.append(attributes["gen_ai.tool.name"])
         return of(attributes, error)
 
-    monkeypatch.setattr(span_tree.ToolRun, "of", counting)
+    for module in (spans_module, span_tree):
+        monkeypatch.setattr(module, "tool_run", counting)
     tools = [span(n, "tool", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {n}"}, parent=1)
              for n in range(3, 6)]  # fmt: skip
     model = span(2, "chat", chat([message("user", "q")], "a"), parent=1)
     assert only(spans(span(1, "invoke_agent", agent("a")), model, *tools)).trajectory is not None
-    assert sorted(read_of) == sorted([f"tool {n}" for n in range(3, 6)] * 2)  # for the messages, and for the steps
+    assert sorted(read_of) == [f"tool {n}" for n in range(3, 6)]
 
 
 def test_the_tokens_that_an_agent_alone_knows_are_those_of_a_request() -> None:
@@ -378,13 +380,13 @@ def test_a_conversation_is_a_group() -> None:
 
 
 def test_what_is_not_understood_is_said() -> None:
-    odd = chat([message("user", {"type": "hologram", "beam": 1})], "a")
+    odd = chat([message("user", {"beam": 1})], "a")
     samples, notes = read(spans(span(1, "chat", odd), span(2, "chat", chat([message("user", "q")], "a"))))
     assert [sample.input for sample in samples] == ["q"]
     (note,) = notes
     assert "1 × an answer that cannot be read" in note
     assert TRACE in note
-    assert "hologram" in note
+    assert "a part with no type is not understood; it has beam" in note
 
 
 def test_a_trace_without_content_says_what_to_turn_on() -> None:

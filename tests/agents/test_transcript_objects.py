@@ -144,8 +144,8 @@ def test_each_part_of_a_response_of_pydantic_ai_is_read() -> None:
     parts = [{"part_kind": "compaction", "content": "In short."}, {"part_kind": "speech", "transcript": "Sunny."}]
     (message,) = read_transcript([{"kind": "response", "parts": parts}]).messages
     assert message == Message(role="assistant", content="Sunny.", reasoning="In short.")
-    with pytest.raises(DataError, match=r"messages\[0\]\.parts\[0\]\.part_kind: a part of kind 'scent'"):
-        read_transcript([{"kind": "response", "parts": [{"part_kind": "scent"}]}])
+    with pytest.raises(DataError, match=r"messages\[0\]\.parts\[0\]: a part must have a part_kind; it has content"):
+        read_transcript([{"kind": "response", "parts": [{"content": "x"}]}])
     with pytest.raises(DataError, match=r"messages\[0\]\.parts\[0\]: a part must be an object, not 'x'"):
         read_transcript([{"kind": "response", "parts": ["x"]}])
 
@@ -378,12 +378,8 @@ REFUSED: list[tuple[Any, str]] = [
     ("It is sunny.", "a transcript as text must be JSON or JSON Lines, not 'It is sunny.'"),
     (b'{"role": "user", "content": "caf\xe9"}', "a transcript as text must be JSON or JSON Lines, not b'"),
     (
-        [{"role": "user", "content": "q"}, {"role": "user", "content": ["a", {"type": "hologram", "data": 1}]}],
-        "OpenAI chat: messages[1].content[1].type: a part with type 'hologram' is not understood; it has",
-    ),
-    (
-        [{"role": "user", "content": [{"type": "hologram", "text": "a caption", "data": 1}]}],
-        "OpenAI chat: messages[0].content[0].type: a part with type 'hologram' is not understood; it has",
+        [{"role": "user", "content": "q"}, {"role": "user", "content": ["a", {"data": 1}]}],
+        "OpenAI chat: messages[1].content[1]: a part with no type is not understood; it has data",
     ),
     (
         [{"role": "assistant", "content": None, "tool_calls": [{"name": "f"}, {"id": "c2", "name": 5}]}],
@@ -399,14 +395,7 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     ([{"role": "user", "content": "q"}, "a"], "OpenAI chat: messages[1]: must be an object, not 'a'"),
     (
-        {
-            "object": "response",
-            "output": [{"type": "message", "role": "assistant", "content": [{"type": "scent"}]}],
-        },
-        "OpenAI Responses: output[0].content[0].type: a part with type 'scent' is not understood",
-    ),
-    (
-        {"object": "response", "output": [{"type": "scent_call"}]},
+        {"object": "response", "output": [{"type": "scent_call", "content": "x"}]},
         "OpenAI Responses: output[0]: has role 'scent_call', expected system, user, assistant, tool",
     ),
     (
@@ -418,16 +407,16 @@ REFUSED: list[tuple[Any, str]] = [
         "OpenAI chat: choices: must have one entry, not 2; pass the one",
     ),
     (
-        {"choices": [{"message": {"role": "assistant", "content": [{"type": "scent"}]}}]},
-        "OpenAI chat: choices[0].message.content[0].type: a part with type 'scent' is not understood",
+        {"choices": [{"message": {"role": "assistant", "content": [{"scent": "x"}]}}]},
+        "OpenAI chat: choices[0].message.content[0]: a part with no type is not understood; it has scent",
     ),
     (
-        [{"kind": "request", "parts": [{"part_kind": "scent", "content": "x"}]}],
-        "pydantic-ai: messages[0].parts[0].part_kind: a part of kind 'scent' is not understood; it has",
+        [{"kind": "request", "parts": [{"content": "x"}]}],
+        "pydantic-ai: messages[0].parts[0]: a part must have a part_kind; it has content",
     ),
     (
-        [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["q", {"kind": "scent"}]}]}],
-        "pydantic-ai: messages[0].parts[0].content[1].kind: content of kind 'scent' is not understood; it has kind",
+        [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["q", {"scent": 1}]}]}],
+        "pydantic-ai: messages[0].parts[0].content[1]: a part must have a kind; it has scent",
     ),
     (
         {"schema_version": "ATIF-v1.4", "steps": [{"source": "ghost", "message": "x"}]},
@@ -445,14 +434,103 @@ REFUSED: list[tuple[Any, str]] = [
         "Claude Code: lines[0].type: a line of type 'scent' is not understood; it has type, sessionId, message",
     ),
     (
-        [{"attributes": {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "scent"}]}]'}}],
-        "OpenTelemetry: [0].attributes['gen_ai.input.messages'][0].parts[0].type: a part with type 'scent'",
+        [{"attributes": {"gen_ai.input.messages": '[{"role": "user", "parts": [{"scent": 1}]}]'}}],
+        "OpenTelemetry: [0].attributes['gen_ai.input.messages'][0].parts[0]: a part with no type is not understood",
     ),
     (
-        {"steps": [{"content": [{"type": "text", "text": "a"}, {"type": "scent"}]}]},
-        "AI SDK: steps[0].content[1].type: a part with type 'scent' is not understood",
+        {"steps": [{"content": [{"type": "text", "text": "a"}, {"scent": 1}]}]},
+        "AI SDK: steps[0].content[1]: a part with no type is not understood",
     ),
 ]
+
+
+SCENT = "a part of an unknown type: 'scent', with"
+UNKNOWN: dict[str, tuple[Any, str, str]] = {
+    "beside a text": (
+        [{"role": "assistant", "content": ["a", {"type": "scent", "data": 1}]}],
+        "a",
+        f"{SCENT} data",
+    ),
+    "with a text of its own": (
+        [{"role": "assistant", "content": [{"type": "scent", "text": "a caption"}, {"type": "text", "text": "a"}]}],
+        "a",
+        f"{SCENT} text",
+    ),
+    "in OpenAI's Responses": (
+        {
+            "object": "response",
+            "output": [
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [{"type": "scent"}, {"type": "output_text", "text": "a"}],
+                }
+            ],
+        },
+        "a",
+        f"{SCENT} nothing else",
+    ),
+    "an item of OpenAI's Responses": (
+        {
+            "object": "response",
+            "output": [{"type": "scent", "id": "s"}, {"type": "message", "role": "assistant", "content": "a"}],
+        },
+        "a",
+        f"{SCENT} id",
+    ),
+    "in a request of pydantic-ai": (
+        [
+            {"kind": "request", "parts": [{"part_kind": "scent", "content": "x"}]},
+            {"kind": "response", "parts": [{"part_kind": "text", "content": "a"}]},
+        ],
+        "a",
+        f"{SCENT} content",
+    ),
+    "in a prompt of pydantic-ai": (
+        [
+            {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["q", {"kind": "scent", "x": 1}]}]},
+            {"kind": "response", "parts": [{"part_kind": "text", "content": "a"}]},
+        ],
+        "a",
+        f"{SCENT} x",
+    ),
+    "in a response of pydantic-ai": (
+        [{"kind": "response", "parts": [{"part_kind": "scent", "x": 1}, {"part_kind": "text", "content": "a"}]}],
+        "a",
+        f"{SCENT} x",
+    ),
+    "in OpenTelemetry": (
+        [{"attributes": {"gen_ai.output.messages": json.dumps(
+            [{"role": "assistant", "parts": [{"type": "scent", "x": 1}, {"type": "text", "content": "a"}]}]
+        )}}],
+        "a",
+        f"{SCENT} x",
+    ),
+    "in a step of the AI SDK": (
+        {"steps": [{"content": [{"type": "text", "text": "a"}, {"type": "scent", "x": 1}]}]},
+        "a",
+        f"{SCENT} x",
+    ),
+    "in a tool's message": (
+        [
+            {"role": "assistant", "content": "a", "tool_calls": [{"id": "c1", "function": {"name": "f"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": [{"type": "scent", "x": 1}]},
+        ],
+        "a",
+        f"{SCENT} x",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_part_of_an_unknown_type_is_named_and_the_others_are_read(name: str) -> None:
+    value, output, note = UNKNOWN[name]
+    transcript = read_transcript(value)
+    assert transcript.output == output
+    assert [each for message in transcript.messages for each in message.notes] == [note]
+    attached = [kind for message in transcript.messages for kind in message.attachments]
+    results = [call.result for message in transcript.messages for call in message.tool_calls]
+    assert attached == ["scent"] or results == [[{"type": "scent", "x": 1}]]
 
 
 @pytest.mark.parametrize(("value", "text"), REFUSED)
@@ -468,13 +546,8 @@ def test_a_text_that_would_not_fit_into_memory_is_refused() -> None:
 
 
 def test_the_place_of_a_part_is_that_in_the_whole_message_of_an_agent() -> None:
-    parts: Any = [
-        {"type": "text", "text": "a"},
-        {"type": "step-start"},
-        {"type": "text", "text": "b"},
-        {"type": "scent"},
-    ]
-    with pytest.raises(DataError, match=r"AI SDK: messages\[0\]\.parts\[3\]\.type: a part with type 'scent'"):
+    parts: Any = [{"type": "text", "text": "a"}, {"type": "step-start"}, {"type": "text", "text": "b"}, {"scent": 1}]
+    with pytest.raises(DataError, match=r"AI SDK: messages\[0\]\.parts\[3\]: a part with no type is not understood"):
         read_transcript([{"role": "assistant", "parts": parts}])
 
 

@@ -193,8 +193,8 @@ def test_the_text_that_the_first_span_returns_is_the_answer() -> None:
         ),
         ({"spans": [{"attributes": {"gen_ai.system": "x"}}]}, "the spans have no messages"),
         (
-            [{"attributes": {"gen_ai.system_instructions": [{"type": "scent"}]}}],
-            "[0].attributes['gen_ai.system_instructions'].parts[0].type: a part with type 'scent'",
+            [{"attributes": {"gen_ai.system_instructions": [{"scent": 1}]}}],
+            "[0].attributes['gen_ai.system_instructions'].parts[0]: a part with no type is not understood",
         ),
     ],
 )

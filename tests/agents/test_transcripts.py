@@ -41,6 +41,17 @@ METADATA: dict[str, set[str]] = {
     },
     "Anthropic": {"signature", "stop_reason", "model", "cited_text", "url", "document_title", "title"}
     | {"encrypted_content", "type"},
+    "Bedrock Converse": {
+        "bytes",
+        "uri",
+        "signature",
+        "redactedContent",
+        "title",
+        "source.source",
+        "stopReason",
+        "modelId",
+    }
+    | {"toolUseId", "name", "format"},
     "Claude Code": {"sessionId", "session_id", "cwd", "uuid", "timestamp", "signature", "leafUuid", "summary", "model"}
     | {"subtype", "toolUseResult", "service_tier", "type", "apiKeySource", "isSidechain"},
     "Gemini": {"uri", "title", "file_uri", "modelVersion", "retrievalQueries"},

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets import load, sample_from, write_jsonl
+from evalstone.datasets.stored import sample_row
 from evalstone.errors import DataError
 from evalstone.types import Message, ToolCall, Usage
 
@@ -272,10 +275,6 @@ def test_a_refusal_is_what_was_said(message: Any) -> None:
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        (
-            {"role": "user", "content": [{"type": "hologram", "data": 1}]},
-            "in message 1, a part with type 'hologram' is not understood; it has type, data",
-        ),
         ({"role": "user", "parts": [{"data": 1}]}, "in message 1, a part with no type is not understood; it has data"),
         ({"role": "user", "body": "hi"}, "in message 1, there is no content; it has role, body"),
         ({"role": "user", "content": {"body": "hi"}}, "in message 1, content must have text, content or parts; it has"),
@@ -300,3 +299,46 @@ def test_attachments_and_usage_survive_writing_and_reading(tmp_path: Any) -> Non
     sample = sample_from({"messages": [message], "output": "a"})
     write_jsonl(tmp_path / "s.jsonl", [sample])
     assert list(load(tmp_path / "s.jsonl")) == [sample]
+
+
+FOLDER = Path(__file__).parents[1] / "agents" / "transcripts"
+TRANSCRIPTS = {path.stem: json.loads(path.read_text("utf-8"))["transcript"] for path in FOLDER.glob("*.json")}
+
+
+@pytest.mark.parametrize("name", sorted(TRANSCRIPTS))
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_format_of_transcripts_is_one_of_data_files(name: str, as_text: bool, tmp_path: Path) -> None:
+    value = TRANSCRIPTS[name]
+    path = tmp_path / "data.jsonl"
+    path.write_text(json.dumps({"id": "a", "messages": json.dumps(value) if as_text else value}) + "\n")
+    (sample,) = load(path).samples
+    transcript = read_transcript(value)
+    assert sample.messages == transcript.messages
+    assert (sample.output or None) == (transcript.output or None)
+
+
+@pytest.mark.parametrize(
+    "name", ["atif", "claude_code_session", "gemini_response", "bedrock_response", "openai_chat_response"]
+)
+def test_a_transcript_as_output_is_the_answer_and_its_messages(name: str) -> None:
+    transcript = read_transcript(TRANSCRIPTS[name])
+    asked = [message.content for message in transcript.messages if message.role == "user"]
+    sample = sample_from({"input": asked[0] if asked else "q", "output": TRANSCRIPTS[name]})
+    assert sample.output == transcript.output
+    questions = () if asked else (Message(role="user", content="q"),)
+    assert sample.messages == (*questions, *transcript.messages)
+
+
+def test_what_a_reader_has_to_say_of_messages_is_said_of_the_dataset(tmp_path: Path) -> None:
+    message = {"role": "assistant", "content": [{"type": "scent", "x": 1}, {"type": "text", "text": "a"}]}
+    row = {"id": "s1", "messages": [{"role": "user", "content": "q"}, message]}
+    note = "2 × a part of an unknown type; first in sample 's1': 'scent', with x"
+    rows = [row, {**row, "id": "s2"}]
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    for source in (rows, path, load(rows).samples):
+        assert load(source).notes == (note,)
+    again = tmp_path / "again.jsonl"
+    again.write_text("".join(json.dumps(sample_row(sample)) + "\n" for sample in load(rows)))
+    assert load(again).notes == (note,)
+    assert load(again).samples == load(rows).samples

@@ -170,11 +170,12 @@ def test_input_and_output_stand_in_for_messages():
     assert isinstance(outcome_of(GoalReached(), Sample(input="Book a flight.", output=" "), []), Skipped)
 
 
-def test_messages_win_over_the_steps_of_a_trajectory():
+def test_messages_and_the_steps_of_a_trajectory_are_one_conversation():
     step = {"step_type": "tool_call", "name": "book", "tool_result": {"id": 7}}
     sample = Sample(messages=TALK[1:2] + TALK[3:4], trajectory=Trajectory.read([step]))
     assert asked_of(GoalReached(), sample).conversation == (
         "user:\nBook a flight to Oslo.",
+        'tool call: book\narguments: {}\nresult: {"id": 7}',
         "assistant:\nYour flight is booked.",
     )
 

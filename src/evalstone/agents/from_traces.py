@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from evalstone.errors import DataError
-from evalstone.types import STEP_DATA, Message, ToolCall, Trajectory, TrajectoryStep
+from evalstone.types import STEP_DATA, Message, Trajectory, TrajectoryStep
+from evalstone.types.agreement import step_of
 
 PASSED_OVER = (
     "generic",
@@ -47,16 +48,7 @@ def extract_trajectory(messages: Iterable[Message]) -> Trajectory:
     a result. A result that isn't an object is wrapped as {"value": …}.
     """
     calls = (call for message in messages for call in message.tool_calls if call.state != "partial")
-    return Trajectory(steps=tuple(map(_call_step, calls)))
-
-
-def _call_step(call: ToolCall) -> TrajectoryStep:
-    data: dict[str, Any] = {"tool_args": dict(call.arguments)}
-    if call.result is not None:
-        data["tool_result"] = _wrapped(call.result)
-    if call.state != "call":
-        data["success"] = call.state == "result"
-    return TrajectoryStep(step_type="tool_call", name=call.name, data=data)
+    return Trajectory(steps=tuple(map(step_of, calls)))
 
 
 def _wrapped(value: Any) -> Any:

@@ -5,10 +5,12 @@ All functions take Message values. The dataset reader converts the formats of ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
+from evalstone._core.display import excerpt
 from evalstone._core.text import is_blank
 from evalstone.types import Message, Role, Sample, ToolCall
 
@@ -96,21 +98,29 @@ def tool_results(messages: Iterable[Message]) -> tuple[ToolCall, ...]:
     return tuple(call for call in calls if call.state == "result" and call.result is not None)
 
 
-def merge_tool_calls(first: Sequence[ToolCall], second: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """Merge two lists of the same message's tool calls. Of calls with the same id, that of the first list is kept.
+def message_notes(messages: Iterable[Message]) -> Iterator[tuple[str, str]]:
+    """The notes of messages, each as its reason and the detail."""
+    for note in (note for message in messages for note in message.notes):
+        reason, _, detail = note.partition(": ")
+        yield reason, detail
 
-    A call that only the second list has is inserted after the call that it follows there.
-    """
-    merged = list(first)
-    known = {call.id for call in first if call.id}
-    position = 0
-    for call in second:
-        if call.id in known:
-            position = next(i for i, other in enumerate(merged) if other.id == call.id) + 1
-        else:
-            merged.insert(position, call)
-            position += 1
-    return tuple(merged)
+
+@dataclass
+class SampleNotes:
+    """The notes on the messages of samples: how many for each reason, and the first example."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    examples: dict[str, str] = field(default_factory=dict[str, str])
+
+    def add(self, sample: Sample) -> None:
+        """Count those of one more sample."""
+        for reason, detail in message_notes(sample.messages):
+            self.counts[reason] += 1
+            self.examples.setdefault(reason, f"first in sample {excerpt(sample.id)}: {detail}")
+
+    def lines(self) -> tuple[str, ...]:
+        """One line for each reason."""
+        return tuple(f"{number} × {reason}; {self.examples[reason]}" for reason, number in self.counts.items())
 
 
 def agent_sample(

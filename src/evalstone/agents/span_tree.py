@@ -13,12 +13,23 @@ from typing import Any
 
 from evalstone._core.display import excerpt
 from evalstone.agents.formats.cut import REMEDY, cut_attributes, cut_error, has_messages, without
-from evalstone.agents.formats.dialects import INPUT, OUTPUT, QUESTION, Kind, asked, event_message, kind_of, translated
+from evalstone.agents.formats.dialects import (
+    INPUT,
+    OUTPUT,
+    QUESTION,
+    Kind,
+    asked,
+    event_message,
+    is_of_tool,
+    kind_of,
+    translated,
+)
 from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.spans import cost_of, has_content
-from evalstone.agents.formats.tool_runs import ToolRun
+from evalstone.agents.formats.tool_runs import tool_run
 from evalstone.agents.formats.values import Entries, PlacedError, objects_in, parsed
 from evalstone.agents.trace_notes import Notes
+from evalstone.types import ToolCall
 
 ADOPTED = "a span whose parent is missing, which is read as part of the agent in whose time it lies"
 UNSURE = "a span whose parent is missing and that may be part of any of several agents, which is read apart from them"
@@ -45,9 +56,9 @@ class Node:
     """Why its question can't be read, if it was cut."""
 
     @cached_property
-    def tool_run(self) -> ToolRun:
-        """The tool run that the span describes. Raises DataError if it doesn't name the tool."""
-        return ToolRun.of(self.attributes, self.record.error)
+    def tool_run(self) -> ToolCall:
+        """The tool call that the span describes. Raises DataError if it doesn't name the tool."""
+        return tool_run(self.attributes, self.record.error)
 
     @property
     def reports(self) -> list[Entries]:
@@ -106,7 +117,7 @@ def tree_of(records: Sequence[Record], trace: str, notes: Notes) -> list[Node]:
                 nodes[key] = Node(record, kind_of(record), translated(record))
     for node in nodes.values():
         own = events.get(id(node.record.source), [])
-        node.beside = [each for each in own if node.kind != "tool" or event_message(each) is None]
+        node.beside = [each for each in own if not (is_of_tool(each) or (node.kind == "tool" and event_message(each)))]
         node.unreadable = unreadable.get(id(node.record.source))
         node.question = questions.get(id(node.record.source))
     lone: dict[str, Node] = {}

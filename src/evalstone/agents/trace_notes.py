@@ -9,7 +9,8 @@ from evalstone._core.display import excerpt
 
 @dataclass
 class Notes:
-    """Parts of traces that are in no sample: how many for each reason, and the first example."""
+    """What is to be said of traces, such as parts that are in no sample: how many for each reason, and the first
+    example."""
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
     examples: dict[str, str] = field(default_factory=dict[str, str])

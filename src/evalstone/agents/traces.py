@@ -9,8 +9,7 @@ other.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,15 +21,14 @@ from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part
-from evalstone.agents.formats.tool_runs import is_certain, paired
 from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
-from evalstone.agents.formats.values import first, parsed
-from evalstone.agents.from_traces import extract_trajectory
-from evalstone.agents.messages import answer_text, last_user_text, system_prompt
+from evalstone.agents.formats.values import first
+from evalstone.agents.messages import answer_text, last_user_text, message_notes, system_prompt
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
 from evalstone.agents.trace_notes import Notes
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, TrajectoryStep
+from evalstone.types.agreement import step_of
 
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client.conversation.id")
 _ENTITIES = ("gen_ai.agent.name", "gen_ai.workflow.name", "traceloop.entity.name", "ai.telemetry.functionId")
@@ -86,6 +84,8 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
             sample = _sample(unit, trace, notes, alone=len(units) == 1)
             _ = sample.content_hash  # which has to be, in a dataset and in a ledger
             samples.append(sample)
+            for reason, detail in message_notes(sample.messages):
+                notes.add(reason, trace, detail)
         except (DataError, ConfigError, RecursionError) as error:
             said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             place = getattr(error, "place", "")
@@ -216,6 +216,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         raise main.question
     own = {id(node) for node in read}
     reader, alone_reader = SpanReader(), SpanReader()
+    tools: list[Node] = []
     # The evaluated span comes last: it has the first and the last message, between which its calls have the others. If
     # these have none, it comes first, before its tools.
     alone_in_words = main.has_messages and not any(node.has_messages for node in whole if node is not main)
@@ -223,6 +224,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         (each for each in whole if id(each) in own),
         key=lambda each: ((each is main) != alone_in_words, is_part(each.attributes)),
     ):
+        tools += [node] if node.kind == "tool" else []
         _read_node(reader, node, main=node is main, counted=False)
         if alone_in_words and node is main:
             reader.close()
@@ -250,7 +252,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         context=_context(whole, reading.conversation.passages, trace, notes),
         messages=messages,
         instructions=system_prompt(messages),
-        trajectory=_trajectory(unit, messages, own),
+        trajectory=_trajectory(unit, messages, {id(n): call for n, call in zip(tools, reader.runs, strict=True)}),
         metadata=metadata,
     )
 
@@ -338,33 +340,44 @@ def _described(main: Node, whole: Sequence[Node], trace: str) -> dict[str, Any]:
     return found
 
 
-def _trajectory(unit: _Unit, messages: Sequence[Message], own: Collection[int]) -> Trajectory | None:
+def _trajectory(unit: _Unit, messages: Sequence[Message], made: Mapping[int, ToolCall]) -> Trajectory | None:
     """The tools, agents and retrievals as steps, with the calls in the messages that have no span in their positions.
 
-    own: the spans of these messages, without those of nested agents, which have their own messages.
+    made: the calls in the messages that have a span of a tool, by that span.
     """
     handed_over = len(unit.nodes) > 1 and unit.main.kind != "model"
     below = unit.nodes if handed_over else [child for node in unit.nodes for child in node.children]
     nodes = sorted((*below, *unit.beside), key=start_of)
     calls = [call for message in messages for call in message.tool_calls]
-    tools = [node for node in walk(nodes) if node.kind == "tool" and id(node) in own]
-    runs = [node.tool_run for node in tools]
-    pairs, names = paired(runs, calls), Counter(call.name for call in calls)
-    known = {
-        id(tools[number]): calls[place]
-        for number, place in pairs.items()
-        if names[calls[place].name] == 1 or is_certain(runs[number], calls[place])
-    }
-    steps = _steps(nodes, known)
-    spanned, at = set(pairs.values()), 0
-    for place, call in enumerate(calls):
-        if place in spanned:
+    steps = _steps(nodes, {**_made_inside(nodes, made), **made})
+    spanned, at = {id(call) for call in made.values()}, 0
+    for call in calls:
+        if id(call) in spanned:
             at = next((after + 1 for after in range(at, len(steps)) if steps[after].name == call.name), at)
         elif call.state != "partial":
-            steps[at:at] = extract_trajectory([Message(role="assistant", tool_calls=[call])]).steps
+            steps.insert(at, step_of(call))
             at += 1
     total = None if unit.seconds is None else unit.seconds * 1000
     return Trajectory(steps=steps, total_duration_ms=total) if steps else None
+
+
+def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> dict[int, ToolCall]:
+    """The calls of nested agents, as their own messages and the spans of their tools have them."""
+    found: dict[int, ToolCall] = {}
+    for agent in (node for node in walk(nodes) if node.kind == "agent"):
+        inside = sorted(walk([agent], into_agents=False), key=start_of)
+        tools = [node for node in inside if node.kind == "tool"]
+        if not tools or all(id(node) in made for node in tools):
+            continue
+        reader = SpanReader()
+        try:
+            for node in inside:
+                _read_node(reader, node, main=False, counted=False)
+            reader.reading()
+        except DataError:
+            continue  # the spans alone say what their tools did
+        found |= {id(node): call for node, call in zip(tools, reader.runs, strict=True)}
+    return found
 
 
 def _steps(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
@@ -386,10 +399,7 @@ def _step(node: Node, made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
     duration = None if record.start is None or record.end is None else max(0.0, record.end - record.start) * 1000
     failed: dict[str, Any] = {} if record.error is None else {"error": record.error}
     if node.kind == "tool":
-        (step,) = extract_trajectory([Message(role="assistant", tool_calls=[node.tool_run.call()])]).steps
-        call = made.get(id(node))
-        if call is not None and isinstance(parsed(node.attributes.get("gen_ai.tool.call.arguments")), str):
-            step = replace(step, data={**step.data, "tool_args": dict(call.arguments)})  # LangChain's only argument
+        step = step_of(made.get(id(node)) or node.tool_run)
     elif node.kind == "agent":
         agent = node.attributes.get("gen_ai.agent.id")
         data = {} if agent is None else {"agent_id": str(agent)}

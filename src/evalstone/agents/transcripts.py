@@ -142,6 +142,7 @@ FORMATS: tuple[Format, ...] = (
     Format("OpenAI Responses", results.is_response, results.read_response),
     Format("OpenAI chat", results.is_chat_completion, results.read_chat_completion),
     Format("Anthropic", results.is_anthropic_message, results.read_anthropic_message),
+    Format("Bedrock Converse", results.is_converse, results.read_converse),
     Format("Gemini", results.is_gemini, results.read_gemini),
     Format("Mastra", partial(results.is_agent_result, mastra=True), results.read_agent_result),
     Format("AI SDK", partial(results.is_agent_result, mastra=False), results.read_agent_result),
@@ -155,10 +156,17 @@ FORMATS: tuple[Format, ...] = (
     Format("OpenTelemetry", _list_of(_is_opentelemetry), _read_list),
     Format("AI SDK", _list_of(_is_ai_sdk), _read_list),
     Format("Anthropic", _list_of(_is_anthropic), _read_list),
+    Format("Bedrock Converse", _list_of(results.is_converse_message), _read_list),
     Format("ShareGPT", _list_of(_is_sharegpt), _read_list),
     Format("OpenAI chat", _is_message_list, _read_list),
 )
 """The known formats. The first one that matches is used."""
+
+
+def format_of(data: Any, *, of_lists: bool = True) -> Format | None:
+    """The format of a transcript as data; None if none matches. of_lists: whether a list of messages is one."""
+    known = (each for each in FORMATS if of_lists or each.read is not _read_list)
+    return next((each for each in known if each.matches(data)), None)
 
 
 class _Run(NamedTuple):
@@ -218,7 +226,7 @@ def _read(value: object) -> Transcript:
     data = plain(_parsed(value) if isinstance(value, str | bytes | bytearray) else value)
     if isinstance(data, list) and data and all(isinstance(item, Message) for item in cast("list[Any]", data)):
         return _transcript("evalstone", partial(_read_list, data))
-    match = next((known for known in FORMATS if known.matches(data)), None)
+    match = format_of(data)
     if match is not None:
         return _transcript(match.name, partial(match.read, data))
     names = ", ".join(dict.fromkeys(known.name for known in (*FORMATS, *_RUNS.values())))

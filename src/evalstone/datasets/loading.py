@@ -12,6 +12,7 @@ from typing import Any, TypeGuard, cast
 
 from evalstone._core.display import excerpt, named
 from evalstone.agents.formats.records import is_telemetry
+from evalstone.agents.messages import SampleNotes
 from evalstone.agents.turns import turns_of
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import JSON_LINES, find, standard_input
@@ -41,7 +42,8 @@ class Dataset:
     ignored: tuple[str, ...] = ()
     """The columns that were added to the metadata."""
     notes: tuple[str, ...] = ()
-    """For traces: the records that didn't become samples, and why."""
+    """What was read with a caveat: records of traces that didn't become samples, parts of messages of an unknown type,
+    two accounts of a tool call that differ."""
 
     def __post_init__(self) -> None:
         if isinstance(self.samples, SampleFile):
@@ -82,7 +84,8 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
     if isinstance(source, Dataset) and not mapping:
         return source
     if _are_samples(source) and not mapping:
-        return Dataset(_with_unique_ids(source, [f"item {number}" for number in range(1, len(source) + 1)]))
+        places = [f"item {number}" for number in range(1, len(source) + 1)]
+        return Dataset(_with_unique_ids(source, places), notes=_notes(source))
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
         if path == Path("-"):
@@ -96,10 +99,10 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
             return _read_traces(path.name, named(str(path)), mapping, file.rows)
         if file.kind in JSON_LINES and path.stat().st_size >= STREAMED_FROM:
             try:
-                samples, version, reader = survey(file, mapping)
+                samples, version, reader, notes = survey(file, mapping)
             except DataError as error:
                 raise DataError(f"{named(str(path))}: {error}") from None
-            dataset = Dataset(samples, path.name, reader.columns.became, tuple(reader.ignored))
+            dataset = Dataset(samples, path.name, reader.columns.became, tuple(reader.ignored), notes)
             dataset.__dict__["version"] = version
             return dataset
         reader = RowReader(mapping, blank_cells=file.kind in (".csv", ".tsv"))
@@ -195,7 +198,16 @@ def _read(
         raise DataError(f"{source}: {error}" if source else str(error)) from None
     if not samples:
         raise DataError(f"{source or 'the dataset'} has no samples")
-    return Dataset(tuple(samples), name, reader.columns.became, tuple(reader.ignored))
+    notes = _notes(samples)
+    return Dataset(tuple(samples), name, reader.columns.became, tuple(reader.ignored), notes)
+
+
+def _notes(samples: Iterable[Sample]) -> tuple[str, ...]:
+    """The notes on the messages of samples."""
+    notes = SampleNotes()
+    for sample in samples:
+        notes.add(sample)
+    return notes.lines()
 
 
 def _with_unique_ids(samples: Sequence[Sample], places: Sequence[str]) -> list[Sample]:

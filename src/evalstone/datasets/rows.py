@@ -33,6 +33,7 @@ from evalstone.agents.formats.messages import (
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.formats.values import normal
 from evalstone.agents.messages import answer_text, last_text
+from evalstone.agents.transcripts import Transcript, format_of, read_transcript
 from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca, inner_names
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import FIELD_ROLES, SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
@@ -134,19 +135,23 @@ class RowReader:
             texts["input"] = ReadText(text)
             self.columns.became.setdefault(instruction.column, "input")
             used.add(instruction.column)
-        if "messages" in chosen:
+        transcript = self._value("messages", chosen, lambda cell: _transcript(unpacked(cell.value)))
+        if transcript is not None:
+            messages = transcript.messages
+            if texts["output"] is None:
+                texts["output"] = ReadText(transcript.output)
+        elif "messages" in chosen:
             messages = self._value("messages", chosen, lambda cell: _messages(cell.value, texts)) or ()
         elif any(turn is not None and turn.messages for turn in (texts["input"], texts["output"])):
-            given, said = _turn(texts["input"], "user"), _turn(texts["output"], "assistant")
-            messages = (*(_given(given) if said else given), *said)
+            messages = _joined(texts["input"], texts["output"])
         else:
             messages = ()
-        reference = texts["reference"]
+        reference, context = texts["reference"], self._context(chosen)
         sample = Sample(
             id=self._value("id", chosen, lambda cell: read_id(cell.value)) or "",
             input=_text_or(texts["input"], messages, "input"),
             output=self._output(texts["output"], messages, cells),
-            context=self._context(chosen),
+            context=transcript.context if context is None and transcript is not None else context,
             reference=None if reference is None else reference.text,
             messages=messages,
             instructions=_text_or(texts["instructions"], messages, "instructions"),
@@ -295,6 +300,13 @@ def _given(messages: Iterable[Message]) -> Iterator[Message]:
     return (message if message.origin else replace(message, origin="request") for message in messages)
 
 
+def _joined(question: ReadText | None, answer: ReadText | None) -> tuple[Message, ...]:
+    """The messages of the input and the output. An answer that is a whole conversation has the question already."""
+    asked, said = _turn(question, "user"), _turn(answer, "assistant")
+    repeats = len(asked) == 1 and any((each.role, each.content) == (asked[0].role, asked[0].content) for each in said)
+    return said if repeats else (*(_given(asked) if said else asked), *said)
+
+
 def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> tuple[Message, ...]:
     """Messages from a list of messages, or from a list of the tool calls between input and output."""
     value = unpacked(value)
@@ -309,6 +321,14 @@ def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> tuple[Message
         *_turn(texts["input"], "user"),
         Message(role="assistant", content=answer, tool_calls=[*map(read_call, items)]),
     )
+
+
+def _transcript(value: Any) -> Transcript | None:
+    """A transcript in a cell: an object or a list of a known format. None for a list of messages, parts or tool calls,
+    which a row may complete, and for anything else."""
+    if not isinstance(value, dict | list) or format_of(value, of_lists=isinstance(value, dict)) is None:
+        return None
+    return read_transcript(cast(object, value))
 
 
 def _turns(value: Any) -> list[Sample]:
@@ -547,6 +567,8 @@ def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
     if is_parts(items):
         messages = read_parts(items, speaker)
         return ReadText(_spoken(messages, field), messages)
+    if field in ("input", "output") and (transcript := _transcript(items)) is not None:
+        return _text_of(transcript, field)
     raise DataError(f"must be text, not list: {excerpt(items)}")
 
 
@@ -558,6 +580,8 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     if field in ("input", "output"):
         items = _conversation_in(value, keys)
         remembered = _read_remembered(value, keys)
+        if not items and not remembered and (transcript := _transcript(value)) is not None:
+            return _text_of(transcript, field)
         if items or remembered:
             messages, told = read_messages(items), keys.keys() <= {*_CONVERSATION_PARTS, *_BESIDE}
             history = tuple(replace(message, tool_calls=()) for message in remembered)
@@ -609,6 +633,12 @@ def _is_readable(value: Any, field: str) -> bool:
 def _remembered(items: list[Any]) -> list[Any]:
     """Messages marked as those of an agent's memory."""
     return [{**cast("dict[str, Any]", item), "origin": "memory"} if isinstance(item, dict) else item for item in items]
+
+
+def _text_of(transcript: Transcript, field: str) -> ReadText:
+    """The text of a field in a transcript, which has more than the sample does, such as tokens."""
+    text = transcript.output if field == "output" else _spoken(transcript.messages, field)
+    return ReadText(text, transcript.messages, whole=False)
 
 
 def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import overload
 
 from evalstone._core.display import excerpt
+from evalstone.agents.messages import SampleNotes
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import DataFile
 from evalstone.datasets.json_rows import json_lines
@@ -69,8 +70,9 @@ class SampleFile(Sequence[Sample]):
                 yield sample
 
 
-def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, str, RowReader]:
-    """Read a file once and check every row. Returns its samples, their version, and the reader with the columns.
+def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, str, RowReader, tuple[str, ...]]:
+    """Read a file once and check every row. Returns its samples, their version, the reader with the columns, and the
+    notes on messages.
 
     Raises DataError for an invalid row, and for a duplicate id.
     """
@@ -79,9 +81,10 @@ def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, s
     version = hashlib.blake2b(digest_size=8)
     ids: set[int] = set()
     seen: dict[str, int] = {}
-    count = 0
+    count, notes = 0, SampleNotes()
     for place, row in json_lines(file.text()):
         sample = reader.read(row, place)
+        notes.add(sample)
         count += 1
         key = hash(sample.id)
         if key in ids:
@@ -93,7 +96,7 @@ def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, s
         version.update(_version_entry(sample))
     reader.columns.check()
     samples = SampleFile(file, dict(mapping or {}), count, frozenset(seen), state)
-    return samples, version.hexdigest(), reader
+    return samples, version.hexdigest(), reader, notes.lines()
 
 
 def version_of(samples: Iterable[Sample]) -> str:

@@ -169,7 +169,8 @@ def _message(message: Message) -> Block:
         )
         for call in message.tool_calls
     ]
-    return Block("message", message.role, message.content, items=tuple(calls))
+    notes = (Block("part", "note", note) for note in message.notes)
+    return Block("message", message.role, message.content, items=(*calls, *notes))
 
 
 def _data(value: Any) -> Block:

@@ -67,7 +67,7 @@ class Message:
     tool_calls: Sequence[ToolCall] = ()
     reasoning: str | None = None
     attachments: Sequence[str] = ()
-    """The kinds of attachments: "image", "audio", "video", "file"."""
+    """The kinds of attachments: "image", "audio", "video", "file", and the types of parts that are not known."""
     usage: Usage | None = None
     """The tokens of the message; None if unknown."""
     origin: Origin | None = field(default=None, compare=False)
@@ -75,6 +75,9 @@ class Message:
     agent wrote, and if unknown. Not compared, as it isn't content."""
     continued: bool = field(default=False, compare=False)
     """Whether it is a step of a longer message, which goes on in the next one. Not compared, as it isn't content."""
+    notes: Sequence[str] = ()
+    """What its reader has to say of it: parts of unknown types, two accounts of a tool call that differ. Each note
+    begins with its reason, up to the first colon."""
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
@@ -87,3 +90,4 @@ class Message:
             )
         object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
         object.__setattr__(self, "attachments", tuple(self.attachments))
+        object.__setattr__(self, "notes", tuple(self.notes))

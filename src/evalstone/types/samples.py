@@ -6,7 +6,7 @@ import functools
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
 from evalstone._core.literals import written_list
 from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.types.agreement import agreed
 from evalstone.types.messages import Message
 from evalstone.types.trajectories import Trajectory, TrajectoryExpectation, entries_of, items_of
 
@@ -66,7 +67,8 @@ class Sample:
     reference: str | None = None
     """The expected answer."""
     messages: Sequence[Message] = ()
-    """The whole conversation, with its tool calls."""
+    """The whole conversation, with its tool calls. If there is a trajectory too, the tool calls of either are merged
+    into both: field by field, and a call that only one of them has is added to the other, with a note."""
     instructions: str | None = None
     """The system prompt."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -105,6 +107,10 @@ class Sample:
         for message in self.messages:
             if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"messages must be Message values, not {type(message).__name__}")
+        if self.trajectory is not None and self.messages:
+            messages, trajectory = agreed(self.messages, self.trajectory)
+            object.__setattr__(self, "messages", messages)
+            object.__setattr__(self, "trajectory", trajectory)
         if self.trial is not None and not (type(self.trial) is int and 1 <= self.trial <= _LAST_TRIAL):
             raise ConfigError(f"trial must be a whole number from 1 to {_LAST_TRIAL}, not {excerpt(self.trial)}")
         if "weight" in self.metadata:
@@ -146,8 +152,10 @@ class Sample:
 
     @functools.cached_property
     def content_hash(self) -> str:
-        """A hash of all fields except the ID. Raises DataError for a field that JSON can't represent, such as NaN."""
+        """A hash of all fields except the ID and the notes on messages. Raises DataError for a field that JSON can't
+        represent, such as NaN."""
         content = {name: getattr(self, name) for name in SAMPLE_FIELDS}
+        content["messages"] = [replace(message, notes=()) if message.notes else message for message in self.messages]
         content["turns"] = [(turn.id, turn.content_hash) for turn in self.turns] or None
         hashed = {name: v for name, v in content.items() if v is not None or name not in _HASHED_IF_PRESENT}
         try:

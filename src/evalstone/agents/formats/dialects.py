@@ -12,8 +12,10 @@ from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
 from evalstone.agents.formats.mastra_spans import mastra
-from evalstone.agents.formats.records import Record
-from evalstone.agents.formats.values import Entries, entries_of, first, json_text, objects_in, parsed
+from evalstone.agents.formats.parts import BLOCKS
+from evalstone.agents.formats.records import Record, decoded
+from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
+from evalstone.types.accounts import is_hidden, told
 
 Kind: TypeAlias = Literal["agent", "chain", "model", "tool", "retrieval", "embedding"]
 
@@ -120,8 +122,11 @@ def translated(record: Record) -> Entries:
         added[OUTPUT] = _texts(own["gen_ai.completion"], "assistant")
     if record.kind == "log" and (match := _SPRING_LOG.fullmatch(str(own.get("body", "")))):
         added |= _spring_log(match[1], match[2])
+    if own.get(OPERATION) == "execute_tool":
+        added |= _tool_events(record)
     added, replaced = ({key: value for key, value in each.items() if value is not None} for each in (added, replaced))
-    return {**added, **own, **replaced}
+    hidden = {key: added[key] for key in added.keys() & own.keys() if is_hidden(parsed(own[key]))}
+    return {**added, **own, **hidden, **replaced}
 
 
 def event_message(record: Record) -> Entries | None:
@@ -145,15 +150,47 @@ def event_message(record: Record) -> Entries | None:
         answered_call = {"tool_call_id": body.get("id")} if role == "tool" else {}
         message = {"role": role, "content": None, **answered_call, **body}
     parts: Any = parsed(message["content"])
-    if record.kind == "event" and objects_in(parts) and all(map(_is_part, objects_in(parts))):
+    if record.kind == "event" and _are_parts(parts):
         message["content"] = parts
     return {**message, "tool_calls": parsed(message["tool_calls"])} if "tool_calls" in message else message
 
 
-def _is_part(part: Entries) -> bool:
-    """Whether this is a text, or a tool call or its result as Bedrock has them, and not data in JSON."""
-    is_text = "text" in part and part.keys() <= {"type", "text"}
-    return is_text or not part.keys().isdisjoint(("toolUse", "toolResult"))
+def _are_parts(value: Any) -> bool:
+    """Whether these are the parts of a message, as Bedrock and others have them, and not data in JSON: one of them is
+    of a known kind, and the others may be of an unknown one."""
+    parts = objects_in(value)
+    known = any(map(_is_text, parts)) or any(normal(key) in BLOCKS for part in parts for key in part if len(part) == 1)
+    return known and len(parts) == len(_list(value)) and all(map(_may_be_part, parts))
+
+
+def _may_be_part(part: Entries) -> bool:
+    return _is_text(part) or isinstance(part.get("type"), str) or [*map(type, part.values())] == [dict]
+
+
+def _is_text(part: Entries) -> bool:
+    return isinstance(part.get("text"), str) and part.keys() <= {"type", "text"}
+
+
+def is_of_tool(record: Record) -> bool:
+    """Whether this event is of the span of a tool, and has the arguments or the result that are the span's."""
+    if record.kind != "event" or not record.name.startswith("gen_ai."):
+        return False
+    return entries_of(decoded(record.source.get("attributes"))).get(OPERATION) == "execute_tool"
+
+
+def _tool_events(record: Record) -> Entries:
+    """The arguments and the result that Strands has in events of a tool's span."""
+    found: Entries = {}
+    for event in objects_in(record.source.get("events")):
+        said = entries_of(decoded(event.get("attributes")))
+        if event.get("name") == "gen_ai.tool.message":
+            found["gen_ai.tool.call.arguments"] = said.get("content")
+        elif event.get("name") == "gen_ai.choice":
+            found["gen_ai.tool.call.result"] = said.get("message")
+        for key, entry, name in ((INPUT, "arguments", "arguments"), (OUTPUT, "response", "result")):
+            for part in (part for each in objects_in(parsed(said.get(key))) for part in objects_in(each.get("parts"))):
+                found[f"gen_ai.tool.call.{name}"] = told(part.get(entry), found.get(f"gen_ai.tool.call.{name}"))
+    return found
 
 
 def asked(attributes: Entries) -> str | None:
@@ -273,8 +310,8 @@ def _traceloop(own: Entries) -> Entries:
 
 def _traceloop_tool(own: Entries) -> Entries:
     """A tool call without what Traceloop and LangChain wrap around it, in attributes of either's names."""
-    given = own.get("gen_ai.tool.call.arguments", own.get("traceloop.entity.input"))
-    result = own.get("gen_ai.tool.call.result", own.get("traceloop.entity.output"))
+    given = told(own.get("gen_ai.tool.call.arguments"), own.get("traceloop.entity.input"))
+    result = told(own.get("gen_ai.tool.call.result"), own.get("traceloop.entity.output"))
     called, entries = parsed(given), entries_of(parsed(given))
     call_id: Any = None
     if "inputs" in entries or "input_str" in entries:

@@ -57,7 +57,7 @@ def _from(places: list[int], at: int) -> Iterator[int]:
 
 
 def _base(message: Message) -> tuple[Hashable, ...]:
-    return message.role, message.content, frozenset(message.attachments)
+    return message.role, message.content.strip(), frozenset(message.attachments)
 
 
 def _keys(message: Message, call: ToolCall | None) -> list[Hashable]:

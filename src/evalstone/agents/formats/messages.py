@@ -1,17 +1,17 @@
 """Messages and tool calls as other tools write them, read as Message and ToolCall values.
 
 Supported are OpenAI's messages (content as text or parts, `tool_calls`, role `tool`) and the items of its Responses
-API, Anthropic's blocks, Gemini's contents, OpenTelemetry's (`parts`), Mastra's messages and the AI SDK's, pydantic-ai's
-requests and responses, LangChain's (`type: human`, `messages_to_dict`, `dumpd`, `content_blocks`), ragas' and
-ShareGPT's (`from`, `value`), and plain Message values. The reply of a tool is the result of the call that it answers; a
-call without an answer stays in state "call". Images, audio and files are named in `Message.attachments`. A part of an
-unknown type is an error.
+API, Anthropic's blocks and Bedrock's, Gemini's contents, OpenTelemetry's (`parts`), Mastra's messages and the AI SDK's,
+pydantic-ai's requests and responses, LangChain's (`type: human`, `messages_to_dict`, `dumpd`, `content_blocks`), ragas'
+and ShareGPT's (`from`, `value`), and plain Message values. The reply of a tool is the result of the call that it
+answers; a call without an answer stays in state "call". Images, audio, files and parts of unknown types are named in
+`Message.attachments`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, cast
@@ -24,7 +24,6 @@ from evalstone.agents.formats.parts import (
     ITEM_ROLES,
     Content,
     ToolResult,
-    error_text,
     part_text,
     says_failed,
     text_of,
@@ -33,6 +32,7 @@ from evalstone.agents.formats.parts import read_call as read_call
 from evalstone.agents.formats.values import Entries, PlacedError, by_normal_name, entries_of, normal, placed, read_usage
 from evalstone.errors import DataError
 from evalstone.types import Trajectory
+from evalstone.types.accounts import told
 from evalstone.types.messages import ORIGINS, ROLES, Message, Origin, Role, ToolCall, Usage
 
 _ROLE_NAMES: Mapping[str, Role] = {
@@ -113,7 +113,7 @@ class Conversation:
                     unanswered.append(result)
                 else:
                     calls.append(result.otherwise)
-        if text or calls or content.thoughts or content.attachments or not content.results:
+        if text or calls or content.thoughts or content.attachments or content.notes or not content.results:
             self.messages.append(
                 Message(
                     role=role,
@@ -124,6 +124,7 @@ class Conversation:
                     usage=_usage(entries),
                     origin=cast("Origin", entries["origin"]) if entries.get("origin") in ORIGINS else None,
                     continued=entries.get("continued") is True,
+                    notes=tuple(dict.fromkeys(content.notes)),
                 )
             )
         self.messages.extend(Message(role="tool", content=text_of(result.result)) for result in unanswered)
@@ -140,22 +141,24 @@ class Conversation:
         call_id = next((item[key] for key in ("tool_call_id", "toolCallId") if isinstance(item.get(key), str)), "")
         name = item.get("name") if not call_id and isinstance(item.get("name"), str) else ""
         result: Any = item.get("content") if content.attachments else text
-        return self.attach(ToolResult(call_id, result, says_failed(by_normal_name(item)), name or ""))
+        failed = says_failed(by_normal_name(item))
+        return self.attach(ToolResult(call_id, result, failed, name or ""), notes=content.notes)
 
-    def attach(self, result: ToolResult, own: list[ToolCall] | None = None) -> bool:
-        """Give a result to the open call it answers, the latest with that id; False when there is none.
+    def attach(self, result: ToolResult, own: list[ToolCall] | None = None, *, notes: Sequence[str] = ()) -> bool:
+        """Give a result to the open call it answers, the latest with that id, or to the answered one with that id whose
+        result it repeats; False when there is none.
 
-        own: calls of the message that is being read, searched first.
+        own: calls of the message that is being read, searched first. notes: those on the result.
         """
-        for calls, at in self._calls(own):
-            for place, call in enumerate(calls):
-                if result.answers(call):
-                    error = error_text(result.result) if result.failed else None
-                    state = "error" if result.failed else "result"
-                    calls[place] = replace(call, result=result.result, state=state, error=error)
-                    if at is not None:
-                        self.messages[at] = replace(self.messages[at], tool_calls=calls)
-                    return True
+        for answers in (result.answers, result.repeats):
+            for calls, at in self._calls(own):
+                for place, call in enumerate(calls):
+                    if answers(call):
+                        calls[place] = result.of(call)
+                        if at is not None:
+                            known = self.messages[at]
+                            self.messages[at] = replace(known, tool_calls=calls, notes=(*known.notes, *notes))
+                        return True
         return False
 
     def _calls(self, own: list[ToolCall] | None) -> Iterator[tuple[list[ToolCall], int | None]]:
@@ -263,7 +266,7 @@ def _each(items: Iterable[Any], where: str) -> Iterator[tuple[int, str | int | N
             yield number, "", item
             continue
         entries = unwrapped(cast("Entries", item))
-        role = _item_role(entries)
+        role = _item_role(entries) or ("assistant" if _is_unknown_item(entries) else None)
         if role is not None:
             yield number, None, {"role": role, "content": [entries]}
         elif pydantic_ai.is_message(entries):
@@ -305,11 +308,7 @@ def _in_steps(item: Entries) -> list[tuple[int, Entries]]:
     spans = [(start, end) for start, end in pairwise(edges) if set(types[start:end]) != {"step-start"}]
     if len(spans) < 2:
         return [(0, item)]
-    known = {str(_call_id(entries_of(part))) for part in parts}
-    beside = body.get("toolInvocations")
-    if isinstance(beside, list):
-        kept = [call for call in cast("list[Any]", beside) if str(_call_id(entries_of(call))) not in known]
-        body = {**body, "toolInvocations": kept}
+    beside = [*cast("list[Any]", body["toolInvocations"])] if isinstance(body.get("toolInvocations"), list) else []
     every = [str(part_text(entries_of(parts[at]))) for at in texts]
     if len(texts) > 1 and said in ("".join(every), "\n".join(every)):
         body = {**body, "content": None}
@@ -320,15 +319,27 @@ def _in_steps(item: Entries) -> list[tuple[int, Entries]]:
             steps.append((start, {"role": "user", "parts": entries_of(parts[start]).get("parts"), **marks}))
             continue
         last = (start, end) == spans[-1]
-        step = {**(body if last else {}), "parts": parts[start:end]}
+        own = beside if last else [call for call in beside if any(_is_call(part, call) for part in parts[start:end])]
+        beside = [call for call in beside if not any(call is each for each in own)]
+        step = {
+            **(body if last else {}),
+            "parts": parts[start:end],
+            "toolInvocations": own,
+        }
         if in_content:
             step = {**(item if last else {}), "content": step}
         steps.append((start, {"role": item.get("role"), "continued": not last, **marks, **step}))
     return steps
 
 
-def _call_id(part: Entries) -> Any:
-    return entries_of(part.get("toolInvocation")).get("toolCallId") or part.get("toolCallId")
+def _is_call(part: Any, call: Any) -> bool:
+    """Whether a part is of a call beside the parts: by their IDs if both have one, else by name and arguments."""
+    item = entries_of(part)
+    one, other = entries_of(item.get("toolInvocation")) or item, entries_of(call)
+    if one.get("toolCallId") and other.get("toolCallId"):
+        return one["toolCallId"] == other["toolCallId"]
+    name = one.get("toolName") or str(item.get("type")).removeprefix("tool-")
+    return name == other.get("toolName") and told(one.get("args"), one.get("input")) == other.get("args")
 
 
 def _role(item: Mapping[str, Any]) -> Role | None:
@@ -345,6 +356,12 @@ def _item_role(item: Mapping[str, Any]) -> Role | None:
     """The role that stands for an item of OpenAI's Responses API that has none; None for messages."""
     kind = normal(str(item.get("type", "")))
     return None if _role(item) and kind != "additionaltools" else ITEM_ROLES.get(kind)
+
+
+def _is_unknown_item(item: Mapping[str, Any]) -> bool:
+    """Whether this is an item of a type of its own between messages, which says neither who speaks nor what is said."""
+    named = isinstance(item.get("type"), str) and item["type"] != "message" and item.keys().isdisjoint(("role", "from"))
+    return named and item.keys().isdisjoint(CONTENT_KEYS) and _role(item) is None
 
 
 def _signal_role(item: Mapping[str, Any]) -> Any:

@@ -1,7 +1,8 @@
 """The parts of a message: texts, reasoning, tool calls and their results, attachments, and retrieved passages.
 
 Parts are told apart by their type, whichever tool wrote them: OpenAI's (also the items of its Responses API),
-Anthropic's blocks, Gemini's parts, those of OpenTelemetry, the AI SDK, Mastra and LangChain.
+Anthropic's blocks, Gemini's parts, Bedrock's blocks, those of OpenTelemetry, the AI SDK, Mastra and LangChain. A part
+of an unknown type is named in the attachments, with a note.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from evalstone.agents.formats.values import (
     objects_in,
     placed,
 )
-from evalstone.agents.messages import merge_tool_calls
 from evalstone.errors import DataError
 from evalstone.types import ToolCall
+from evalstone.types.accounts import is_hidden, merged_call, merged_calls, same_value, told
 
 CONTENT_KEYS = ("content", "parts", "value", "text")
 CALL_NAMES = ("name", "toolname", "tool")
 # Types of parts, by their normal names.
 _TEXTS = frozenset(("", "text", "inputtext", "outputtext", "summarytext", "reasoningtext", "textplain"))
-_THOUGHTS = frozenset(("reasoning", "thinking", "thought", "compaction"))
+_THOUGHTS = frozenset(("reasoning", "thinking", "thought", "compaction", "reasoningcontent"))
 _CALLS = frozenset(
     (
         *("tooluse", "toolcall", "functioncall", "dynamictool", "servertooluse", "servertoolcall", "mcptooluse"),
@@ -71,17 +72,26 @@ _ATTACHMENTS: Mapping[str, str] = {
     **dict.fromkeys(("file", "fileurl", "inputfile", "filedata", "document", "documenturl"), "file"),
     **dict.fromkeys(("inlinedata", "blob", "binary", "uri", "media", "reasoningfile", "containerupload"), "file"),
 }
+UNKNOWN_PART = "a part of an unknown type"
 _IGNORED = frozenset(
     (
         *("stepstart", "stepfinish", "source", "sourceurl", "sourcedocument", "redactedthinking", "custom"),
         *("toolapprovalrequest", "mcplisttools", "additionaltools", "configurationupdate", "compactiontrigger"),
+        *("cachepoint", "cachecontrol", "tooladdition", "toolremoval"),
     )
 )
+BLOCKS = frozenset(
+    (
+        *("tooluse", "toolresult", "image", "document", "video", "audio", "reasoningcontent", "cachepoint"),
+        *("guardcontent", "citationscontent", "searchresult", "tooladdition", "toolremoval"),
+    )
+)
+"""The blocks of Bedrock's Converse API besides text, by their normal names."""
 # Gemini's and Bedrock's parts have no type; their one entry names it.
-_UNTYPED = frozenset(
+_UNTYPED = BLOCKS | frozenset(
     (
         *("functioncall", "functionresponse", "toolcall", "toolresponse", "inlinedata", "filedata"),
-        *("executablecode", "codeexecutionresult", "tooluse", "toolresult"),
+        *("executablecode", "codeexecutionresult"),
     )
 )
 ITEM_ROLES: Mapping[str, Literal["assistant", "tool"]] = {
@@ -133,7 +143,7 @@ def read_call(item: Any) -> ToolCall:
     name = first(by_name, CALL_NAMES)
     if not isinstance(name, str) or not name:
         raise DataError(f"a tool call must have a name, not only {shortlist(entries) or 'nothing'}")
-    result, failed = _plain_result(first(by_name, _CALL_RESULTS))
+    result, failed = plain_result(first(by_name, _CALL_RESULTS))
     error, state = first(by_name, _CALL_ERRORS), by_name.get("state")
     if failed or says_failed(by_name):
         error, state = text_of(result) if error is None else error, "error"
@@ -144,7 +154,7 @@ def read_call(item: Any) -> ToolCall:
         state = "error" if error is not None else "call" if result is None else "result"
     return ToolCall(
         name=name,
-        arguments=_arguments(first(by_name, _CALL_ARGUMENTS)),
+        arguments=arguments_of(first(by_name, _CALL_ARGUMENTS)),
         result=result,
         id=str(first(by_name, _CALL_IDS) or ""),
         state=_CALL_STATES[state],
@@ -187,7 +197,8 @@ def _own_call(kind: str, item: Entries) -> ToolCall:
     )
 
 
-def _arguments(value: Any) -> Mapping[str, Any]:
+def arguments_of(value: Any) -> Mapping[str, Any]:
+    """The arguments of a call. What is no object, or no JSON text of one, is under `raw`."""
     if value is None or value == "":
         return {}
     arguments: Any = value
@@ -205,17 +216,17 @@ def text_of(result: Any) -> str:
 
 def error_text(error: Any) -> str:
     """What an error says: the text in it, else all of it as JSON."""
-    error = _plain_result(error)[0]
+    error = plain_result(error)[0]
     inner = first(entries_of(error), ("message", "error", "content"))
     return error_text(inner) if inner is not None else text_of(error)
 
 
-def _plain_result(value: Any) -> tuple[Any, bool]:
+def plain_result(value: Any) -> tuple[Any, bool]:
     """A tool's result without what formats put around it, and whether this says that the call failed.
 
     The AI SDK has `{"type": "text", "value": …}`; Anthropic's own tools return an object whose type ends in "error";
-    MCP's results of failed calls have `isError`. A list of texts becomes one text; a list with anything else, such as
-    images, stays as it is.
+    MCP's results of failed calls have `isError`. A list of texts becomes one text, Bedrock's `[{"json": …}]`
+    the JSON in it; a list with anything else, such as images, stays as it is.
     """
     if isinstance(value, dict):
         item = cast("Entries", value)
@@ -224,13 +235,17 @@ def _plain_result(value: Any) -> tuple[Any, bool]:
             if kind == "execution-denied":
                 return item.get("reason") or "the call was not approved", True
             if {"type", "value"} <= item.keys() <= {"type", "value", "providerOptions"}:
-                return _plain_result(item["value"])[0], kind.startswith("error")
+                return plain_result(item["value"])[0], kind.startswith("error")
             if kind.endswith("_error"):
                 return item, True
         if isinstance(item.get("content"), list) and by_normal_name(item).get("iserror") is True:
-            return _plain_result(item["content"])[0], True
+            return plain_result(item["content"])[0], True
     if isinstance(value, list) and value:
         items = cast("list[Any]", value)
+        if all(isinstance(item, dict) and item.keys() in ({"json"}, {"text"}) for item in items):
+            said = [next(iter(cast("Entries", item).values())) for item in items]
+            if len(said) == 1 or not all(isinstance(each, str) for each in said):
+                return said[0] if len(said) == 1 else said, False
         texts = [part_text(cast("Entries", item)) for item in items if isinstance(item, dict)]
         if len(texts) == len(items) and None not in texts:
             return "\n".join(filter(None, texts)), False
@@ -279,11 +294,24 @@ class ToolResult:
             return False
         return self.id == call.id if self.id else self.name in ("", call.name)
 
+    def repeats(self, call: ToolCall) -> bool:
+        """Whether this says again what the call with its ID returned, or failed with."""
+        if not self.id or self.id != call.id or call.state not in ("result", "error"):
+            return False
+        known = call.result if call.result is not None else call.error
+        return is_hidden(known) or is_hidden(self.result) or same_value(known, self.result)
+
+    def of(self, call: ToolCall) -> ToolCall:
+        """The call with this result."""
+        error = error_text(self.result) if self.failed else None
+        answered = replace(call, result=self.result, state="error" if self.failed else "result", error=error)
+        return answered if call.state in ("call", "partial") else merged_call(call, answered)[0]
+
 
 def _tool_result(part: Mapping[str, Any]) -> ToolResult:
     """The part of a message with a tool's result."""
     by_name = by_normal_name(part)
-    result, failed = _plain_result(first(by_name, ("content", *_CALL_RESULTS, "tools", "error")))
+    result, failed = plain_result(first(by_name, ("content", *_CALL_RESULTS, "tools", "error")))
     failed = failed or says_failed(by_name) or part.get("type") == "tool-error"
     failed = failed or (isinstance(result, dict) and result.keys() == {"error"})
     call_id = first(by_name, _CALL_IDS)
@@ -299,24 +327,29 @@ def says_failed(by_name: Mapping[str, Any]) -> bool:
 def passages_in(value: Any) -> list[str]:
     """The passages in a tool's result, where their type says that they were retrieved.
 
-    These are Anthropic's search results and documents in text, and LangChain's documents.
+    These are search results and documents in text of Anthropic and of Bedrock, and LangChain's documents.
     """
     if isinstance(value, list):
         return [text for item in cast("list[Any]", value) for text in passages_in(item)]
     item = entries_of(value)
     if "lc" in item and isinstance(item.get("kwargs"), dict):
         item = cast("Entries", item["kwargs"])
+    for name in ("document", "searchResult"):
+        if len(item) == 1 and (block := entries_of(item.get(name))):
+            item = {**block, "type": name}
     kind, content = item.get("type"), item.get("content")
     if kind == "Document" and isinstance(item.get("page_content"), str):
         return [item["page_content"]]
-    if kind == "search_result":
+    if kind in ("search_result", "searchResult"):
         return ["\n".join(filter(None, map(part_text, objects_in(content))))]
     if kind == "web_fetch_result":
         return passages_in(content)
     source = entries_of(item.get("source")) if kind == "document" else {}
     if source.get("type") == "text" and isinstance(source.get("data"), str):
         return [source["data"]]
-    if source.get("type") == "content":
+    if isinstance(source.get("text"), str):  # Bedrock's
+        return [source["text"]]
+    if source.get("type", "content") == "content" and source.get("content"):
         inner = source.get("content")
         return [inner] if isinstance(inner, str) else [*filter(None, map(part_text, objects_in(inner)))]
     return []
@@ -332,14 +365,18 @@ class Content:
     results: list[ToolResult] = field(default_factory=list[ToolResult])
     attachments: list[str] = field(default_factory=list[str])
     passages: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
     role: str = ""
     is_approval: bool = False
     """Whether this is what the user said to a call, which is not its result."""
+    _in_pieces: bool = False
+    """Whether parts without a type are pieces of one text, as Gemini's `parts` are and Bedrock's `content` isn't."""
     _cut: bool | None = None
     """Whether the last part was a text that may go on in the next one; None if it was no text."""
 
     def read_message(self, item: Entries) -> None:
         """Read the content and what stands beside it. Raises PlacedError for what is not understood."""
+        self._in_pieces = "parts" in item
         present = [key for key in CONTENT_KEYS if key in item]
         key = next((key for key in present if item[key] is not None), None)
         if isinstance(item.get("content"), str) and isinstance(item.get("parts"), list):
@@ -350,7 +387,7 @@ class Content:
             except DataError as error:
                 raise placed(error, f".{key}") from None
         self._read_beside(item)
-        if not present and not (self.texts or self.thoughts or self.calls or self.attachments):
+        if not present and not (self.texts or self.thoughts or self.calls or self.attachments or self.notes):
             raise DataError(f"there is no content; it has {shortlist(item)}")
 
     def _read(self, content: Any) -> None:
@@ -396,12 +433,17 @@ class Content:
             item = cast("Entries", item["value"])
             name = str(item.get("type", ""))
         if name == "generic" and isinstance(item.get("generic_type"), str):  # OpenTelemetry's, around a provider's own
-            self._read_generic({**item, "type": item["generic_type"]})
-            return
-        inner = [key for key in item if normal(key) in _UNTYPED and isinstance(item[key], dict)]
+            name = item["generic_type"]
+            item = {**item, "type": name}
         untyped = not name
-        if inner and untyped:
-            name, item = inner[0], cast("Entries", item[inner[0]])
+        inner = [key for key in item if normal(key) in _UNTYPED and isinstance(item[key], dict)] if untyped else []
+        if not inner and untyped and len(item) == 1 and isinstance(next(iter(item.values())), dict):
+            inner = list(item)  # a block of Bedrock's that isn't known
+        if inner:
+            name, item = inner[0], {**item[inner[0]], "type": inner[0]}
+        elif normal(name) in BLOCKS and (body := entries_of(item.get("content"))):  # in OpenTelemetry's generic part
+            # The content of these two may be an object of their own.
+            item = {**body, "type": name} if "toolUseId" in body or "tool" not in normal(name) else item
         kind, text = normal(name), part_text(item)
         if kind in _THOUGHTS or (item.get("thought") is True and text):
             self._read_thought(item)
@@ -433,8 +475,16 @@ class Content:
             self.calls.append(read_call({**item, "state": "partial-call"}))
         elif kind == "searchresult":
             self.passages += passages_in(item)
+        elif kind == "guardcontent":
+            for key in ("text", "image"):
+                if block := entries_of(item.get(key)):
+                    self._read_part({**block, "type": key})
+            return
+        elif kind == "citationscontent":
+            self._read_text("".join(filter(None, map(part_text, objects_in(item.get("content"))))), cut=True)
+            return
         elif text is not None and kind in _TEXTS:
-            self._read_text(text, cut=bool(item.get("citations")) or (untyped and not inner))
+            self._read_text(text, cut=bool(item.get("citations")) or (untyped and not inner and self._in_pieces))
             return
         elif isinstance(item.get("refusal"), str):
             self.texts.append(item["refusal"])
@@ -443,18 +493,13 @@ class Content:
             self.texts += [item["reason"]] if isinstance(item.get("reason"), str) else []
         elif kind == "itemreference":
             raise DataError(f"it refers to an item that is not here: {excerpt(item.get('id'))}")
+        elif not name:
+            raise PlacedError(f"a part with no type is not understood; it has {shortlist(item) or 'nothing'}")
         elif kind not in _IGNORED and not name.startswith("data-"):
-            what = f"type {excerpt(name)}" if name else "no type"
-            problem = f"a part with {what} is not understood; it has {shortlist(item) or 'nothing'}"
-            raise PlacedError(problem, ".type" if name else "")
+            self.attachments.append(name)
+            entries = shortlist(key for key in item if key != "type")
+            self.notes.append(f"{UNKNOWN_PART}: {excerpt(name)}, with {entries or 'nothing else'}")
         self._cut = None
-
-    def _read_generic(self, item: Entries) -> None:
-        """A part of a provider's own, which the attachments name where its type is unknown."""
-        try:
-            self._read_part(item)
-        except PlacedError:
-            self.attachments.append(item["type"])
 
     def _read_text(self, text: str, *, cut: bool) -> None:
         """One text. In an answer, Gemini's texts and Anthropic's with citations are pieces of one, without a break."""
@@ -496,7 +541,11 @@ class Content:
         """The text of a part or an entry with reasoning; Mastra splits it into `details`, OpenAI into two lists."""
         if isinstance(thought, dict):
             part = cast("Entries", thought)
-            text = next((part[key] for key in ("text", "reasoning", "thinking", "content") if part.get(key)), None)
+            names = ("text", "reasoning", "thinking", "content", "reasoningText", "reasoning_text", "reasoning_content")
+            text = next((part[key] for key in names if part.get(key)), None)
+            if isinstance(text, dict):  # Bedrock's
+                self._read_thought(text)
+                return
             if not isinstance(text, str):
                 lists = (part.get("details"), part.get("summary"), part.get("content"))
                 items = [item for each in lists for item in objects_in(each)]
@@ -523,14 +572,15 @@ class Content:
         if isinstance(refusal, str) and refusal and refusal not in self.texts:
             self.texts[:] = [*filter(None, self.texts), refusal]
         if not self.thoughts:
-            self._read_thought(by_name.get("reasoning") or by_name.get("reasoningcontent"))
+            self._read_thought(told(by_name.get("reasoning"), by_name.get("reasoningcontent")))
         self.passages += passages_in(by_name.get("artifact"))
-        listed = next((name for name in _CALL_LISTS if by_name.get(name)), None)
-        lists: Entries = {name: by_name[name] for name in (listed, "invalidtoolcalls") if name and by_name.get(name)}
-        if listed is None and by_name.get("functioncall"):
-            lists["functioncall"] = [by_name["functioncall"]]
+        noted = cast("list[Any]", by_name["notes"]) if isinstance(by_name.get("notes"), list) else []
+        self.notes += [each for each in noted if isinstance(each, str)]  # our own
         names = {normal(key): key for key in item}
-        beside = [call for name, calls in lists.items() for call in _read_calls(calls, f".{names.get(name, name)}")]
-        # The same call may be in a part and in the list beside; without ids the parts are complete.
-        if not self.calls or all(call.id for call in (*self.calls, *beside)):
-            self.calls[:] = merge_tool_calls(self.calls, beside)
+        lists: Entries = {name: by_name[name] for name in (*_CALL_LISTS, "invalidtoolcalls") if by_name.get(name)}
+        if by_name.get("functioncall"):
+            lists["functioncall"] = [by_name["functioncall"]]
+        for name, calls in lists.items():  # each of them may have the calls of the parts again
+            merged, notes = merged_calls(self.calls, _read_calls(calls, f".{names.get(name, name)}"))
+            self.calls[:] = merged
+            self.notes += notes

@@ -29,7 +29,7 @@ def is_message(item: Mapping[str, Any]) -> bool:
 def messages(item: Entries) -> Iterator[tuple[str, Entries]]:
     """The messages in a request or a response, as OpenAI would write them, with their places in it.
 
-    Raises PlacedError for a part that is not known.
+    Raises PlacedError for a part that is no object or has no kind.
     """
     parts = cast("list[Any]", item["parts"])
     if item["kind"] == "response":
@@ -69,7 +69,7 @@ def _request_part(part: Entries, place: str) -> Entries | None:
         return {"role": "user", "content": [_speech(part)]}
     if kind in _BOOKKEEPING:
         return None
-    raise _unknown(part, place)
+    return {"role": "user", "content": [_unknown(part, "part_kind", place)]}
 
 
 def _response_part(value: Any, place: str) -> Entries:
@@ -87,7 +87,7 @@ def _response_part(value: Any, place: str) -> Entries:
         return {"type": "file", "media_type": entries_of(part.get("content")).get("media_type")}
     if kind == "speech":
         return _speech(part)
-    raise _unknown(part, place)
+    return _unknown(part, "part_kind", place)
 
 
 def _result(part: Entries) -> Entries:
@@ -119,9 +119,11 @@ def _user_content(value: Any, place: str) -> Any:
         return {"type": "step-start"}
     if kind in _USER_CONTENT:
         return {"type": _USER_CONTENT[kind], "media_type": item.get("media_type")}
-    raise PlacedError(f"content of kind {excerpt(kind)} is not understood; it has {shortlist(item)}", f"{place}.kind")
+    return _unknown(item, "kind", place)
 
 
-def _unknown(part: Entries, place: str) -> PlacedError:
-    kind, has = excerpt(part.get("part_kind")), shortlist(part) or "nothing"
-    return PlacedError(f"a part of kind {kind} is not understood; it has {has}", f"{place}.part_kind")
+def _unknown(part: Entries, key: str, place: str) -> Entries:
+    """A part of an unknown kind, which the message names. Raises PlacedError for one without a kind."""
+    if not isinstance(part.get(key), str):
+        raise PlacedError(f"a part must have a {key}; it has {shortlist(part) or 'nothing'}", place)
+    return {**{name: value for name, value in part.items() if name != key}, "type": part[key]}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
-from evalstone.agents.formats.parts import passages_in
+from evalstone.agents.formats.parts import BLOCKS, passages_in
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -15,6 +15,7 @@ from evalstone.agents.formats.values import (
     checked_list,
     checked_objects,
     entries_of,
+    normal,
     objects_in,
     read_cost,
     read_usage,
@@ -70,6 +71,44 @@ def read_anthropic_message(value: Any) -> Reading:
     conversation = Conversation()
     conversation.read({"role": "assistant", **cast("Entries", value)}, "")
     return Reading(conversation)
+
+
+def is_converse(value: Any) -> bool:
+    """Whether this is a request or a response of Bedrock's Converse API, or a record of both in its invocation log."""
+    entries = entries_of(value)
+    logged = entries_of(entries.get("input")).get("inputBodyJson") if "schemaType" in entries else None
+    body = entries_of(logged) or entries
+    answered = "stopReason" in entries and "message" in entries_of(entries.get("output"))
+    asked = not body.keys().isdisjoint(("system", "inferenceConfig", "toolConfig", "additionalModelRequestFields"))
+    return answered or (
+        (asked or logged is not None) and any(map(is_converse_message, objects_in(body.get("messages"))))
+    )
+
+
+def is_converse_message(item: Entries) -> bool:
+    """Whether this is a message of Bedrock's: the blocks of its content have no type, and one entry that names it."""
+    blocks = objects_in(item.get("content"))
+    if item.get("role") not in ("user", "assistant") or not blocks or any("type" in block for block in blocks):
+        return False
+    return any(normal(key) in BLOCKS or key == "text" for block in blocks for key in block)
+
+
+def read_converse(value: Any) -> Reading:
+    """The system's blocks, the messages, the message of the response, the tokens."""
+    record = cast("Entries", value)
+    request, response, logged = record, record, "schemaType" in record
+    if logged:
+        request = entries_of(entries_of(record.get("input")).get("inputBodyJson"))
+        response = entries_of(entries_of(record.get("output")).get("outputBodyJson"))
+    at = "input.inputBodyJson." if logged else ""
+    conversation = Conversation()
+    if request.get("system"):
+        conversation.read({"role": "system", "content": request["system"]}, f"{at}system")
+    _more(conversation, request.get("messages"), f"{at}messages")
+    if message := entries_of(response.get("output")).get("message"):
+        place = "output.outputBodyJson.output.message" if logged else "output.message"
+        conversation.read(checked_entries(message, place), place)
+    return Reading(conversation, read_usage(response.get("usage")))
 
 
 def is_gemini(value: Any) -> bool:

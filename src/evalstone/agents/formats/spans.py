@@ -20,6 +20,7 @@ from evalstone.agents.formats.dialects import (
     answered,
     asked,
     event_message,
+    is_of_tool,
     kind_of,
     translated,
 )
@@ -28,7 +29,7 @@ from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
 from evalstone.agents.formats.parts import CONTENT_KEYS
 from evalstone.agents.formats.records import Record, records_in
-from evalstone.agents.formats.tool_runs import ToolRun, paired
+from evalstone.agents.formats.tool_runs import tool_run
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -42,6 +43,7 @@ from evalstone.agents.formats.values import (
 )
 from evalstone.errors import DataError
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
+from evalstone.types.accounts import is_hidden, merged_call, paired, told
 
 _NESTED = ("llm", "retrieval", "reranker")
 _COSTS = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
@@ -124,8 +126,9 @@ class SpanReader:
     usage: Usage = NO_USAGE
     total: Usage = NO_USAGE
     cost: float | None = None
-    runs: list[ToolRun] = field(default_factory=list[ToolRun])
-    """The spans of tools. Which calls they are of is decided once all messages are known."""
+    runs: list[ToolCall] = field(default_factory=list[ToolCall])
+    """What the spans of tools say. Which calls they are of is decided once all messages are known; then each is that
+    call, as both accounts have it."""
     asked: str | None = None
     answered: str | None = None
     closed: int | None = None
@@ -155,10 +158,12 @@ class SpanReader:
         """
         attributes, kind = translated(record), kind_of(record) if record.kind == "span" else None
         operation = attributes.get("gen_ai.operation.name")
+        if is_of_tool(record):
+            return
         if (message := event_message(record)) is not None:
             self._read_event(message, last=record.name.endswith(".choice"))
         elif kind == "tool":
-            self.runs.append(ToolRun.of(attributes, record.error))
+            self.runs.append(tool_run(attributes, record.error))
             self._run_places.append(len(self.messages) if self.closed is None else self.closed)
         else:
             self._read_model_call(attributes, summary=kind == "agent" and bool(self.messages))
@@ -253,7 +258,7 @@ class SpanReader:
         if documents is None:
             self.without_text += 1
             return
-        texts = list(map(_document_text, documents))
+        texts = [None if text and text.strip() and is_hidden(text) else text for text in map(_document_text, documents)]
         found = dict.fromkeys(text for text in texts if text and text.strip())
         unknown = texts.count(None)
         self.without_text += unknown or bool(texts and not found)
@@ -301,23 +306,26 @@ class SpanReader:
         return bool(message.tool_calls) and all(self._known.call_ids[call.id] > 0 for call in message.tool_calls)
 
     def _answer_calls(self) -> None:
-        """Give the calls what the spans of tools returned, or failed with; such a span is a call itself where no
-        message has it."""
+        """Merge the calls with the spans of tools; such a span is a call itself where no message has it."""
         places = [(at, n) for at, message in enumerate(self.messages) for n in range(len(message.tool_calls))]
         calls = [self.messages[at].tool_calls[n] for at, n in places]
         pairs = paired(self.runs, calls)
-        for give in (ToolRun.answered, ToolRun.failed):
-            for number, place in pairs.items():
-                calls[place] = give(self.runs[number], calls[place])
-        changed = {places[place][0]: list[ToolCall]() for place in pairs.values()}
+        changed = {places[place][0]: (list[ToolCall](), list[str]()) for place in pairs.values()}
+        for number, place in pairs.items():
+            run = self.runs[number]
+            calls[place], notes = merged_call(calls[place], run, ran=bool(run.id))
+            changed[places[place][0]][1].extend(notes)
+        for number, place in pairs.items():
+            self.runs[number] = calls[place]
         for (at, _), call in zip(places, calls, strict=True):
             if at in changed:
-                changed[at].append(call)
-        for at, calls_of_one in changed.items():
-            self.messages[at] = replace(self.messages[at], tool_calls=calls_of_one)
+                changed[at][0].append(call)
+        for at, (calls_of_one, notes) in changed.items():
+            known = self.messages[at]
+            self.messages[at] = replace(known, tool_calls=calls_of_one, notes=(*known.notes, *notes))
         for number, run in enumerate(self.runs):
             if number not in pairs:
-                message = Message(role="assistant", tool_calls=[run.call()])
+                message = Message(role="assistant", tool_calls=[run])
                 self._inserted.setdefault(self._run_places[number], []).append(message)
 
     def reading(self) -> Reading:
@@ -342,13 +350,20 @@ class SpanReader:
 
 
 def _richer(one: Message, other: Message) -> Message:
-    """A message with the results that another account of it has. Equal calls have one each, in their order."""
-    calls, others = list[ToolCall](), list(other.tool_calls)
+    """A message with what another account of it has besides. Equal calls have one each, in their order."""
+    calls, others, notes = list[ToolCall](), list(other.tool_calls), list[str]()
     for call in one.tool_calls:
         at = next((at for at, each in enumerate(others) if same_call(each, call)), None)
-        known = call if at is None else others.pop(at)
-        calls.append(call if call.state in ("result", "error") else known)
-    return replace(one, tool_calls=calls, reasoning=one.reasoning or other.reasoning)
+        merged, said = (call, ()) if at is None else merged_call(call, others.pop(at))
+        calls.append(merged)
+        notes += said
+    return replace(
+        one,
+        tool_calls=calls,
+        reasoning=told(one.reasoning, other.reasoning),
+        usage=one.usage or other.usage,
+        notes=tuple(dict.fromkeys((*one.notes, *other.notes, *notes))),
+    )
 
 
 def _openinference_message(item: Entries) -> Entries:

@@ -120,8 +120,8 @@ def placed(error: DataError, step: str) -> PlacedError:
 def read_usage(value: Any) -> Usage | None:
     """The tokens in an object, by the names of several providers; None without any.
 
-    Anthropic counts the tokens read from and written to its cache beside those of the input, and Gemini those of
-    thoughts and of tools' prompts beside the others; here each count includes them.
+    Anthropic and Bedrock count the tokens read from and written to the cache beside those of the input, and Gemini
+    those of thoughts and of tools' prompts beside the others; here each count includes them.
     """
     if not isinstance(value, dict):
         return None
@@ -130,7 +130,8 @@ def read_usage(value: Any) -> Usage | None:
     tokens = {field: first(counts, names) or 0 for field, names in _TOKENS.items()}
     tokens["cached"] = tokens["cached"] or first(details, _TOKENS["cached"]) or 0
     if "cachereadinputtokens" in counts or ("cachecreationinputtokens" in counts and "cachedinputtokens" not in counts):
-        tokens["input"] += counts.get("cachereadinputtokens", 0) + counts.get("cachecreationinputtokens", 0)
+        beside = ("cachereadinputtokens", "cachecreationinputtokens", "cachewriteinputtokens")
+        tokens["input"] += sum(counts.get(name, 0) for name in beside)
     tokens["output"] += counts.get("thoughtstokencount", 0)
     tokens["input"] += counts.get("tooluseprompttokencount", 0)
     return Usage(**tokens) if any(tokens.values()) else None

@@ -14,6 +14,7 @@ from evalstone.errors import ConfigError, DataError, OutcomeError
 from evalstone.questions.conversation import ASSISTANT, CALL, RESULT, STATE, THINKING, USER
 from evalstone.scorers.base import Scorer, as_text, shortened
 from evalstone.types import TOOL_STEPS, Message, Role, Sample, Score, Skipped, ToolCall, Trajectory
+from evalstone.types.agreement import call_of
 
 _ACTIONS = (*TOOL_STEPS, "agent_run", "workflow_step")
 _BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
@@ -23,10 +24,26 @@ _HEADINGS: Mapping[Role, str] = {"user": USER, "assistant": ASSISTANT, "tool": R
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectorySource(Scorer):
-    """A scorer of a sample's steps: its trajectory, else the tool calls in its messages."""
+    """A scorer of a sample's steps: its trajectory, else the tool calls in its messages.
+
+    If a sample has both, its trajectory has the tool calls of its messages too.
+    """
 
     def values(self, sample: Sample) -> dict[str, Any]:
         return {**super().values(sample), "trajectory": trajectory_of(sample)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallSource(Scorer):
+    """A scorer of a sample's tool calls: those in its messages, else those in its trajectory."""
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        values = super().values(sample)
+        if not sample.messages and sample.trajectory is not None:
+            steps = [step for step in sample.trajectory.walk() if step.step_type in TOOL_STEPS]
+            messages = tuple(Message(role="assistant", tool_calls=[call_of(step)]) for step in steps)
+            return {**values, "messages": messages}
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)

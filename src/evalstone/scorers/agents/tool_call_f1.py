@@ -6,10 +6,20 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from evalstone._core.display import count
+from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.trajectory_comparison import same_json
 from evalstone.scorers.agents import TrajectorySource
 from evalstone.scorers.base import as_text, reason_with, require_choice, shortened
-from evalstone.types import TOOL_STEPS, ExpectedStep, Score, Skipped, Trajectory, TrajectoryExpectation, TrajectoryStep
+from evalstone.types import (
+    TOOL_STEPS,
+    ExpectedStep,
+    Sample,
+    Score,
+    Skipped,
+    Trajectory,
+    TrajectoryExpectation,
+    TrajectoryStep,
+)
 
 Arguments: TypeAlias = Literal["equal", "subset", "ignore"]
 
@@ -74,9 +84,9 @@ class ToolCallF1(TrajectorySource):
     The expected calls are the tool calls in the sample's expected trajectory, including nested ones. A call matches by
     its name and the expected `tool_args`, compared as JSON. An expected call without `tool_args` matches any arguments.
     Calls are matched one to one, with as many matches as possible: a call that was made twice and expected once counts
-    once. The calls made are the tool steps of the sample's trajectory, or else the tool calls in its messages,
-    including failed ones. F1 is computed as 2 · matched / (made + expected), which is 0 when nothing was called. It is
-    1 when an empty list is expected and nothing was called.
+    once. The calls made are the tool steps of the sample's trajectory; if it has none, as that of a workflow, they are
+    the tool calls in the messages. Failed calls count. F1 is computed as 2 · matched / (made + expected), which is 0
+    when nothing was called. It is 1 when an empty list is expected and nothing was called.
 
     Undefined without an expected trajectory, or when none of its steps is a tool call. No judge call. Source: ragas'
     ToolCallF1, which compares sets, so that repeated calls don't count, and gives 0 when nothing is expected.
@@ -87,6 +97,7 @@ class ToolCallF1(TrajectorySource):
     """
 
     name = "tool_call_f1"
+    version = 2
     interpretation = (
         (1.0, "the expected calls were made, and no others"),
         (0.6, "most calls match the expected ones"),
@@ -102,6 +113,13 @@ class ToolCallF1(TrajectorySource):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice(self, "arguments", get_args(Arguments))
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        values = super().values(sample)
+        steps = () if sample.trajectory is None else sample.trajectory.walk()
+        if sample.messages and not any(step.step_type in TOOL_STEPS for step in steps):
+            return {**values, "trajectory": extract_trajectory(sample.messages)}
+        return values
 
     def score(self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation) -> Score | Skipped:
         expected = list(_tool_steps(expected_trajectory))

@@ -11,9 +11,8 @@ from evalstone._core.display import part_of
 from evalstone.agents.messages import answer_text, called_tools, last_user_text, tool_calls
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
-from evalstone.scorers.agents import require_both_sides, require_tools
+from evalstone.scorers.agents import CallSource, require_both_sides, require_tools
 from evalstone.scorers.base import (
-    Scorer,
     TextSource,
     as_text,
     reason_with,
@@ -41,7 +40,7 @@ def right_calls(called: Sequence[str], order: Sequence[str], *, strict: bool) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolCallAccuracy(Scorer):
+class ToolCallAccuracy(CallSource):
     """Whether the agent called the expected tools.
 
         tool call accuracy = 1 if the calls are those expected, else 0          range [0, scale], higher is better
@@ -62,6 +61,7 @@ class ToolCallAccuracy(Scorer):
     """
 
     name = "tool_call_accuracy"
+    version = 2
     interpretation = (
         (1.0, "the expected tools were called"),
         (0.0, "the expected tools were not called, or not in order"),
@@ -116,7 +116,7 @@ def appropriate_share(verdicts: ToolCallVerdicts) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolCallAppropriateness(TextSource):
+class ToolCallAppropriateness(CallSource, TextSource):
     """How many of the agent's tool calls were appropriate for the request.
 
         tool call appropriateness = appropriate calls / calls          range [0, scale], higher is better
@@ -133,6 +133,7 @@ class ToolCallAppropriateness(TextSource):
     """
 
     name = "tool_call_appropriateness"
+    version = 2
     questions = (JudgeToolCalls,)
     interpretation = (
         (0.9, "nearly all calls fit the request"),

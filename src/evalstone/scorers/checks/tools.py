@@ -8,15 +8,18 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, cast
 
 from evalstone._core.display import count
+from evalstone.scorers.agents import CallSource
 from evalstone.scorers.base import require_text, require_texts, require_whole
 from evalstone.scorers.checks.base import Check
 from evalstone.types import Message, Score, Skipped, ToolCall
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolCheck(Check, ABC):
-    """A check of the tool calls in a sample's messages. Skipped without messages, since the calls are unknown."""
+class ToolCheck(CallSource, Check, ABC):
+    """A check of the tool calls in a sample's messages, else in its trajectory. Skipped without either, since the calls
+    are unknown."""
 
+    version = 2
     include_partial: ClassVar[bool] = False
     """Whether calls whose arguments were still being written are checked too."""
 
