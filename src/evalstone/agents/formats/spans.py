@@ -7,6 +7,7 @@ before it; what is repeated counts once.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -271,9 +272,13 @@ class SpanReader:
         summary: they may have in one message what the agent's model calls have in several.
         """
         self.passages |= read.passages
-        at = 0
+        at, open_calls = 0, list[int]()
         for message in read.messages:
-            known = self._known.find(message, self.messages, at)
+            if (pieces := self._pieces_of(message, at - 1, open_calls)) is not None:
+                self._replace(at - 1, _with_pieces(self.messages[at - 1], message, pieces))
+                open_calls = [place for place in open_calls if place not in pieces]
+                continue
+            known, open_calls = self._known.find(message, self.messages, at), []
             if known is None and summary and self._has_calls(message):
                 message = replace(message, tool_calls=[])
                 known = self._known.find(message, self.messages, at)
@@ -283,9 +288,26 @@ class SpanReader:
                 self._append(message)
                 at = len(self.messages)
             else:
-                before, self.messages[known] = self.messages[known], _richer(self.messages[known], message)
-                self._known.replace(before, self.messages[known], known)
+                pieces = _places_of(message.tool_calls, self.messages[known].tool_calls)
+                self._replace(known, _with_pieces(self.messages[known], message, pieces))
+                open_calls = [n for n in range(len(self.messages[known].tool_calls)) if n not in pieces]
                 at = known + 1
+
+    def _pieces_of(self, message: Message, known: int, open_calls: Sequence[int]) -> dict[int, ToolCall] | None:
+        """The calls of a message, by their places in a known one, of which it is one more piece; else None.
+
+        OpenAI's items have parallel calls one by one, when they are sent again.
+        open_calls: the places of the calls that the pieces before it didn't have.
+        """
+        if not open_calls or not message.tool_calls or message.role != self.messages[known].role or message.content:
+            return None
+        calls = self.messages[known].tool_calls
+        pieces = _places_of(message.tool_calls, calls, open_calls)
+        return pieces if len(pieces) == len(message.tool_calls) else None
+
+    def _replace(self, place: int, message: Message) -> None:
+        before, self.messages[place] = self.messages[place], message
+        self._known.replace(before, message, place)
 
     def _append(self, message: Message) -> None:
         self._known.add(message, len(self.messages))
@@ -349,12 +371,24 @@ class SpanReader:
         return Reading(Conversation(self.messages, passages), tokens, self.cost, self.answered)
 
 
-def _richer(one: Message, other: Message) -> Message:
-    """A message with what another account of it has besides. Equal calls have one each, in their order."""
-    calls, others, notes = list[ToolCall](), list(other.tool_calls), list[str]()
-    for call in one.tool_calls:
-        at = next((at for at, each in enumerate(others) if same_call(each, call)), None)
-        merged, said = (call, ()) if at is None else merged_call(call, others.pop(at))
+def _places_of(
+    others: Sequence[ToolCall], calls: Sequence[ToolCall], places: Iterable[int] | None = None
+) -> dict[int, ToolCall]:
+    """Of the calls in one account of a message, those that another one has too, by their places in the first. Equal
+    calls have one each, in their order."""
+    left, found = list(others), dict[int, ToolCall]()
+    for place in range(len(calls)) if places is None else places:
+        at = next((at for at, each in enumerate(left) if same_call(each, calls[place])), None)
+        if at is not None:
+            found[place] = left.pop(at)
+    return found
+
+
+def _with_pieces(one: Message, other: Message, pieces: Mapping[int, ToolCall]) -> Message:
+    """A message with what another account of it has besides. pieces: the calls that both have, by their places."""
+    calls, notes = list[ToolCall](), list[str]()
+    for place, call in enumerate(one.tool_calls):
+        merged, said = merged_call(call, pieces[place]) if place in pieces else (call, ())
         calls.append(merged)
         notes += said
     return replace(
