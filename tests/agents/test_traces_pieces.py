@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from evalstone import evaluate
+from evalstone.agents.formats.dialects import DETAILS
 from evalstone.agents.transcripts import read_transcript
 from evalstone.types import Sample
-from tests.agents.test_traces import only
-from tests.traced import chat, message, span, spans
+from tests.agents.test_traces import only, read
+from tests.traced import attributes, chat, message, span, spans
 
 SYSTEM, QUESTION = message("system", "Be brief."), message("user", "Bern and Basel?")
 ANSWER = message("assistant", "Both sunny.")
@@ -124,3 +125,73 @@ def test_the_answer_of_an_agents_span_is_that_of_its_model_without_the_newline_o
     assert sample.output == "Both sunny."
     other = only(spans(span(1, "invoke_agent", shown("Both are sunny.\n"), end=9), answer))
     assert other.output == "Both are sunny.\n"
+
+
+def in_events(*said: dict[str, Any]) -> dict[str, Any]:
+    """What a model call's span has in an event for each attribute."""
+    return {"events": [{"name": DETAILS, "attributes": attributes(each)} for each in said]}
+
+
+def asked_in_events(given: list[Any], answer: Any, *, system: str) -> dict[str, Any]:
+    instructions = json.dumps([{"type": "text", "content": system}])
+    both = chat(given, answer)
+    return in_events(
+        {"gen_ai.system_instructions": instructions},
+        {"gen_ai.input.messages": both["gen_ai.input.messages"]},
+        {"gen_ai.output.messages": both["gen_ai.output.messages"]},
+    )
+
+
+CALL = {"gen_ai.operation.name": "chat"}
+
+
+def test_instructions_in_an_event_of_their_own_are_those_of_the_messages_after_it() -> None:
+    sample = only(spans(span(1, "chat", CALL, **asked_in_events([QUESTION], ANSWER, system="Be brief."))))
+    assert (sample.instructions, sample.input, sample.output) == ("Be brief.", "Bern and Basel?", "Both sunny.")
+    assert [m.role for m in sample.messages] == ["system", "user", "assistant"]
+
+
+def test_instructions_in_an_event_without_messages_are_not_those_of_the_next_call() -> None:
+    silent = in_events({"gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be long."}])})
+    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather"}
+    sample = only(
+        spans(
+            span(1, "invoke_agent", root, end=9, **silent),
+            span(2, "chat", chat([QUESTION], ANSWER), parent=1, start=1, end=2),
+        )
+    )
+    assert sample.instructions is None
+
+
+def test_an_answer_in_an_event_of_its_own_that_repeats_an_earlier_one_is_one_more() -> None:
+    given = [QUESTION, ANSWER, QUESTION]
+    sample = only(spans(span(1, "chat", CALL, **asked_in_events(given, ANSWER, system="Be brief."))))
+    assert sample.output == "Both sunny."
+    assert [m.role for m in sample.messages] == ["system", "user", "assistant", "user", "assistant"]
+
+
+def test_a_picture_without_content_is_no_content() -> None:
+    picture = {"type": "blob", "mime_type": "image/png", "modality": "image"}
+    given = [message("user", {"type": "text"}, picture)]
+    samples, (note,) = read(spans(span(1, "chat", chat(given, message("assistant", {"type": "text"})))))
+    assert samples == []
+    assert "without content; turn on the capture" in note
+
+
+def test_the_cycle_around_a_call_repeats_its_messages_and_adds_none() -> None:
+    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather"}
+    cycle = {"gen_ai.operation.name": "execute_event_loop_cycle"}
+    first, second = FIRST
+    results = [message("user", *response(*first)["parts"], *response(*second)["parts"])]
+    repeated = in_events(*({"gen_ai.input.messages": json.dumps(each)} for each in ([QUESTION], results)))
+    then = [QUESTION, whole(*FIRST), *results]
+    sample = only(
+        spans(
+            span(1, "invoke_agent", root, end=9),
+            span(2, "cycle", cycle, parent=1, start=1, end=4, **repeated),
+            span(3, "chat", chat([QUESTION], whole(*FIRST)), parent=2, start=2, end=3),
+            span(4, "chat", chat(then, ANSWER), parent=1, start=5, end=6),
+        )
+    )
+    assert [m.role for m in sample.messages] == ["user", "assistant", "assistant"]
+    assert calls_of(sample) == [(id, city, f"sunny in {city}") for id, city in FIRST]

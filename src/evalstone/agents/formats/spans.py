@@ -21,7 +21,7 @@ from evalstone.agents.formats.dialects import (
     answered,
     asked,
     event_message,
-    is_of_tool,
+    is_repeated,
     kind_of,
     translated,
 )
@@ -138,6 +138,10 @@ class SpanReader:
     """Whether a retrieval said what it returned, be it nothing."""
     without_text: int = 0
     """How many retrieved documents have no text."""
+    _instructions: list[Message] = field(default_factory=list[Message])
+    """Those of a model call that come in an event of their own, until its messages."""
+    _asked_until: int = 0
+    """Before which message the answer of a model call can't be whose messages came without it."""
     _run_places: list[int] = field(default_factory=list[int])
     """Before which message each of them belongs if no message has its call."""
     _known: KnownMessages = field(default_factory=KnownMessages)
@@ -159,7 +163,7 @@ class SpanReader:
         """
         attributes, kind = translated(record), kind_of(record) if record.kind == "span" else None
         operation = attributes.get("gen_ai.operation.name")
-        if is_of_tool(record):
+        if is_repeated(record):
             return
         if (message := event_message(record)) is not None:
             self._read_event(message, last=record.name.endswith(".choice"))
@@ -175,6 +179,7 @@ class SpanReader:
 
     def end_call(self) -> None:
         """Add the messages that came in events of their own, even if no answer followed."""
+        self._instructions, self._asked_until = [], 0
         if self.pending:
             self._merge(read_conversation(self.pending))
             self.pending = []
@@ -191,7 +196,10 @@ class SpanReader:
             parts: list[Any] = cast("list[Any]", system) if isinstance(system, list) else [str(system)]
             place = f".attributes[{SYSTEM!r}]"
             conversation.read({"role": "system", "parts": parts}, place)
-        given = False
+        else:
+            conversation.messages += self._instructions
+        self._instructions = []
+        given, asks = False, any(attributes.get(key) is not None for key in (INPUT, "pydantic_ai.all_messages"))
         for key in (INPUT, "pydantic_ai.all_messages", OUTPUT):
             if attributes.get(key) is None:
                 continue
@@ -201,7 +209,10 @@ class SpanReader:
             read_conversation(cast("list[Any]", value), f".attributes[{key!r}]", conversation)
             given = True
         if given:
-            self._merge(conversation, summary=summary)
+            end = self._merge(conversation, summary=summary, start=0 if asks else self._asked_until)
+            self._asked_until = end if attributes.get(OUTPUT) is None else 0
+        else:
+            self._instructions = conversation.messages
 
     def _read_event(self, message: Entries, *, last: bool) -> None:
         """One message of a model call, which its answer ends. Without captured content, there is nothing to read."""
@@ -266,13 +277,19 @@ class SpanReader:
         self.retrieved = self.retrieved or bool(found) or not texts
         passages |= found
 
-    def _merge(self, read: Conversation, *, summary: bool = False) -> None:
+    def _merge(self, read: Conversation, *, summary: bool = False, start: int = 0) -> int:
         """Add the messages that are not there yet. What a later call repeats may have the results of tools.
 
-        summary: they may have in one message what the agent's model calls have in several.
+        Args:
+            read: They and their passages.
+            summary: Whether they may have in one message what the agent's model calls have in several.
+            start: Before which place none of them is.
+
+        Returns:
+            The place after the last of them.
         """
         self.passages |= read.passages
-        at, open_calls = 0, list[int]()
+        at, open_calls = start, list[int]()
         for message in read.messages:
             if (pieces := self._pieces_of(message, at - 1, open_calls)) is not None:
                 self._replace(at - 1, _with_pieces(self.messages[at - 1], message, pieces))
@@ -292,6 +309,7 @@ class SpanReader:
                 self._replace(known, _with_pieces(self.messages[known], message, pieces))
                 open_calls = [n for n in range(len(self.messages[known].tool_calls)) if n not in pieces]
                 at = known + 1
+        return at
 
     def _pieces_of(self, message: Message, known: int, open_calls: Sequence[int]) -> dict[int, ToolCall] | None:
         """The calls of a message, by their places in a known one, of which it is one more piece; else None.
