@@ -1,4 +1,5 @@
-"""Generate the pages of scorers, of the command line and of other systems' names, and the exports of scorers.
+"""Generate the pages of scorers, of the command line and of other systems' names, the exports of scorers, and figures
+in pages that are written by hand.
 
 `python tools/make_docs.py` writes them. With `--check`, nothing is written, and a difference is an error.
 """
@@ -8,9 +9,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +25,7 @@ from evalstone.results.endings import ENDINGS, EXIT_CODES
 from evalstone.scorers.base import Scorer, applies_another, described_parameters, documentation, summary
 from evalstone.scorers.other_systems import OPTIONS, SYSTEMS
 from evalstone.scorers.registry import SCORERS
+from evalstone.stats.comparison import compare_pairs
 from evalstone.types import Message, Sample, ToolCall
 
 A = TypeVar("A")
@@ -184,6 +188,45 @@ def endings() -> str:
     return ENDINGS_PAGE + "\n".join(rows) + "\n" + EXIT_CODES_SECTION + codes + "\n" + BROKEN_OFF
 
 
+FIGURE = re.compile(r"(<!-- figure (.+?) -->).*?(<!-- end -->)")
+
+
+def smallest_difference(samples: int) -> str:
+    """The smallest share of the scale by which all samples must differ for a significant difference."""
+    found = next(share for share in range(1, 51) if difference_p_value(samples, share / 100) <= SIGNIFICANT)
+    return f"{found / 100:.2f}"
+
+
+def samples_to_see(difference: float) -> str:
+    """How many samples make a difference significant that is the same for all of them."""
+    return str(next(count for count in range(2, 10_000) if difference_p_value(count, difference) <= SIGNIFICANT))
+
+
+def difference_p_value(samples: int, difference: float) -> float:
+    """The p-value of a comparison in which every sample has this difference."""
+    compared = compare_pairs([0.5] * samples, [0.5 + difference] * samples)
+    assert compared is not None
+    return compared.p_value
+
+
+SIGNIFICANT = 0.05
+FIGURES: Mapping[str, Callable[[], str]] = {
+    **{f"smallest difference of {n} samples": partial(smallest_difference, n) for n in (10, 20, 30, 100)},
+    "samples for a difference of 0.03": partial(samples_to_see, 0.03),
+}
+"""The figures in pages that are written by hand, by their names: `<!-- figure NAME -->…<!-- end -->`."""
+
+
+def with_figures() -> Mapping[Path, str]:
+    """The pages that are written by hand, with their figures."""
+    written = {path: path.read_text("utf-8") for path in sorted(DOCS.glob("*.md"))}
+    return {
+        path: FIGURE.sub(lambda place: f"{place[1]}{FIGURES[place[2]]()}{place[3]}", text)
+        for path, text in written.items()
+        if FIGURE.search(text)
+    }
+
+
 def pages() -> Mapping[Path, str]:
     """Every generated page, by its path."""
     texts = {DOCS / "scorers.md": catalog(), DOCS / "other-systems.md": other_systems()}
@@ -304,7 +347,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    made = {**pages(), CLI_PAGE: cli_page(), EXPORTS: exports()}
+    made = {**with_figures(), **pages(), CLI_PAGE: cli_page(), EXPORTS: exports()}
     stale = {path for path in (DOCS / "scorers").glob("*.md") if path not in made}
     different = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
     if options.check:

@@ -228,8 +228,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a password is shown where its option is in capitals",
         "src/evalstone/_core/redaction.py",
-        '{_COLON})\\s{{0,8}}){_VALUE}""", re.IGNORECASE)',
-        '{_COLON})\\s{{0,8}}){_VALUE}""")',
+        '|^sessionid$",\n    re.IGNORECASE,',
+        '|^sessionid$",\n    0,',
         ("tests/ledger/test_store.py",),
     ),
     Mutant(
@@ -586,7 +586,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate takes the samples of a group for independent",
         "src/evalstone/results/gate.py",
-        "group_labels(samples, group_of(theirs.values()) | group_of(ours.values()))",
+        "group_labels(samples, {**group_of(theirs.values()), **pair.pairing.renamed(group_of(ours.values()))})",
         "None",
         ("tests/results/test_gate.py",),
     ),
@@ -677,7 +677,7 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a run that its judge gave no answer ends with exit code 0",
-        "src/evalstone/cli/options.py",
+        "src/evalstone/results/endings.py",
         "return not run.failed and not silent",
         "return not run.failed",
         ("tests/cli/test_judge.py::test_a_judge_that_reaches_no_verdict_ends_a_run_with_exit_code_3",),

@@ -23,7 +23,7 @@ from tests.collect.test_server import ONE, receiving, until
 from tests.fakes import awaited
 
 BODY = json.dumps(ONE).encode()
-HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 WHOLE = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
 
@@ -109,7 +109,7 @@ async def test_of_many_connections_those_stay_open_that_sent_a_request_last(
         for reader, _ in exporters:
             await reader.readuntil(b"{}")
         silent = [await connected(url) for _ in range(10)]
-        deaf = await connected(url, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 100_000)
+        deaf = await connected(url, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100_000)
         halves = [await connected(url, HEAD + b"Content-Length: 99\r\n\r\n{") for _ in range(10)]
         for reader, writer in exporters:
             writer.write(WHOLE)

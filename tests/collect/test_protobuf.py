@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from typing import Any
 
 import pytest
@@ -32,6 +34,28 @@ def test_so_many_messages_may_be_in_a_request_and_not_one_more(monkeypatch: pyte
     assert len(protobuf.request_data(b"\x0a\x00" * 10, "traces")["resourceSpans"]) == 10
     with pytest.raises(DataError, match="more than 10 spans"):
         protobuf.request_data(b"\x0a\x00" * 11, "traces")
+
+
+def test_json_has_the_same_limit_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    body, text = encoded(spans(SPAN)), json.dumps(spans(SPAN))
+    accepted = {"protobuf": list[int](), "json": list[int]()}
+    for most in range(200):
+        monkeypatch.setattr(protobuf, "MOST_MESSAGES", most)
+        with contextlib.suppress(DataError):
+            protobuf.request_data(body, "traces")
+            accepted["protobuf"].append(most)
+        with contextlib.suppress(DataError):
+            protobuf.check_objects(text)
+            accepted["json"].append(most)
+    assert accepted["protobuf"][0] > 10
+    assert accepted["json"] == accepted["protobuf"]
+
+
+def test_braces_in_texts_are_no_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protobuf, "MOST_MESSAGES", 1)
+    protobuf.check_objects(json.dumps({"resourceSpans": [{"schemaUrl": '{{{\\"{'}]}))
+    with pytest.raises(DataError, match="more than 1 spans"):
+        protobuf.check_objects('{"resourceSpans": [{}, {}]}')
 
 
 def test_what_was_rejected_is_in_the_reply() -> None:

@@ -235,6 +235,10 @@ async def test_a_small_request_that_unpacks_to_a_large_one_is_refused(
         many = b"\x0a\x00" * 1001  # empty resourceSpans, which take far more memory as data
         async with session.post(f"{url}/v1/traces", data=many, headers={"Content-Type": PROTOBUF}) as reply:
             assert reply.status == 400
+        many = json.dumps({"resourceSpans": [{}] * 1001}).encode()
+        async with session.post(f"{url}/v1/traces", data=many, headers={"Content-Type": JSON}) as reply:
+            assert reply.status == 400
+            assert (await reply.json())["message"] == "the request has more than 1,000 spans, attributes and values"
         assert receiver.requests == 0
     assert (tmp_path / "t.jsonl").read_bytes() == b""
 
@@ -572,7 +576,7 @@ async def test_a_request_that_is_no_http_is_answered_without_a_traceback(
     async with receiving(tmp_path / "t.jsonl") as (_, url, _):
         host, _, port = url.removeprefix("http://").rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n")
+        writer.write(b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n")
         assert b" 400 " in await reader.readline()
         writer.close()
     assert caplog.records == []
@@ -678,7 +682,8 @@ async def test_a_client_that_stops_in_the_middle_gives_its_room_back(
     async with receiving(tmp_path / "t.jsonl") as (receiver, url, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
         writer.write(
-            b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+            b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 99\r\n\r\n{"
         )
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 503 "), "which exporters retry, unlike 408"

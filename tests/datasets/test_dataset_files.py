@@ -82,7 +82,7 @@ def test_a_table_is_read_in_each_layout(tmp_path: Path, layout: Any) -> None:
 
 
 def test_csv_cells_are_text_and_empty_cells_are_absent_but_for_the_answer(tmp_path: Path) -> None:
-    table = 'question,answer,contexts,note\n"a\nb",,"[""p"", {""text"": ""r""}]",x\n\nq,0,one passage\n'
+    table = 'question,answer,contexts,note\n"a\nb",,"[""p"", {""text"": ""r""}]",x\n\nq,0,one passage,\n'
     dataset = load(written(tmp_path, "d.csv", table))
     first, second = dataset
     assert (first.input, first.output, first.context) == ("a\nb", "", ("p", "r"))
@@ -249,6 +249,8 @@ BROKEN = [
     ("d.csv", "input,,output\na,b,c\n", "line 1: column 2 has no name in the header: input, , output"),
     ("d.csv", "input,output,input\na,b,c\n", "line 1: two columns of the header are named 'input'"),
     ("d.csv", 'input,output\n"a\nb",c\nd,e,f\n', "line 4: 3 cells for 2 columns; the first extra one is 'f'"),
+    ("d.csv", "input,output,note\nq,a,n\n\nr\n", "line 4: 1 cells for 3 columns; there is none for 'output'"),
+    ("d.tsv", "input\toutput\nq\ta\nr\n", "line 3: 1 cells for 2 columns; there is none for 'output'"),
     ("d.csv", 'input,output\na,b\n"c,d\n', "line 3: broken CSV (unexpected end of data)"),
     ("d.tsv", 'input\toutput\n"a"b\tc\n', "line 2: broken CSV ('\\t' expected after '\"')"),
     ("d.csv", "who,what\na,b\n", "no column is recognized (columns: who, what); input, output"),

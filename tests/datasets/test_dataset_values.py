@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -150,6 +151,30 @@ def test_an_object_with_more_than_the_text_is_kept_in_the_metadata() -> None:
 def test_metadata_entries_stand_beside_unknown_columns() -> None:
     sample = sample_from({"input": "q", "metadata": {"a": 1}, "b": 2})
     assert sample.metadata == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (
+            {"input": "q", "metadata": {"topic": "geo"}, "topic": "art"},
+            "column 'topic' is 'art', but metadata has another entry 'topic': 'geo'",
+        ),
+        (
+            {"input": "q", "metadata": {"weight": 2}, "Weight": 3},
+            "column 'Weight' is 3, but there is another weight: 2",
+        ),
+        ({"input": "q", "Group": "a", "GROUP": "b"}, "column 'GROUP' is 'b', but there is another group: 'a'"),
+    ],
+)
+def test_a_column_replaces_no_entry_of_the_metadata(row: dict[str, Any], problem: str) -> None:
+    with pytest.raises(DataError, match=re.escape(problem)):
+        sample_from(row)
+
+
+def test_an_entry_that_a_column_repeats_is_one_entry() -> None:
+    row = {"input": "q", "metadata": {"n": 1, "topic": "geo", "group": None}, "n": "1", "topic": "geo", "Group": "g"}
+    assert sample_from(row).metadata == {"n": 1, "topic": "geo", "group": "g"}
 
 
 def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:

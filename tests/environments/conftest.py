@@ -71,6 +71,7 @@ def server(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Generator[Server
     with serving(slowly) as made:
         # What is loaded and started once, for the life of the process, is none of the test's.
         assert scored(evaluate(samples(2, "warm"), "faithfulness", judge=judge_of(made), ledger=tmp_path / "w.db")) == 2
+        evaluate(samples(2, "warm"), "faithfulness", judge="lexical", ledger=None)  # the thread that reads its samples
         gc.collect()
         files, running = open_files(), Counter(threads())
         yield made

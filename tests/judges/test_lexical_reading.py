@@ -143,8 +143,25 @@ def test_a_false_field_is_recognized_by_the_words_that_no_other_line_has():
     ]
 
 
-def test_prose_has_no_false_fields():
-    assert prepared(("Is there parking: no",), shipped().lexicon).false_fields == ()
+@pytest.mark.parametrize("others", [(), ("wifi: free",), ("wifi: free", "parking: yes")])
+@pytest.mark.parametrize("claim", ["Joe's offers outdoor seating.", "The restaurant offers outdoor seating."])
+def test_a_false_field_contradicts_a_claim_however_few_lines_the_source_has(claim: str, others: tuple[str, ...]):
+    source = "\n".join(("outdoor seating: no", *others))
+    found = verdict(claim, source)
+    assert found.verdict == "contradicted"
+    assert 'the source has "outdoor seating: no"' in found.reason
+    assert verdict(claim, "Joe's is a diner. It is in Goleta.\n" + source).verdict == "contradicted"
+    assert verdict(claim, source.replace("seating: no", "seating: yes")).verdict != "contradicted"
+    response = asyncio.run(LexicalJudge().answer(ClaimSupported(claim=claim, context=(source,)))).value
+    assert response.probability is not None
+    assert response.probability < 0.1
+
+
+@pytest.mark.parametrize(
+    "text", ["He asked for parking: no, they said.", "These have parking:\nGoleta and Ventura", "a: b: no", "no"]
+)
+def test_prose_has_no_false_fields(text: str):
+    assert prepared((text,), shipped().lexicon).false_fields == ()
 
 
 def test_a_claim_in_chinese_is_compared_by_pairs_of_characters_and_said_to_be_outside():

@@ -133,6 +133,22 @@ def test_the_same_call_again_asks_nothing_and_gives_the_same_numbers(tmp_path: P
     assert second.cost == 0.0
 
 
+def test_answers_of_a_model_are_stored_whatever_their_price(tmp_path: Path) -> None:
+    with serving() as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, prices=(0.0, 0.0))
+        runs = [evaluate(SAMPLES, ["faithfulness"], judge=judge, ledger=tmp_path / "l.db") for _ in range(2)]
+        asked = len(server.requests)
+    assert asked == sum(not step.cached for record in runs[0].records for step in record.steps)
+    assert all(step.cached for record in runs[1].records for step in record.steps)
+    assert [run.cost for run in runs] == [0.0, 0.0]
+
+
+def test_answers_of_judges_without_a_model_are_not_stored(tmp_path: Path) -> None:
+    for _ in range(2):
+        run = evaluate(SAMPLES, ["faithfulness"], judge="lexical", ledger=tmp_path / "l.db")
+        assert not any(step.cached for record in run.records for step in record.steps)
+
+
 def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
     def failing_late(request: dict[str, Any], number: int) -> Any:
         return Response(401, {"error": {"message": "expired"}}) if number > 3 else obliging(request, number)
@@ -330,7 +346,7 @@ def test_every_step_of_a_record_has_question_answer_and_judge() -> None:
     run = evaluate(SAMPLES, "faithfulness", ledger=None)
     step = run.records[0].steps[1]
     assert step.question == "verify_claims"
-    assert step.judge == "lexical@4"
+    assert step.judge == "lexical@5"
     assert step.answer[0]["verdict"] == "supported"
     assert len(step.fingerprint) == 32
 

@@ -228,9 +228,13 @@ def test_nobody_there_ends_the_run_and_says_so() -> None:
     ("reply", "problem"),
     [
         (http(b""), "sent an empty reply"),
-        (http(b"<html>Hello</html>"), r"sent no JSON: '<html>Hello</html>'"),
-        (http(b"data: {}\n\n", "Content-Type: text/event-stream"), r"sent no JSON: 'data: \{\}'"),
-        pytest.param(http(b"[" * 100_000), "sent no JSON", id="deep"),
+        (http(b"<html>Hello</html>"), r"sent no valid JSON .*; it sent '<html>Hello</html>'"),
+        (http(b"data: {}\n\n", "Content-Type: text/event-stream"), r"sent no valid JSON .*; it sent 'data: \{\}'"),
+        pytest.param(http(b"[" * 100_000), r"sent no valid JSON \(line 1: nested too deeply", id="deep"),
+        (http(b'{"output": "1815", "cost": NaN}'), r"\(line 1: 'NaN' is no finite number\)"),
+        (http(b'{"output": "1815",\n "cost": 1e400}'), r"\(line 2: '1e400' is no finite number\)"),
+        (http(b'{"output": "1815",\n "output": "1816"}'), r"\(line 2: duplicate key 'output' in one object\)"),
+        (http(b'{"output": "caf\xe9"}'), r"\(line 1: not UTF-8 \(byte 0xe9\)\)"),
         (http(b'{"error": {"message": "over quota"}}'), "sent an error: over quota"),
         (http(b'{"error": "over quota"}'), "sent an error: over quota"),
         (

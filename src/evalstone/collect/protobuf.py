@@ -1,8 +1,9 @@
-"""OTLP in protobuf: export requests as the JSON that OTLP has for them, and the replies to them."""
+"""OTLP in protobuf: export requests as the JSON that OTLP has for them, their limits, and the replies to them."""
 
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any, Literal, TypeAlias
 
 from evalstone.agents.formats.values import Entries, objects_in
@@ -11,6 +12,8 @@ from evalstone.errors import DataError, MissingDependency
 Signal: TypeAlias = Literal["traces", "logs"]
 
 MOST_MESSAGES = 600_000
+_TEXT_OR_OBJECT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|\{', re.DOTALL)
+"""A text may be unfinished: if only whole ones were found, each quotation mark in it would be tried."""
 _IDS = ("traceId", "spanId", "parentSpanId")
 
 
@@ -53,8 +56,23 @@ def _check_size(message: Any) -> None:
                 inside = value if hasattr(value, "__len__") else (value,)
                 left -= len(inside)
                 if left < 0:
-                    raise DataError(f"the request has more than {MOST_MESSAGES:,} spans, attributes and values")
+                    raise _too_many()
                 waiting.extend(inside)
+
+
+def check_objects(text: str) -> None:
+    """Raise DataError for too many objects in a request as JSON, before they are in memory: each is a message."""
+    if text.count("{") <= MOST_MESSAGES:
+        return
+    left = MOST_MESSAGES + 1  # the request itself
+    for token in _TEXT_OR_OBJECT.finditer(text):
+        left -= token[0] == "{"
+        if left < 0:
+            raise _too_many()
+
+
+def _too_many() -> DataError:
+    return DataError(f"the request has more than {MOST_MESSAGES:,} spans, attributes and values")
 
 
 def reply(signal: Signal, rejected: int, problem: str) -> bytes:

@@ -26,13 +26,13 @@ from evalstone._core.files import row_limit
 from evalstone._core.redaction import masked
 from evalstone.agents.formats.records import Record, records_in
 from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects
-from evalstone.collect import connections, protobuf
+from evalstone.collect import connections, hosts, protobuf
 from evalstone.collect.bodies import AT_ONCE, Bodies, Busy, TooLong, TooSlow
 from evalstone.collect.connections import Connections
 from evalstone.collect.protobuf import Signal
 from evalstone.collect.scoring import TraceScoring, log
 from evalstone.collect.store import StoreFull, TraceFile
-from evalstone.datasets.json_rows import parse_json
+from evalstone.datasets.json_rows import parse_json, utf8_text
 from evalstone.errors import ConfigError, DataError, MissingDependency, described
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -52,7 +52,7 @@ _CONTAINERS: Mapping[Signal, tuple[str, str]] = {
     "traces": ("scopeSpans", "spans"),
     "logs": ("scopeLogs", "logRecords"),
 }
-_INVALID, _UNAVAILABLE = 3, 14
+_INVALID, _DENIED, _UNAVAILABLE = 3, 7, 14
 """Codes of `google.rpc.Status`."""
 _log = logging.getLogger("evalstone.collect.http")
 
@@ -91,6 +91,7 @@ class Receiver:
         self._scoring: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._reported = set[str]()
+        self._hosts = frozenset[str]()
 
     @property
     def unscored(self) -> int:
@@ -127,6 +128,7 @@ class Receiver:
         if self.scoring is not None:
             self._scoring = asyncio.create_task(self.scoring.run(self.file.path, self._stopping))
             self._scoring.add_done_callback(self._scoring_ended)
+        self._hosts = hosts.allowed(host, [str(each.getsockname()[0]) for each in self._listeners])
         bound = cast("tuple[str, int]", self._listeners[0].getsockname())[:2]
         name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         return f"http://{name}:{bound[1]}"
@@ -161,6 +163,8 @@ class Receiver:
 
     async def _export(self, request: web.Request, signal: Signal) -> web.Response:
         content_type = request.content_type
+        if refused := hosts.refused(request.headers.getall("Host", ()), self._hosts):
+            return self._failure(JSON, 403, _DENIED, refused)
         if content_type not in (PROTOBUF, JSON):
             problem = f"Content-Type must be {PROTOBUF} or {JSON}, not {excerpt(content_type)}"
             if content_type.startswith(_GRPC_TYPE):
@@ -354,10 +358,9 @@ def _line(data: Entries) -> bytes:
 
 
 def _json(body: bytes) -> Entries:
-    try:
-        data = parse_json(body.decode())
-    except UnicodeDecodeError:
-        raise DataError("not UTF-8") from None
+    text = utf8_text(body)
+    protobuf.check_objects(text)
+    data = parse_json(text)
     if not isinstance(data, dict):
         raise DataError(f"an export request must be an object, not {excerpt(data)}")
     return cast("Entries", data)

@@ -118,7 +118,7 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
 
     The delimiter of a .csv file is the most frequent of comma, semicolon and tab outside quotes in the header, or that
     of a first line `sep=;`, as written by Excel. Blank lines and rows of blank cells are skipped. Raises DataError for
-    a header with an empty or repeated name, a row with more cells than the header, and unbalanced quotes.
+    a header with an empty or repeated name, a row with more or fewer cells than the header, and unbalanced quotes.
     """
     lines = (line for _, line in numbered_lines(pieces, any_end=True))
     start = next(lines, "")
@@ -180,5 +180,7 @@ def _row(header: list[str], cells: list[str], line: int) -> dict[str, str | None
     if len(cells) > len(header):
         extra = excerpt(cells[len(header)])
         raise DataError(f"line {line}: {len(cells)} cells for {len(header)} columns; the first extra one is {extra}")
-    padded = cells + [""] * (len(header) - len(cells))
-    return {name: cell if cell.strip() else None for name, cell in zip(header, padded, strict=True)}
+    if len(cells) < len(header):  # a cut file, or a line break in a cell without quotes
+        lacking = excerpt(header[len(cells)])
+        raise DataError(f"line {line}: {len(cells)} cells for {len(header)} columns; there is none for {lacking}")
+    return {name: cell if cell.strip() else None for name, cell in zip(header, cells, strict=True)}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
@@ -15,6 +17,7 @@ from evalstone.datasets.tables import LIST_NAMES, Rows, rows_in
 from evalstone.errors import DataError
 
 _JSON_TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")(\s*:)?|[{}]', re.DOTALL)
+_NUMBER = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|(NaN|-?Infinity|-?(?<!\d)\d++[.eE][\d.eE+-]*+)', re.DOTALL)
 _BLANK = re.compile(r"[ \t\n\r]*+")
 _LONGEST_TOKEN = 16
 
@@ -167,17 +170,44 @@ class _DuplicateKeyError(Exception):
     """An object has the same key twice."""
 
 
-def parse_json(text: str, line: int = 1) -> Any:
+class _NotFiniteError(Exception):
+    """A number is NaN, infinite, or too large for a float."""
+
+
+def parse_json(text: str, line: int = 1, *, finite: bool = False) -> Any:
     """The value of a JSON text that starts in `line`.
 
-    Raises DataError, with line and column, for invalid JSON; and, with the line, for a duplicate key in an object, as
-    one of the two values would be lost.
+    Raises DataError, with line and column, for invalid JSON; with the line, for a duplicate key in an object, as one of
+    the two values would be lost; and, if `finite`, for NaN, infinity, and numbers that are too large.
     """
     check_containers(text, what=f"line {line}")
     try:
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError, _DuplicateKeyError) as error:
+        return (_FINITE if finite else _DECODER).decode(text)
+    except (ValueError, RecursionError, _DuplicateKeyError, _NotFiniteError) as error:
         raise _refusal(error, text, 0, line, 1) from None
+
+
+def utf8_text(content: bytes) -> str:
+    """What another program sent as UTF-8, without a byte order mark. Raises DataError, with the line, for other
+    bytes."""
+    content = content.removeprefix(codecs.BOM_UTF8)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"line {line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
+
+
+def reply_json(content: bytes, *, lines: bool = False) -> Any:
+    """The value of the JSON text that a target replied with; if `lines`, also the list of the values of JSON Lines.
+
+    Raises DataError as `parse_json` does for finite numbers, and for bytes that aren't UTF-8.
+    """
+    text = utf8_text(content)
+    if not lines or not _starts_with_json_line(text):
+        return parse_json(text, finite=True)
+    split = enumerate(text.split("\n"), 1)  # splitlines would also split within JSON strings
+    return [parse_json(each, number, finite=True) for number, each in split if each.strip()]
 
 
 def _refusal(error: Exception, text: str, start: int, line: int, column: int) -> DataError:
@@ -191,6 +221,10 @@ def _refusal(error: Exception, text: str, start: int, line: int, column: int) ->
         key, position = _duplicate_key(text, start)
         line += text.count("\n", 0, position)
         return DataError(f"line {line}: duplicate key {excerpt(key)} in one object")
+    if isinstance(error, _NotFiniteError):
+        number = next(token for token in _NUMBER.finditer(text, start) if token[1] and _is_infinite(token[1]))
+        line += text.count("\n", 0, number.start())
+        return DataError(f"line {line}: {excerpt(number[1])} is no finite number")
     line += text.count("\n", 0, start)
     if isinstance(error, RecursionError):
         return DataError(f"line {line}: nested too deeply")
@@ -204,7 +238,18 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entries
 
 
+def _finite(digits: str) -> float:
+    if _is_infinite(digits):
+        raise _NotFiniteError
+    return float(digits)
+
+
+def _is_infinite(digits: str) -> bool:
+    return not math.isfinite(float(digits))
+
+
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
+_FINITE = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
 
 
 def _duplicate_key(text: str, start: int) -> tuple[str, int]:

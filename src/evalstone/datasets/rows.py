@@ -222,7 +222,11 @@ class RowReader:
             name = _metadata_name(column, cells)
             if (value is None and name != "weight") or (column in used and column not in partly_used):
                 continue
-            metadata[name] = number_in(value) if name == "weight" else value
+            entry = number_in(value) if name == "weight" else value
+            if (other := metadata.get(name)) is not None and other != entry and str(other) != str(entry):
+                where = f"metadata has another entry {excerpt(name)}" if name == column else f"there is another {name}"
+                raise DataError(f"column {excerpt(column)} is {excerpt(entry)}, but {where}: {excerpt(other)}")
+            metadata[name] = entry if other is None else other
             if column not in used:
                 self.ignored.setdefault(column)
         return {

@@ -25,7 +25,8 @@ class Judge(ABC):
     """
 
     cacheable: bool = True
-    """Whether answers are stored in the ledger."""
+    """Whether answers are stored in the ledger: those of a model, whatever its price. A judge without a model costs
+    nothing, and gives its answers again sooner than they are read."""
 
     deterministic: bool = False
     """Whether the judge gives the same answer each time, so repeating a question is pointless."""

@@ -123,12 +123,12 @@ class Estimate:
 
     @property
     def cost(self) -> float | None:
-        """US dollars; None if a price is unknown, 0 if the judges are free."""
+        """US dollars; None if a price is unknown, 0 if no judge has a model."""
         return total_cost(judge.cost for judge in self.judges)
 
     @property
     def calls(self) -> int:
-        """The number of judge calls. Calls of free judges count only if there is no other judge."""
+        """The number of judge calls. Those of judges without a model count only if there is no other judge."""
         return sum(scorer.calls for scorer in self.scorers)
 
     @property

@@ -9,7 +9,7 @@ import math
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ from evalstone.errors import (
     StorageError,
     described,
 )
+from evalstone.judges.base import Judge
 from evalstone.judges.providers.limits import counting_warnings, shared_limiter, stopping
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
@@ -224,7 +225,10 @@ class _Runner:
             await self.batches.end(self.stop, complete=self.records.complete)
         await self._keep_failures()
         await self.notifier.done()
-        self._cautions = await asyncio.to_thread(self._cautions_of_judges)
+        asked = {identity.partition(WITHOUT)[0] for builder in self.summaries.values() for identity in builder.judges}
+        judges = [judge for judge in self.plan.judges if judge.identity in asked]
+        if any(type(judge).caution is not Judge.caution for judge in judges):  # else, no thread is needed
+            self._cautions = await sync.call_at_once(self._cautions_of, judges)
         run = self._result(time.perf_counter() - began, resumed)
         await self._keep_result(run, finished=run.complete)
         return run
@@ -319,10 +323,9 @@ class _Runner:
         scorers = len(self.scorers)
         return sum(not self.records.has(index) for index in range(place * scorers, (place + 1) * scorers))
 
-    def _cautions_of_judges(self) -> dict[str, str]:
-        """By judge, its caution about the scored samples; only for judges that were asked."""
-        asked = {identity.partition(WITHOUT)[0] for builder in self.summaries.values() for identity in builder.judges}
-        return {judge.identity: judge.caution(self._scored()) for judge in self.plan.judges if judge.identity in asked}
+    def _cautions_of(self, judges: Iterable[Judge]) -> dict[str, str]:
+        """By judge, its caution about the scored samples."""
+        return {judge.identity: judge.caution(self._scored()) for judge in judges}
 
     def _scored(self) -> Iterator[Sample]:
         """The samples with at least one record, with the target's answers."""

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Annotated, ClassVar, NamedTuple
 
-from evalstone._core.files import json_or_lines
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
 from evalstone._core.redaction import command_secrets, is_distinct, masked, register, without
 from evalstone._core.sync import Worker
+from evalstone.datasets.json_rows import reply_json
 from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused, TargetUnreachable
 from evalstone.judges.providers.limits import received
 from evalstone.judges.providers.replies import one_line
@@ -158,8 +158,8 @@ class CommandTarget(Target):
         if not content.strip():
             raise TargetError(f"the command wrote nothing to stdout{said}")
         try:
-            values = json_or_lines(content)
-        except (ValueError, DataError, RecursionError) as error:
+            values = reply_json(content, lines=True)
+        except DataError as error:
             start = one_line(content[:200].decode("utf-8", "replace"))
             problem = f"the command must write nothing but JSON to stdout ({error}); it wrote {start!r}"
             raise TargetError(problem + said) from None

@@ -18,12 +18,13 @@ from evalstone._core.redaction import header_secrets, is_credential, masked_url,
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.formats.values import read_usage
 from evalstone.datasets.columns import value_at
+from evalstone.datasets.json_rows import reply_json
 from evalstone.datasets.rows import read_passages, scalar_text, unpacked
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
 from evalstone.judges.providers.base import PROVIDERS, cost_of, url_parts
 from evalstone.judges.providers.limits import NO_LIMITS, shared
-from evalstone.judges.providers.replies import as_list, as_object, error_message, parsed_json, shown
+from evalstone.judges.providers.replies import as_list, as_object, error_message, shown
 from evalstone.judges.settings import Range
 from evalstone.targets.base import INPUTS, PARAMETERS, Answer, Target, answer_of, conversation, parameter_values
 from evalstone.targets.retries import with_retries
@@ -222,10 +223,11 @@ class HTTPTarget(Target):
         """The answer in a reply. Raises TargetError if there is none."""
         host = urlsplit(self.address).netloc
         try:
-            data = parsed_json(content)
-        except ValueError:
+            data = reply_json(content)
+        except DataError as error:
             start = content[:200].decode(errors="replace").strip()
-            raise TargetError(f"{host} sent no JSON: {start!r}" if start else f"{host} sent an empty reply") from None
+            problem = f"no valid JSON ({error}); it sent {start!r}" if start else "an empty reply"
+            raise TargetError(f"{host} sent {problem}") from None
         reply = as_object(data)
         if reply.get("error") and not (self.output and value_at(data, self.output)[0]):
             message = error_message(content) if as_object(reply["error"]).get("message") else shown(reply["error"])

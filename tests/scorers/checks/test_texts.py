@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from evalstone import checks
+from evalstone.errors import ConfigError
 from evalstone.scorers.checks import Check
 from evalstone.types import Sample
 from tests.fakes import score_of
@@ -18,13 +21,23 @@ def test_contains_looks_anywhere_and_ignores_case_unless_it_counts():
     assert value(checks.contains("PARIS")) == 1
     assert value(checks.contains("PARIS", ignore_case=False)) == 0
     assert value(checks.contains("London")) == 0
-    assert value(checks.contains("")) == 1
 
 
 def test_not_contains_is_the_opposite_of_contains():
     assert value(checks.not_contains("paris")) == 0
     assert value(checks.not_contains("PARIS", ignore_case=False)) == 1
-    assert value(checks.not_contains("")) == 0
+
+
+@pytest.mark.parametrize("check", [checks.contains, checks.not_contains, checks.regex])
+def test_a_text_that_every_answer_contains_is_refused(check: Callable[..., Check]):
+    with pytest.raises(ConfigError, match=r"(contains|regex): the text is empty, and every answer contains that"):
+        check("")
+    assert value(check("", definition="mastra")) == (check is not checks.not_contains)
+
+
+def test_an_empty_text_is_compared_with_the_whole_answer():
+    assert value(checks.exact_match(""), "") == value(checks.regex("", exact=True), "") == 1
+    assert value(checks.exact_match("")) == value(checks.regex("", exact=True)) == 0
 
 
 def test_exact_match_takes_the_whole_answer_white_space_included():
@@ -76,7 +89,7 @@ def test_the_reason_says_what_was_found(check: Check, told: str):
     assert score_of(check, Sample(output=ANSWER), []).reason == told
 
 
-@pytest.mark.parametrize("text", ["paris", "PARIS", "London", "", "."])
+@pytest.mark.parametrize("text", ["paris", "PARIS", "London", " ", "."])
 @pytest.mark.parametrize("ignore_case", [True, False])
 def test_of_contains_and_not_contains_one_holds_and_both_say_the_same(text: str, ignore_case: bool):
     one = score_of(checks.contains(text, ignore_case=ignore_case), Sample(output=ANSWER), [])

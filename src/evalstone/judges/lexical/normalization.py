@@ -5,6 +5,7 @@ All functions take time linear in the length of the text, for any text.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -81,10 +82,14 @@ def is_structured(passage: str) -> bool:
 
 
 def pieces(passage: str, *, structured: bool) -> Iterator[str]:
-    """The sentences of a passage, or the fields and sentences of a structured one, up to LONGEST_PIECE characters."""
+    """The sentences of a passage, or the fields and sentences of a structured one, up to LONGEST_PIECE characters.
+
+    A line that states a false field is a piece in any passage.
+    """
     if not structured:
-        for sentence in sentences(passage):
-            yield from _cut(sentence)
+        for false, lines in itertools.groupby(passage.split("\n"), is_false_field):
+            for sentence in map(str.strip, lines) if false else sentences("\n".join(lines)):
+                yield from _cut(sentence)
         return
     text = "\n".join(fields(passage)) if _BRACKETS.match(passage) else passage
     for line in text.split("\n"):
@@ -160,3 +165,10 @@ def false_key(line: str) -> str | None:
     """The key of a field with a false, missing or "no" value; None for any other line."""
     key, colon, value = line.rpartition(":")
     return key if colon and len(value) < LONGEST_FALSE and _NOISE.sub("", value).strip().lower() in _FALSE else None
+
+
+def is_false_field(line: str) -> bool:
+    """Whether a line of any text is a field with a false value, such as `outdoor seating: no`. In prose, a line that
+    ends with a colon is none."""
+    key, _, value = line.partition(":")
+    return bool(value.strip()) and _LINE.match(line) is not None and false_key(line) == key

@@ -7,7 +7,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstone.judges.lexical.normalization import comparable_low, false_key, is_structured, parts, pieces
+from evalstone.judges.lexical.normalization import (
+    comparable_low,
+    false_key,
+    is_false_field,
+    is_structured,
+    parts,
+    pieces,
+)
 from evalstone.judges.lexical.numbers import figures
 from evalstone.judges.lexical.tokens import Lexicon, content, denied, is_negated, quantified, stems_of
 
@@ -94,7 +101,7 @@ def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
             tables += structured and not first
             for text in pieces(part, structured=structured):
                 found.append(_piece(number, section, text))
-                if structured:
+                if structured or is_false_field(text):
                     structured_lines.add(text)
             section += 1
     # One text for all pieces: a claim hardly ever contains a sequence that spans two of them.

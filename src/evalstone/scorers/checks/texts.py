@@ -11,7 +11,7 @@ from evalstone.agents.sides import Text
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import listed, require_number, shortened
 from evalstone.scorers.checks.base import TextCheck
-from evalstone.scorers.definitions import SPACE, UNSPACED, DefinedText, Definition, Sides
+from evalstone.scorers.definitions import OURS, SPACE, UNSPACED, DefinedText, Definition, Sides
 from evalstone.scorers.text import dice, units
 from evalstone.types import Score
 
@@ -28,8 +28,8 @@ def as_in_mastra(formula: str, sides: Sides) -> Mapping[str, Definition]:
 class Contains(DefinedText, TextCheck):
     """Whether the answer contains a text.
 
-    1 if `expected`, or else the sample's reference, occurs anywhere in the answer, else 0. Every answer contains the
-    empty text.
+    1 if `expected`, or else the sample's reference, occurs anywhere in the answer, else 0. An empty text is refused:
+    every answer contains it. With definition="mastra" it passes.
     """
 
     name = "contains"
@@ -38,6 +38,10 @@ class Contains(DefinedText, TextCheck):
     expected: str | None = None
     _: KW_ONLY
     ignore_case: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_some(self, self.expected)
 
     def check(self, output: str, expected: str) -> Score:
         contained = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
@@ -48,7 +52,8 @@ class Contains(DefinedText, TextCheck):
 class NotContains(DefinedText, TextCheck):
     """Whether the answer does not contain a text.
 
-    0 if `expected` occurs anywhere in the answer, else 1. Every answer contains the empty text.
+    0 if `expected` occurs anywhere in the answer, else 1. An empty text is refused: every answer contains it. With
+    definition="mastra" it fails.
 
     Attributes:
         expected: The text that must not occur.
@@ -65,6 +70,10 @@ class NotContains(DefinedText, TextCheck):
     _: KW_ONLY
     ignore_case: bool = True
     text: Text = "all"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_some(self, self.expected)
 
     def check(self, output: str, expected: str) -> Score:
         contained = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
@@ -129,8 +138,9 @@ class Regex(DefinedText, TextCheck):
     """Whether the answer matches a regular expression.
 
     1 if `pattern`, or else the sample's reference, matches anywhere in the answer (with `exact`, all of it), else 0.
-    The syntax is that of Python's `re`, including inline flags such as `(?s)`. With definition="mastra", pattern and
-    answer are UTF-16 code units, as in JavaScript without the flag `u`. Failed if a match takes more than 10 seconds.
+    Without `exact`, an empty pattern is refused: it matches every answer. The syntax is that of Python's `re`,
+    including inline flags such as `(?s)`. With definition="mastra", pattern and answer are UTF-16 code units, as in
+    JavaScript without the flag `u`. Failed if a match takes more than 10 seconds.
 
     Attributes:
         pattern: The expression for all samples; by default each sample's reference.
@@ -148,6 +158,8 @@ class Regex(DefinedText, TextCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.exact:
+            _require_some(self, self.pattern)
         if self.pattern is not None and (error := self._compile(self.pattern)[1]):
             raise ConfigError(f"{self.name}: {error}")
 
@@ -176,6 +188,12 @@ class Regex(DefinedText, TextCheck):
 
 
 contains, not_contains, exact_match, similarity, regex = Contains, NotContains, ExactMatch, Similarity, Regex
+
+
+def _require_some(check: DefinedText, text: str | None) -> None:
+    """Raise ConfigError for a text that every answer contains. Other systems score it, and so do their definitions."""
+    if text == "" and check.definition == OURS:
+        raise ConfigError(f"{check.name}: the text is empty, and every answer contains that; name a text")
 
 
 def _folded(text: str, ignore_case: bool) -> str:
