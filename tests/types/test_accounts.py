@@ -50,6 +50,8 @@ def test_a_field_that_one_account_lacks_is_the_other_ones(fields: tuple[bool, ..
         ("12", 12),
         ("12\n", "12"),
         ('"12"', "12"),
+        ("False", "false"),
+        ("None", None),
     ],
 )
 def test_results_in_different_notation_are_the_same(one: Any, other: Any) -> None:

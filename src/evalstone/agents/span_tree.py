@@ -20,7 +20,7 @@ from evalstone.agents.formats.dialects import (
     Kind,
     asked,
     event_message,
-    is_of_tool,
+    is_repeated,
     kind_of,
     translated,
 )
@@ -34,7 +34,7 @@ from evalstone.types import ToolCall
 ADOPTED = "a span whose parent is missing, which is read as part of the agent in whose time it lies"
 UNSURE = "a span whose parent is missing and that may be part of any of several agents, which is read apart from them"
 CUT = f"an attribute that was cut in the middle of its JSON, and is not read; {REMEDY}"
-_WITHOUT_CONTENT = {"type", "id", "name"}
+_WITHOUT_CONTENT = {"type", "id", "name", "modality", "mime_type", "media_type"}
 _TOKENS = ("gen_ai.usage.", "llm.token_count", "llm.usage.")
 
 
@@ -117,7 +117,7 @@ def tree_of(records: Sequence[Record], trace: str, notes: Notes) -> list[Node]:
                 nodes[key] = Node(record, kind_of(record), translated(record))
     for node in nodes.values():
         own = events.get(id(node.record.source), [])
-        node.beside = [each for each in own if not (is_of_tool(each) or (node.kind == "tool" and event_message(each)))]
+        node.beside = [each for each in own if not (is_repeated(each) or (node.kind == "tool" and event_message(each)))]
         node.unreadable = unreadable.get(id(node.record.source))
         node.question = questions.get(id(node.record.source))
     lone: dict[str, Node] = {}
@@ -291,7 +291,7 @@ def _has_messages(attributes: Entries) -> bool:
 
 def _has_content(messages: Any) -> bool:
     """Whether messages have more than the types of their parts and the names of tools. Without captured content,
-    pydantic-ai's messages have only these."""
+    pydantic-ai's messages have only these, and of images their types."""
     parts = [part for each in objects_in(messages) for part in objects_in(each.get("parts"))]
     bare = all(part.keys() <= _WITHOUT_CONTENT for part in parts)
     return bool(messages) and not (parts and bare)

@@ -9,7 +9,7 @@ other.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,7 @@ from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.agents.notes import Notes
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
 from evalstone.errors import ConfigError, DataError
-from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, TrajectoryStep
+from evalstone.types import NO_USAGE, Message, Role, Sample, ToolCall, Trajectory, TrajectoryStep
 from evalstone.types.agreement import step_of
 
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client.conversation.id")
@@ -139,7 +139,10 @@ def _conversations(nodes: Sequence[Node]) -> list[_Unit]:
         messages = _messages_of(node) if len(nodes) > 1 else []
         ends = [(0, 0)]
         for message in messages:
-            ends.append((ends[-1][0] + 1, hash((ends[-1][1], _said(message)))))
+            count, said = ends[-1]
+            for item in _said(message):
+                count, said = count + 1, hash((said, item))
+            ends.append((count, said))
         unit = next((ending.pop(end) for end in ends[-2:0:-1] if end in ending), None)
         if unit is None:
             unit = _Unit([])
@@ -162,9 +165,12 @@ def _messages_of(node: Node) -> list[Message]:
     return [message for message in messages if alone or message.role != "system"]
 
 
-def _said(message: Message) -> tuple[object, ...]:
-    calls = tuple(call.id or (call.name, text_of(to_jsonable(dict(call.arguments)))) for call in message.tool_calls)
-    return message.role, message.content, calls
+def _said(message: Message) -> Iterator[tuple[object, ...]]:
+    """The text of a message and its calls, one by one: a later request may have each of them as a message."""
+    if message.content or not message.tool_calls:
+        yield message.role, message.content
+    for call in message.tool_calls:
+        yield message.role, call.id or (call.name, text_of(to_jsonable(dict(call.arguments))))
 
 
 def _call_id(node: Node) -> str:
@@ -241,12 +247,13 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         # What is said beside calls is no answer where none came after them.
         said = [answer_text(of_main), answer_text(messages)]
         output = next(filter(None, said), "" if "" in said else None)
+    output = _as_said(output, messages, "assistant")
     metadata = {**_measured(unit, whole), **_described(main, whole, trace)}
     if "group" not in metadata and not alone and trace:
         metadata["group"] = trace
     return Sample(
         id="-".join(filter(None, (trace, main.record.span))),
-        input=last_user_text(messages) if question is None else question,
+        input=last_user_text(messages) if question is None else _as_said(question, messages, "user"),
         output=output,
         context=_context(whole, reading.conversation.passages, trace, notes),
         messages=messages,
@@ -254,6 +261,15 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         trajectory=_trajectory(unit, messages, {id(n): call for n, call in zip(tools, reader.runs, strict=True)}),
         metadata=metadata,
     )
+
+
+def _as_said(text: str | None, messages: Sequence[Message], role: Role) -> str | None:
+    """A text as its message has it, if they differ only in the blanks around it: the span of an agent may show its
+    answer as a terminal would, with a newline at the end."""
+    if text is None:
+        return None
+    said = (message.content for message in reversed(messages) if message.role == role)
+    return next((each for each in said if each.strip() == text.strip()), text)
 
 
 def _goes_on(message: Message) -> bool:

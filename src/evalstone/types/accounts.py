@@ -31,6 +31,7 @@ _REDACTED = re.compile(
 )
 _CUT = re.compile(r"(?:…|\.\.\.|\W*\btruncated\b\W*)\s*$", re.IGNORECASE)
 _WRAPPERS = ("value", "result", "output", "content", "text", "json")
+_PYTHON_WORDS: Mapping[str, Any] = {"True": True, "False": False, "None": None}
 _LONGEST_LITERAL = 20_000
 _FAILURE = re.compile(r"error|exception|fail|denied|not approved", re.IGNORECASE)
 _PROGRESS = {"partial": 0, "call": 1, "result": 2, "error": 2}
@@ -280,6 +281,8 @@ def _is_part(value: Any) -> bool:
 
 
 def _read(text: str) -> Any:
+    if text in _PYTHON_WORDS:
+        return _PYTHON_WORDS[text]
     if len(text) > _LONGEST_LITERAL or text[:1] not in ("{", "[", '"', "'", "("):
         return text
     with suppress(ValueError, RecursionError):

@@ -21,6 +21,7 @@ Kind: TypeAlias = Literal["agent", "chain", "model", "tool", "retrieval", "embed
 
 OPERATION = "gen_ai.operation.name"
 INPUT, OUTPUT, SYSTEM = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"
+DETAILS = "gen_ai.client.inference.operation.details"
 DOCUMENTS = "gen_ai.retrieval.documents"
 QUESTION, ANSWER = "input.value", "output.value"
 
@@ -171,11 +172,13 @@ def _is_text(part: Entries) -> bool:
     return isinstance(part.get("text"), str) and part.keys() <= {"type", "text"}
 
 
-def is_of_tool(record: Record) -> bool:
-    """Whether this event is of the span of a tool, and has the arguments or the result that are the span's."""
+def is_repeated(record: Record) -> bool:
+    """Whether this event repeats what other spans have: in the span of a tool, its arguments or its result; in that of
+    Strands' cycle around a model call, the messages of the call and the results of tools without their calls."""
     if record.kind != "event" or not record.name.startswith("gen_ai."):
         return False
-    return entries_of(decoded(record.source.get("attributes"))).get(OPERATION) == "execute_tool"
+    operation = entries_of(decoded(record.source.get("attributes"))).get(OPERATION)
+    return operation == "execute_tool" or (operation == "execute_event_loop_cycle" and record.name == DETAILS)
 
 
 def _tool_events(record: Record) -> Entries:

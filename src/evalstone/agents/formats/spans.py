@@ -7,6 +7,7 @@ before it; what is repeated counts once.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from evalstone.agents.formats.dialects import (
     answered,
     asked,
     event_message,
-    is_of_tool,
+    is_repeated,
     kind_of,
     translated,
 )
@@ -158,6 +159,10 @@ class SpanReader:
     """Whether a retrieval said what it returned, be it nothing."""
     without_text: int = 0
     """How many retrieved documents have no text."""
+    _instructions: list[Message] = field(default_factory=list[Message])
+    """Those of a model call that come in an event of their own, until its messages."""
+    _asked_until: int = 0
+    """Before which message the answer of a model call can't be whose messages came without it."""
     _run_places: list[int] = field(default_factory=list[int])
     """Before which message each of them belongs if no message has its call."""
     _known: KnownMessages = field(default_factory=KnownMessages)
@@ -179,7 +184,7 @@ class SpanReader:
         """
         attributes, kind = translated(record), kind_of(record) if record.kind == "span" else None
         operation = attributes.get("gen_ai.operation.name")
-        if is_of_tool(record):
+        if is_repeated(record):
             return
         if (message := event_message(record)) is not None:
             self._read_event(message, last=record.name.endswith(".choice"))
@@ -195,6 +200,7 @@ class SpanReader:
 
     def end_call(self) -> None:
         """Add the messages that came in events of their own, even if no answer followed."""
+        self._instructions, self._asked_until = [], 0
         if self.pending:
             self._merge(read_conversation(self.pending))
             self.pending = []
@@ -211,7 +217,10 @@ class SpanReader:
             parts: list[Any] = cast("list[Any]", system) if isinstance(system, list) else [str(system)]
             place = f".attributes[{SYSTEM!r}]"
             conversation.read({"role": "system", "parts": parts}, place)
-        given = False
+        else:
+            conversation.messages += self._instructions
+        self._instructions = []
+        given, asks = False, any(attributes.get(key) is not None for key in (INPUT, "pydantic_ai.all_messages"))
         for key in (INPUT, "pydantic_ai.all_messages", OUTPUT):
             if attributes.get(key) is None:
                 continue
@@ -221,7 +230,10 @@ class SpanReader:
             read_conversation(cast("list[Any]", value), f".attributes[{key!r}]", conversation)
             given = True
         if given:
-            self._merge(conversation, summary=summary)
+            end = self._merge(conversation, summary=summary, start=0 if asks else self._asked_until)
+            self._asked_until = end if attributes.get(OUTPUT) is None else 0
+        else:
+            self._instructions = conversation.messages
 
     def _read_event(self, message: Entries, *, last: bool) -> None:
         """One message of a model call, which its answer ends. Without captured content, there is nothing to read."""
@@ -286,15 +298,25 @@ class SpanReader:
         self.retrieved = self.retrieved or bool(found) or not texts
         passages |= found
 
-    def _merge(self, read: Conversation, *, summary: bool = False) -> None:
+    def _merge(self, read: Conversation, *, summary: bool = False, start: int = 0) -> int:
         """Add the messages that are not there yet. What a later call repeats may have the results of tools.
 
-        summary: they may have in one message what the agent's model calls have in several.
+        Args:
+            read: They and their passages.
+            summary: Whether they may have in one message what the agent's model calls have in several.
+            start: Before which place none of them is.
+
+        Returns:
+            The place after the last of them.
         """
         self.passages |= read.passages
-        at = 0
+        at, open_calls = start, list[int]()
         for message in read.messages:
-            known = self._known.find(message, self.messages, at)
+            if (pieces := self._pieces_of(message, at - 1, open_calls)) is not None:
+                self._replace(at - 1, _with_pieces(self.messages[at - 1], message, pieces))
+                open_calls = [place for place in open_calls if place not in pieces]
+                continue
+            known, open_calls = self._known.find(message, self.messages, at), []
             if known is None and summary and self._has_calls(message):
                 message = replace(message, tool_calls=[])
                 known = self._known.find(message, self.messages, at)
@@ -304,9 +326,27 @@ class SpanReader:
                 self._append(message)
                 at = len(self.messages)
             else:
-                before, self.messages[known] = self.messages[known], _richer(self.messages[known], message)
-                self._known.replace(before, self.messages[known], known)
+                pieces = _places_of(message.tool_calls, self.messages[known].tool_calls)
+                self._replace(known, _with_pieces(self.messages[known], message, pieces))
+                open_calls = [n for n in range(len(self.messages[known].tool_calls)) if n not in pieces]
                 at = known + 1
+        return at
+
+    def _pieces_of(self, message: Message, known: int, open_calls: Sequence[int]) -> dict[int, ToolCall] | None:
+        """The calls of a message, by their places in a known one, of which it is one more piece; else None.
+
+        OpenAI's items have parallel calls one by one, when they are sent again.
+        open_calls: the places of the calls that the pieces before it didn't have.
+        """
+        if not open_calls or not message.tool_calls or message.role != self.messages[known].role or message.content:
+            return None
+        calls = self.messages[known].tool_calls
+        pieces = _places_of(message.tool_calls, calls, open_calls)
+        return pieces if len(pieces) == len(message.tool_calls) else None
+
+    def _replace(self, place: int, message: Message) -> None:
+        before, self.messages[place] = self.messages[place], message
+        self._known.replace(before, message, place)
 
     def _append(self, message: Message) -> None:
         self._known.add(message, len(self.messages))
@@ -370,12 +410,24 @@ class SpanReader:
         return Reading(Conversation(self.messages, passages), tokens, self.cost, self.answered)
 
 
-def _richer(one: Message, other: Message) -> Message:
-    """A message with what another account of it has besides. Equal calls have one each, in their order."""
-    calls, others, notes = list[ToolCall](), list(other.tool_calls), list[str]()
-    for call in one.tool_calls:
-        at = next((at for at, each in enumerate(others) if same_call(each, call)), None)
-        merged, said = (call, ()) if at is None else merged_call(call, others.pop(at))
+def _places_of(
+    others: Sequence[ToolCall], calls: Sequence[ToolCall], places: Iterable[int] | None = None
+) -> dict[int, ToolCall]:
+    """Of the calls in one account of a message, those that another one has too, by their places in the first. Equal
+    calls have one each, in their order."""
+    left, found = list(others), dict[int, ToolCall]()
+    for place in range(len(calls)) if places is None else places:
+        at = next((at for at, each in enumerate(left) if same_call(each, calls[place])), None)
+        if at is not None:
+            found[place] = left.pop(at)
+    return found
+
+
+def _with_pieces(one: Message, other: Message, pieces: Mapping[int, ToolCall]) -> Message:
+    """A message with what another account of it has besides. pieces: the calls that both have, by their places."""
+    calls, notes = list[ToolCall](), list[str]()
+    for place, call in enumerate(one.tool_calls):
+        merged, said = merged_call(call, pieces[place]) if place in pieces else (call, ())
         calls.append(merged)
         notes += said
     return replace(

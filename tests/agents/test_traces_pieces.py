@@ -1,0 +1,197 @@
+"""A message whose parallel calls are sent again one by one, as OpenAI's items have them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evalstone import evaluate
+from evalstone.agents.formats.dialects import DETAILS
+from evalstone.agents.transcripts import read_transcript
+from evalstone.types import Sample
+from tests.agents.test_traces import only, read
+from tests.traced import attributes, chat, message, span, spans
+
+SYSTEM, QUESTION = message("system", "Be brief."), message("user", "Bern and Basel?")
+ANSWER = message("assistant", "Both sunny.")
+
+
+def call(id: str, city: str) -> dict[str, Any]:
+    made = {"type": "tool_call", "name": "weather", "arguments": {"city": city}}
+    return {**made, "id": id} if id else made
+
+
+def response(id: str, city: str) -> dict[str, Any]:
+    return message("tool", {"type": "tool_call_response", "id": id, "response": f"sunny in {city}"})
+
+
+def pieces(*calls: tuple[str, str], text: str = "") -> list[dict[str, Any]]:
+    said = [message("assistant", text)] if text else []
+    return [*said, *(message("assistant", call(*each)) for each in calls), *(response(*each) for each in calls)]
+
+
+def whole(*calls: tuple[str, str], text: str = "") -> dict[str, Any]:
+    return message("assistant", *filter(None, [text]), *(call(*each) for each in calls))
+
+
+def calls_of(sample: Sample) -> list[tuple[str, Any, Any]]:
+    return [(each.id, each.arguments["city"], each.result) for m in sample.messages for each in m.tool_calls]
+
+
+FIRST, SECOND = (("c1", "Bern"), ("c2", "Basel")), (("c3", "Bern"), ("c4", "Bern"))
+
+
+@pytest.mark.parametrize("agent", [True, False])
+@pytest.mark.parametrize("text", ["", "Let me look."])
+def test_parallel_calls_that_are_sent_again_one_by_one_are_the_same_calls(agent: bool, text: str) -> None:
+    said = [message("assistant", text)] if text else []
+    first = chat([SYSTEM, QUESTION], whole(*FIRST))
+    if text:  # the items of one answer
+        first["gen_ai.output.messages"] = json.dumps([*said, whole(*FIRST)])
+    then = [SYSTEM, QUESTION, *pieces(*FIRST, text=text)]
+    asked = [
+        span(2, "chat", first, parent=1 if agent else 0, start=1, end=2),
+        span(3, "chat", chat(then, whole(*SECOND)), parent=1 if agent else 0, start=3, end=4),
+        span(4, "chat", chat([*then, *pieces(*SECOND)], ANSWER), parent=1 if agent else 0, start=5, end=6),
+    ]
+    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather"}
+    sample = only(spans(*([span(1, "invoke_agent", root, end=9)] if agent else []), *asked))
+    assert calls_of(sample) == [(id, city, f"sunny in {city}") for id, city in (*FIRST, *SECOND)]
+    assert (sample.input, sample.output) == ("Bern and Basel?", "Both sunny.")
+    assert sample.trajectory is not None
+    assert [step.data["tool_args"] for step in sample.trajectory.steps] == [
+        {"city": city} for _, city in (*FIRST, *SECOND)
+    ]
+    assert [m.content for m in sample.messages if m.role == "assistant" and m.content] == [
+        *filter(None, [text]),
+        "Both sunny.",
+    ]
+
+
+def test_calls_sent_one_by_one_score_as_the_messages_do() -> None:
+    then = [SYSTEM, QUESTION, *pieces(*FIRST)]
+    traced = only(
+        spans(
+            span(2, "chat", chat([SYSTEM, QUESTION], whole(*FIRST)), start=1, end=2),
+            span(3, "chat", chat(then, ANSWER), start=3, end=4),
+        )
+    )
+    expected = {"steps": [{"name": "weather", "step_type": "tool_call", "tool_args": {"city": "Bern"}}]}
+    sent = read_transcript([*then, ANSWER]).messages
+    values = [
+        evaluate([{"messages": each, "expected_trajectory": expected}], "tool_call_f1", ledger=None).records[0].value
+        for each in (traced.messages, sent)
+    ]
+    assert values[0] == values[1] == pytest.approx(2 / 3)
+
+
+def test_a_call_that_is_made_again_is_no_piece_of_the_message_before() -> None:
+    once, again = ("c1", "Bern"), ("c2", "Bern")
+    then = [SYSTEM, QUESTION, *pieces(once)]
+    sample = only(
+        spans(
+            span(2, "chat", chat([SYSTEM, QUESTION], whole(once)), start=1, end=2),
+            span(3, "chat", chat(then, whole(again)), start=3, end=4),
+            span(4, "chat", chat([*then, *pieces(again)], ANSWER), start=5, end=6),
+        )
+    )
+    assert [len(m.tool_calls) for m in sample.messages if m.tool_calls] == [1, 1]
+    assert calls_of(sample) == [("c1", "Bern", "sunny in Bern"), ("c2", "Bern", "sunny in Bern")]
+
+
+def test_equal_calls_without_ids_have_a_result_each() -> None:
+    def ran(result: str) -> list[dict[str, Any]]:
+        done = {"type": "tool_call_response", "response": result}
+        return [message("assistant", call("", "Bern")), message("tool", done)]
+
+    then = [SYSTEM, QUESTION, *ran("rain"), *ran("sun")]
+    sample = only(
+        spans(
+            span(2, "chat", chat([SYSTEM, QUESTION], whole(("", "Bern"), ("", "Bern"))), start=1, end=2),
+            span(3, "chat", chat(then, ANSWER), start=3, end=4),
+        )
+    )
+    assert calls_of(sample) == [("", "Bern", "rain"), ("", "Bern", "sun")]
+
+
+def test_the_answer_of_an_agents_span_is_that_of_its_model_without_the_newline_of_a_terminal() -> None:
+    def shown(text: str) -> dict[str, Any]:
+        return chat([SYSTEM, QUESTION], text, **{"gen_ai.operation.name": "invoke_agent"})
+
+    answer = span(2, "chat", chat([SYSTEM, QUESTION], "Both sunny."), parent=1, start=1, end=2)
+    sample = only(spans(span(1, "invoke_agent", shown("Both sunny.\n"), end=9), answer))
+    assert sample.output == "Both sunny."
+    other = only(spans(span(1, "invoke_agent", shown("Both are sunny.\n"), end=9), answer))
+    assert other.output == "Both are sunny.\n"
+
+
+def in_events(*said: dict[str, Any]) -> dict[str, Any]:
+    """What a model call's span has in an event for each attribute."""
+    return {"events": [{"name": DETAILS, "attributes": attributes(each)} for each in said]}
+
+
+def asked_in_events(given: list[Any], answer: Any, *, system: str) -> dict[str, Any]:
+    instructions = json.dumps([{"type": "text", "content": system}])
+    both = chat(given, answer)
+    return in_events(
+        {"gen_ai.system_instructions": instructions},
+        {"gen_ai.input.messages": both["gen_ai.input.messages"]},
+        {"gen_ai.output.messages": both["gen_ai.output.messages"]},
+    )
+
+
+CALL = {"gen_ai.operation.name": "chat"}
+
+
+def test_instructions_in_an_event_of_their_own_are_those_of_the_messages_after_it() -> None:
+    sample = only(spans(span(1, "chat", CALL, **asked_in_events([QUESTION], ANSWER, system="Be brief."))))
+    assert (sample.instructions, sample.input, sample.output) == ("Be brief.", "Bern and Basel?", "Both sunny.")
+    assert [m.role for m in sample.messages] == ["system", "user", "assistant"]
+
+
+def test_instructions_in_an_event_without_messages_are_not_those_of_the_next_call() -> None:
+    silent = in_events({"gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be long."}])})
+    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather"}
+    sample = only(
+        spans(
+            span(1, "invoke_agent", root, end=9, **silent),
+            span(2, "chat", chat([QUESTION], ANSWER), parent=1, start=1, end=2),
+        )
+    )
+    assert sample.instructions is None
+
+
+def test_an_answer_in_an_event_of_its_own_that_repeats_an_earlier_one_is_one_more() -> None:
+    given = [QUESTION, ANSWER, QUESTION]
+    sample = only(spans(span(1, "chat", CALL, **asked_in_events(given, ANSWER, system="Be brief."))))
+    assert sample.output == "Both sunny."
+    assert [m.role for m in sample.messages] == ["system", "user", "assistant", "user", "assistant"]
+
+
+def test_a_picture_without_content_is_no_content() -> None:
+    picture = {"type": "blob", "mime_type": "image/png", "modality": "image"}
+    given = [message("user", {"type": "text"}, picture)]
+    samples, (note,) = read(spans(span(1, "chat", chat(given, message("assistant", {"type": "text"})))))
+    assert samples == []
+    assert "without content; turn on the capture" in note
+
+
+def test_the_cycle_around_a_call_repeats_its_messages_and_adds_none() -> None:
+    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather"}
+    cycle = {"gen_ai.operation.name": "execute_event_loop_cycle"}
+    first, second = FIRST
+    results = [message("user", *response(*first)["parts"], *response(*second)["parts"])]
+    repeated = in_events(*({"gen_ai.input.messages": json.dumps(each)} for each in ([QUESTION], results)))
+    then = [QUESTION, whole(*FIRST), *results]
+    sample = only(
+        spans(
+            span(1, "invoke_agent", root, end=9),
+            span(2, "cycle", cycle, parent=1, start=1, end=4, **repeated),
+            span(3, "chat", chat([QUESTION], whole(*FIRST)), parent=2, start=2, end=3),
+            span(4, "chat", chat(then, ANSWER), parent=1, start=5, end=6),
+        )
+    )
+    assert [m.role for m in sample.messages] == ["user", "assistant", "assistant"]
+    assert calls_of(sample) == [(id, city, f"sunny in {city}") for id, city in FIRST]
