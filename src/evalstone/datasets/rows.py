@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -35,6 +33,7 @@ from evalstone.agents.formats.values import normal
 from evalstone.agents.messages import answer_text, last_text
 from evalstone.agents.transcripts import Transcript, format_of, read_transcript
 from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca, inner_names
+from evalstone.datasets.written import is_ground_truth, written_in_cell, written_in_text
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import FIELD_ROLES, SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
 
@@ -46,12 +45,6 @@ _CONVERSATION_PARTS = ("systemmessages", "inputmessages", "messages")
 _BESIDE = ("rememberedmessages", "taggedsystemmessages")
 _OF_A_TRIAL = frozenset(("id", "trial", *SAMPLE_FIELDS))
 _OF_TRACES = ("resourceSpans", "resourceLogs", "attributes")
-_LISTS_OF_ANSWERS = ("groundtruths", "answers", "expectedfacts", "referenceoutputs")
-"""The columns for a reference whose text is a list if it is written like one."""
-_CONVERSATION = re.compile(
-    r"""\s*+\[\s*+\{(?=.*["'](?:role|type|from)["']\s*+:\s*+["'](?:system|user|human|assistant|ai|gpt)["'])""",
-    re.DOTALL,
-)
 _MISSING_TYPES = ("NAType", "NaTType")
 
 
@@ -94,12 +87,13 @@ class RowReader:
 
     Args:
         mapping: As for `sample_from`.
-        blank_cells: Whether a missing cell is a blank one, as in CSV. In a column of the output, it is a blank answer.
+        text_cells: Whether every cell is a text, as in CSV. Then a missing cell is a blank one, which is a blank answer
+            in a column of the output, and a text may be a list or an object that was written out.
     """
 
-    def __init__(self, mapping: ColumnMapping | None = None, *, blank_cells: bool = False) -> None:
+    def __init__(self, mapping: ColumnMapping | None = None, *, text_cells: bool = False) -> None:
         self.columns = Columns(mapping)
-        self.blank_cells = blank_cells
+        self.text_cells = text_cells
         self.ignored: dict[str, None] = {}
         """The columns that went to the metadata, as an ordered set."""
 
@@ -124,7 +118,7 @@ class RowReader:
         if "turns" in chosen:
             self._place_turns(chosen)
         texts = {
-            field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
+            field: self._value(field, chosen, lambda cell, field=field: self._text(cell, field))
             for field in _TEXT_FIELDS
         }
         used = {cell.column for cell in chosen.values()} | self.columns.mapped
@@ -165,9 +159,15 @@ class RowReader:
         )
         return _of_trial(sample, cells)
 
+    def _text(self, cell: Cell, field: str) -> ReadText:
+        value = cell.value
+        if self.text_cells and isinstance(value, str):
+            value = written_in_cell(value, field, cell.column)
+        return read_text(value, field, cell.column)
+
     def _output(self, text: ReadText | None, messages: tuple[Message, ...], cells: Mapping[str, Any]) -> str | None:
         output = _text_or(text, messages, "output")
-        if output is None and text is None and self.blank_cells and (column := self.columns.column("output", cells)):
+        if output is None and text is None and self.text_cells and (column := self.columns.column("output", cells)):
             self.columns.became.setdefault(column, "output")
             return ""
         return output
@@ -515,20 +515,16 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
         field: The sample field.
         column: The column or dotted path of the value.
     """
-    value = _list_in_text(value, field, column) if isinstance(value, str) else value
+    value = written_in_text(value, field, column) if isinstance(value, str) else value
     if (text := scalar_text(value)) is not None:
         return ReadText(text)
-    if _is_ground_truth(field, column):
+    if is_ground_truth(field, column):
         return ReadText(_ground_truth(value))
     if isinstance(value, list):
         return _text_in_list(cast("list[Any]", value), field, column)
     if isinstance(value, dict):
         return _text_in_object(cast("dict[str, Any]", value), field, column)
     raise DataError(f"must be text, not {type(value).__name__}: {excerpt(value)}")
-
-
-def _is_ground_truth(field: str, column: str) -> bool:
-    return field == "reference" and normal(column.rpartition(".")[2]) == "groundtruth"
 
 
 def _ground_truth(value: Any) -> str | None:
@@ -538,21 +534,6 @@ def _ground_truth(value: Any) -> str | None:
         return None
     text = scalar_text(items[0]) if len(items) == 1 else None
     return json.dumps(storable(value), ensure_ascii=False) if text is None else text
-
-
-def _list_in_text(text: str, field: str, column: str) -> Any:
-    """The conversation, ground truth or alternative references that a text writes out; any other text unchanged."""
-    if _is_ground_truth(field, column):
-        with suppress(DataError):  # a text that only resembles a list is a ground truth like any other
-            return written_value(text)
-        return text
-    if field == "reference" and normal(column.rpartition(".")[2]) in _LISTS_OF_ANSWERS:
-        value = written_list(text)
-        return cast("Any", value) if isinstance(value, list) else text
-    if field in ("input", "output") and _CONVERSATION.match(text):
-        value = written_value(text)
-        return cast("Any", value) if isinstance(value, list) and is_conversation(cast("list[Any]", value)) else text
-    return text
 
 
 def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
