@@ -112,3 +112,32 @@ def test_an_answer_that_looks_like_data_stays_the_text_that_it_is(tmp_path: Path
 def test_a_reference_of_numbers_or_json_stays_the_text_that_it_is(tmp_path: Path):
     for text in ("[1,2]", '{"answer": "Paris"}', "(3, 4)", "[a, b]", "[1] Smith"):
         assert read_csv(tmp_path / "d.csv", {"output": "a", "reference": text}, str).reference == text
+
+
+@both
+def test_a_path_of_a_mapping_leads_into_what_a_cell_writes_out(tmp_path: Path, write: Callable[[Any], str]):
+    row = {"row": {"q": "Where?", "a": "Bern"}, "docs": [{"text": "p1"}, {"text": "p2"}]}
+    mapping = {"input": "row.q", "output": "row.a", "context": "docs.text"}
+    path = tmp_path / "d.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([[*row], [write(value) for value in row.values()]])
+    for source in ([row], path):
+        (sample,) = load(source, mapping=mapping)
+        assert (sample.input, sample.output, sample.context) == ("Where?", "Bern", ("p1", "p2"))
+    path.write_text("row\n\"['a' 'b']\"\n")
+    with pytest.raises(DataError, match="line 2: column 'row' must be a list with commas"):
+        load(path, mapping=mapping)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[{'role': 'user', 'content': 'q'}\n {'role': 'assistant', 'content': 'a'}]", "must be a list with commas"),
+        ("[{'role': 'user', 'at': datetime.date(2026, 1, 2)}]", "must be plain data, without objects as Python prints"),
+        ("[{'role': 'user', 'score': np.float64(0.5)}]", "must be plain data, without objects as Python prints"),
+        ("[{'role': 'user', 'content': 'f(x', 'b", "must be a complete list"),
+    ],
+)
+def test_the_error_says_why_a_list_cannot_be_read(text: str, told: str):
+    with pytest.raises(DataError, match=f"messages {told}"):
+        sample_from({"messages": text})
