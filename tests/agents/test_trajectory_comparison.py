@@ -113,6 +113,9 @@ ALIKE: list[tuple[Any, Any, bool]] = [
     ("a", ["a"], False),
     ([1, {}], [1, {}], True),
     ({}, [], False),
+    ({"a": 1, "b": None}, {"a": 1}, True),
+    ({"a": {"b": None}}, {"a": {}}, True),
+    ({"a": None}, {"a": 0}, False),
     (None, 0, False),
 ]
 

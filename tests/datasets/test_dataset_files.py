@@ -319,3 +319,27 @@ def test_a_mapping_that_no_row_has_is_refused_after_reading(tmp_path: Path) -> N
     assert [sample.input for sample in load(path, mapping={"input": "q"})] == ["a", None]
     text = refusal(path, mapping={"input": "q", "output": "answer_given"})
     assert text.endswith("no row has the column 'answer_given', mapped to output; did you mean answers_given?")
+
+
+def test_quotes_escaped_with_a_backslash_are_refused_with_what_to_do(tmp_path: Path):
+    path = written(tmp_path, "d.csv", 'question,answer\nq,"He said \\"hi\\""\n')
+    assert "line 2: broken CSV" in refusal(path)
+    assert "quotes inside a cell must be doubled, not written with a backslash (pandas: doublequote=True" in refusal(
+        path
+    )
+
+
+def test_a_spreadsheet_is_refused_with_what_to_do(tmp_path: Path):
+    assert refusal(written(tmp_path, "d.xlsx", "")).endswith("; save the sheet as CSV UTF-8")
+
+
+@pytest.mark.parametrize("orient", ["index", "columns"])
+def test_tables_of_pandas_by_index_and_by_column_have_the_same_rows(tmp_path: Path, orient: str):
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    rows = [{"id": "x", "messages": messages}, {"id": "y", "messages": messages}]
+    columns = {name: {str(at): row[name] for at, row in enumerate(rows)} for name in ("id", "messages")}
+    value = {str(at): row for at, row in enumerate(rows)} if orient == "index" else columns
+    path = written(tmp_path, "d.json", json.dumps(value))
+    assert list(load(path)) == list(load(rows))
+    only = {"messages": columns["messages"]} if orient == "columns" else {"0": rows[0]}
+    assert load(written(tmp_path, "e.json", json.dumps(only))).samples[0].output == "a"

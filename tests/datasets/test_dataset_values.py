@@ -38,7 +38,7 @@ def test_a_conversation_in_a_text_is_that_conversation() -> None:
             "Bye",
             ["Hi", "Hello", "Bye", "Bye!"],
         )
-    with pytest.raises(DataError, match="read as input, must be a complete list"):
+    with pytest.raises(DataError, match="read as input, must be a list with commas"):
         sample_from({"user_input": str(turns).replace("},", "}"), "response": "Bye!"})
     for text in ("[{'role': 'clerk'}]", '[{"city": "Bern"}]', "['Hi']"):
         assert sample_from({"input": text, "output": text}).input == text

@@ -192,7 +192,7 @@ def test_what_a_target_retrieved_is_in_its_state_and_never_that_of_the_dataset(k
         (["a"], {"a": "high"}, "relevant: the grade of 'a' must be a number, not 'high'"),
         (["a"], {"a": 10**400}, "relevant: the grade of 'a' must be a number, not 1000"),
         (["a"], {"a": True}, "relevant: the grade of 'a' must be a number, not True"),
-        ({"a": None}, ["a"], "retrieved: the score of 'a' must be a number, not None"),
+        ({"a": "high"}, ["a"], "retrieved: the score of 'a' must be a number, not 'high'"),
     ],
 )
 def test_data_of_another_form_fails_with_its_place(retrieved: object, relevant: object, told: str):

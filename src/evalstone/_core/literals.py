@@ -41,6 +41,9 @@ _OBJECTS = re.compile(
     r"|page_content=['\"]"
     r"|<[\w.]+ (?:object )?at 0x[0-9a-fA-F]+>"
 )
+_CALLS = re.compile(r"[:\[,(]\s*+(?:b\"|[A-Za-z_][\w.]*+\()")
+_STRINGS = re.compile(_STRING, re.DOTALL)
+_NO_COMMAS = re.compile(r"\}\s++\{")
 _SERIES = re.compile(r"\d+ {2,}.*\bdtype: \w+\s*\Z", re.DOTALL)
 _FOLLOWS = re.compile(r"""\s*,?\s*["'\[{]""")
 
@@ -97,6 +100,12 @@ def _check_prose(text: str) -> None:
 
 def _check_brackets(text: str) -> None:
     """Raise DataError for a text with brackets that is no list that can be read, and no prose either."""
+    bare = _STRINGS.sub('""', text)
+    if _OPEN_TEXT.match(text) and bare.endswith(("]", "}", ")")):
+        if _NO_COMMAS.search(bare):
+            raise _refused("must be a list with commas (numpy prints arrays without)", text)
+        if _CALLS.search(bare):
+            raise _refused("must be plain data, without objects as Python prints them", text)
     broken = "must be a complete list; this one is cut off or broken"
     first = _FIRST_TEXT.match(text)
     if first is not None:

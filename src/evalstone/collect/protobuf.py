@@ -12,7 +12,7 @@ from evalstone.errors import DataError, MissingDependency
 Signal: TypeAlias = Literal["traces", "logs"]
 
 MOST_MESSAGES = 600_000
-_TEXT_OR_OBJECT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|\{', re.DOTALL)
+_TEXT_OR_OBJECT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|\\?\Z)|\{', re.DOTALL)
 """A text may be unfinished: if only whole ones were found, each quotation mark in it would be tried."""
 _IDS = ("traceId", "spanId", "parentSpanId")
 

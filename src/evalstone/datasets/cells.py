@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -31,18 +29,13 @@ from evalstone.agents.formats.values import normal
 from evalstone.agents.messages import answer_text, last_text
 from evalstone.agents.transcripts import Transcript, format_of, read_transcript
 from evalstone.datasets.columns import inner_names
+from evalstone.datasets.written import is_ground_truth, written_in_text
 from evalstone.errors import DataError
 from evalstone.types import FIELD_ROLES, Message
 
 _PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
 _CONVERSATION_PARTS = ("systemmessages", "inputmessages", "messages")
 _BESIDE = ("rememberedmessages", "taggedsystemmessages")
-_LISTS_OF_ANSWERS = ("groundtruths", "answers", "expectedfacts", "referenceoutputs")
-"""The columns for a reference whose text is a list if it is written like one."""
-_CONVERSATION = re.compile(
-    r"""\s*+\[\s*+\{(?=.*["'](?:role|type|from)["']\s*+:\s*+["'](?:system|user|human|assistant|ai|gpt)["'])""",
-    re.DOTALL,
-)
 _MISSING_TYPES = ("NAType", "NaTType")
 
 
@@ -228,20 +221,16 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
         field: The sample field.
         column: The column or dotted path of the value.
     """
-    value = _list_in_text(value, field, column) if isinstance(value, str) else value
+    value = written_in_text(value, field, column) if isinstance(value, str) else value
     if (text := scalar_text(value)) is not None:
         return ReadText(text)
-    if _is_ground_truth(field, column):
+    if is_ground_truth(field, column):
         return ReadText(_ground_truth(value))
     if isinstance(value, list):
         return _text_in_list(cast("list[Any]", value), field, column)
     if isinstance(value, dict):
         return _text_in_object(cast("dict[str, Any]", value), field, column)
     raise DataError(f"must be text, not {type(value).__name__}: {excerpt(value)}")
-
-
-def _is_ground_truth(field: str, column: str) -> bool:
-    return field == "reference" and normal(column.rpartition(".")[2]) == "groundtruth"
 
 
 def _ground_truth(value: Any) -> str | None:
@@ -251,21 +240,6 @@ def _ground_truth(value: Any) -> str | None:
         return None
     text = scalar_text(items[0]) if len(items) == 1 else None
     return json.dumps(storable(value), ensure_ascii=False) if text is None else text
-
-
-def _list_in_text(text: str, field: str, column: str) -> Any:
-    """The conversation, ground truth or alternative references that a text writes out; any other text unchanged."""
-    if _is_ground_truth(field, column):
-        with suppress(DataError):  # a text that only resembles a list is a ground truth like any other
-            return written_value(text)
-        return text
-    if field == "reference" and normal(column.rpartition(".")[2]) in _LISTS_OF_ANSWERS:
-        value = written_list(text)
-        return cast("Any", value) if isinstance(value, list) else text
-    if field in ("input", "output") and _CONVERSATION.match(text):
-        value = written_value(text)
-        return cast("Any", value) if isinstance(value, list) and is_conversation(cast("list[Any]", value)) else text
-    return text
 
 
 def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
+from evalstone._core.literals import written_value
 from evalstone._core.terms import term
 from evalstone.agents.formats.values import normal
 from evalstone.errors import ConfigError, DataError, unknown
@@ -265,8 +266,17 @@ def alpaca(chosen: Mapping[str, Cell], cells: Mapping[str, Any], columns: Column
 
 
 def _at(cells: Mapping[str, Any], path: str) -> tuple[bool, Any]:
-    """Whether a row has a column or dotted path, and its value."""
-    return (True, cells[path]) if path in cells else value_at(cells, path)
+    """Whether a row has a column or dotted path, and its value. A path also leads into a list or object that the text
+    of its column writes out, as in CSV."""
+    if path in cells:
+        return True, cells[path]
+    column, _, inner = path.partition(".")
+    if not inner or not isinstance(cells.get(column), str):
+        return value_at(cells, path)
+    try:
+        return value_at(written_value(cells[column]), inner)
+    except DataError as error:
+        raise DataError(f"column {column!r} {error}") from None
 
 
 def value_at(data: Any, path: str) -> tuple[bool, Any]:

@@ -24,6 +24,11 @@ JSON_LINES = (".jsonl", ".ndjson")
 _TABLES = (".csv", ".tsv", ".parquet")
 _MAX_CELL = 2**31 - 1
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
+_ESCAPED_QUOTES = (
+    "; quotes inside a cell must be doubled, not written with a backslash (pandas: doublequote=True; Spark: "
+    "option('escape', '\"'))"
+)
+_SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -79,7 +84,8 @@ def find(path: Path) -> DataFile:
         raise DataError(f"{excerpt(str(path))} cannot be read: {error.strerror}") from None
     kind, zipped = _kind(path.name)
     if kind not in READABLE or (zipped and kind == ".parquet"):
-        raise DataError(f"{named(str(path))} has an unknown suffix; readable are {readable}")
+        hint = "; save the sheet as CSV UTF-8" if kind in _SHEETS else ""
+        raise DataError(f"{named(str(path))} has an unknown suffix; readable are {readable}{hint}")
     return DataFile(path, kind, zipped)
 
 
@@ -140,7 +146,8 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
             line = reader.line_num + first
             source.start_row(line)
     except csv.Error as error:
-        raise DataError(f"line {line}: broken CSV ({escaped(error)})") from None
+        hint = _ESCAPED_QUOTES if "expected after" in str(error) else ""
+        raise DataError(f"line {line}: broken CSV ({escaped(error)}){hint}") from None
     finally:
         csv.field_size_limit(limit)
 

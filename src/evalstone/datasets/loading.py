@@ -105,7 +105,7 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
             dataset = Dataset(samples, path.name, reader.columns.became, tuple(reader.ignored), notes)
             dataset.__dict__["version"] = version
             return dataset
-        reader = RowReader(mapping, blank_cells=file.kind in (".csv", ".tsv"))
+        reader = RowReader(mapping, text_cells=file.kind in (".csv", ".tsv"))
         return _read(path.name, named(str(path)), reader, file.rows)
     if is_table(source):
         return _read(IN_MEMORY, "", RowReader(mapping), lambda: table_rows(source))

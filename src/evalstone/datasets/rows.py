@@ -31,6 +31,7 @@ from evalstone.datasets.cells import (
     unpacked,
 )
 from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca
+from evalstone.datasets.written import written_in_cell
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
 
@@ -69,12 +70,13 @@ class RowReader:
 
     Args:
         mapping: As for `sample_from`.
-        blank_cells: Whether a missing cell is a blank one, as in CSV. In a column of the output, it is a blank answer.
+        text_cells: Whether every cell is a text, as in CSV. Then a missing cell is a blank one, which is a blank answer
+            in a column of the output, and a text may be a list or an object that was written out.
     """
 
-    def __init__(self, mapping: ColumnMapping | None = None, *, blank_cells: bool = False) -> None:
+    def __init__(self, mapping: ColumnMapping | None = None, *, text_cells: bool = False) -> None:
         self.columns = Columns(mapping)
-        self.blank_cells = blank_cells
+        self.text_cells = text_cells
         self.ignored: dict[str, None] = {}
         """The columns that went to the metadata, as an ordered set."""
 
@@ -99,7 +101,7 @@ class RowReader:
         if "turns" in chosen:
             self._place_turns(chosen)
         texts = {
-            field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
+            field: self._value(field, chosen, lambda cell, field=field: self._text(cell, field))
             for field in _TEXT_FIELDS
         }
         used = {cell.column for cell in chosen.values()} | self.columns.mapped
@@ -140,9 +142,15 @@ class RowReader:
         )
         return _of_trial(sample, cells)
 
+    def _text(self, cell: Cell, field: str) -> ReadText:
+        value = cell.value
+        if self.text_cells and isinstance(value, str):
+            value = written_in_cell(value, field, cell.column)
+        return read_text(value, field, cell.column)
+
     def _output(self, text: ReadText | None, messages: tuple[Message, ...], cells: Mapping[str, Any]) -> str | None:
         output = _text_or(text, messages, "output")
-        if output is None and text is None and self.blank_cells and (column := self.columns.column("output", cells)):
+        if output is None and text is None and self.text_cells and (column := self.columns.column("output", cells)):
             self.columns.became.setdefault(column, "output")
             return ""
         return output

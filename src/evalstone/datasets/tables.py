@@ -77,14 +77,17 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
 def rows_in(entries: Mapping[str, Any]) -> Rows | None:
     """The rows of an object that contains a whole dataset; None if its layout isn't recognized.
 
-    Layouts: a pandas table with orient="split"; a single row with an input and an output text; a list under one of
-    LIST_NAMES; columns; or a single row with any field. Raises DataError for lists under two names, and for columns or
-    rows of unequal lengths.
+    Layouts: a pandas table with orient="split" or "index"; a single row with an input and an output text; a list under
+    one of LIST_NAMES; columns; or a single row with any field. Raises DataError for lists under two names, and for
+    columns or rows of unequal lengths.
     """
     names, data = entries.get("columns"), entries.get("data")
     if isinstance(names, list) and isinstance(data, list):
         columns = [str(name) for name in cast("list[Any]", names)]
         return iter(_split_rows(columns, cast("list[Any]", data)))
+    items = _column(dict(entries))
+    if items is not None and all(isinstance(item, dict) for item in items):
+        return numbered("row", items)
     claimed = claims(tuple(entries))
     texts = {field for field, taken in claimed.items() if any(isinstance(entries[name], str) for _, name in taken)}
     if {"input", "output"} <= texts:
@@ -127,7 +130,7 @@ def _column_rows(entries: Mapping[str, Any], speaking: list[str]) -> Rows | None
         if column is None:
             return None
         columns[name] = column
-    if not any(
+    if not all(isinstance(value, dict) for value in entries.values()) and not any(
         columns[name] and all(cell is None or isinstance(cell, str) for cell in columns[name]) for name in speaking
     ):
         return None

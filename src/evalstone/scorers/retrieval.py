@@ -70,7 +70,7 @@ def _read(name: str, value: object) -> object:
 def _ranked(retrieved: object) -> list[str]:
     """The ids by rank. With scores, the highest score comes first; among equal scores, the greatest id."""
     if isinstance(retrieved, Mapping):
-        scores = {_id("retrieved", key): value for key, value in cast("Mapping[object, object]", retrieved).items()}
+        scores = {_id("retrieved", key): value for key, value in _entries(cast("Mapping[object, object]", retrieved))}
         for key, score in scores.items():
             if not _is_number(score):
                 raise OutcomeError(f"retrieved: the score of {key!r} must be a number, not {_shown(score)}")
@@ -82,11 +82,16 @@ def _grades(relevant: object) -> dict[str, float]:
     if not isinstance(relevant, Mapping):
         return {_id("relevant", key): 1.0 for key in _listed("relevant", relevant)}
     grades: dict[str, float] = {}
-    for key, grade in cast("Mapping[object, object]", relevant).items():
+    for key, grade in _entries(cast("Mapping[object, object]", relevant)):
         if not _is_number(grade):
             raise OutcomeError(f"relevant: the grade of {_shown(key)} must be a number, not {_shown(grade)}")
         grades[_id("relevant", key)] = float(cast(float, grade))
     return grades
+
+
+def _entries(numbers: Mapping[object, object]) -> list[tuple[object, object]]:
+    """The numbers by id. A null is no number: tables give all objects in a column the same keys, and fill them up."""
+    return [(key, value) for key, value in numbers.items() if value is not None]
 
 
 def _listed(name: str, value: object) -> Sequence[object]:

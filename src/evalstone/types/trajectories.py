@@ -82,7 +82,7 @@ class TrajectoryStep:
         """A step from plain data. Entries that its type doesn't have go to the metadata. Raises ConfigError."""
         if isinstance(data, cls):
             return data
-        entries = entries_of(data, "a step")
+        entries = _given(entries_of(data, "a step"))
         known = _check_step(kind := entries.pop("step_type", None), name := entries.pop("name", None), {})
         attributes = {**_pop_data(entries, known), **{key: entries.pop(key) for key in known if key in entries}}
         duration, inner, metadata = (entries.pop(key, None) for key in ("duration_ms", "children", "metadata"))
@@ -162,13 +162,12 @@ class ExpectedStep:
         if isinstance(data, TrajectoryStep):
             inside = TrajectoryExpectation.read(data.children) if data.children else None
             return cls(name=data.name, step_type=data.step_type, data=data.data, children=inside)
-        entries = entries_of(data, "an expected step")
+        entries = _given(entries_of(data, "an expected step"))
         entries = {key: value for key, value in entries.items() if key not in ("duration_ms", "metadata")}
         name, step_type, inner = (entries.pop(key, None) for key in ("name", "step_type", "children"))
         children = None if inner is None else TrajectoryExpectation.read(inner)
         known = STEP_DATA.get(cast("StepType", step_type), ())
-        attributes = _pop_data(entries, known)
-        attributes |= {key: value for key, value in entries.items() if value is not None}
+        attributes = {**_pop_data(entries, known), **entries}
         return cls(name=cast(str, name), step_type=step_type, data=attributes, children=children)
 
 
@@ -268,6 +267,11 @@ def entries_of(data: object, what: str, *, snake: bool = True) -> dict[str, Any]
     return {_snake(str(key)) if snake else str(key): value for key, value in entries.items()}
 
 
+def _given(entries: dict[str, Any]) -> dict[str, Any]:
+    """The entries without null ones: tables give all objects in a column the same keys, and fill them up."""
+    return {key: value for key, value in entries.items() if value is not None}
+
+
 def _steps(data: object, what: str) -> tuple[TrajectoryStep, ...]:
     for step in (steps := items_of(data, what)):
         if not isinstance(step, TrajectoryStep):
@@ -280,7 +284,7 @@ def _pop_data(step: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
     data = step.get("data")
     if not isinstance(data, Mapping):
         return {}
-    entries = entries_of(cast("Mapping[Any, Any]", data), "data")
+    entries = _given(entries_of(cast("Mapping[Any, Any]", data), "data"))
     if not entries.keys() <= set(known):
         return {}
     del step["data"]

@@ -34,7 +34,7 @@ def call_matches(expected: ExpectedStep, made: TrajectoryStep, arguments: Argume
     actual_args: Any = made.data.get("tool_args")
     if arguments == "equal" or not all(isinstance(one, Mapping) for one in (expected_args, actual_args)):
         return same_json(expected_args, actual_args)
-    return all(key in actual_args and same_json(value, actual_args[key]) for key, value in expected_args.items())
+    return all(value is None or same_json(value, actual_args.get(key)) for key, value in expected_args.items())
 
 
 def most_pairs(left: int, right: int, fits: Callable[[int, int], bool]) -> list[int | None]:
@@ -82,11 +82,12 @@ class ToolCallF1(TrajectorySource):
         tool call f1 = 2 · precision · recall / (precision + recall)          range [0, scale], higher is better
 
     The expected calls are the tool calls in the sample's expected trajectory, including nested ones. A call matches by
-    its name and the expected `tool_args`, compared as JSON. An expected call without `tool_args` matches any arguments.
-    Calls are matched one to one, with as many matches as possible: a call that was made twice and expected once counts
-    once. The calls made are the tool steps of the sample's trajectory; if it has none, as that of a workflow, they are
-    the tool calls in the messages. Failed calls count. F1 is computed as 2 · matched / (made + expected), which is 0
-    when nothing was called. It is 1 when an empty list is expected and nothing was called.
+    its name and the expected `tool_args`, compared as JSON; a null argument is the same as none. An expected call
+    without `tool_args` matches any arguments. Calls are matched one to one, with as many matches as possible: a call
+    that was made twice and expected once counts once. The calls made are the tool steps of the sample's trajectory; if
+    it has none, as that of a workflow, they are the tool calls in the messages. Failed calls count. F1 is computed as 2
+    · matched / (made + expected), which is 0 when nothing was called. It is 1 when an empty list is expected and
+    nothing was called.
 
     Undefined without an expected trajectory, or when none of its steps is a tool call. No judge call. Source: ragas'
     ToolCallF1, which compares sets, so that repeated calls don't count, and gives 0 when nothing is expected.

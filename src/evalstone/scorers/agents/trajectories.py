@@ -71,6 +71,7 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
     """
 
     name = "trajectory_accuracy"
+    version = 2
     interpretation = (
         (1.0, "the expected steps were taken"),
         (0.7, "most expected steps were taken"),
@@ -367,6 +368,7 @@ class TrajectoryQuality(Defined, TrajectorySource):
     """
 
     name = "trajectory_quality"
+    version = 2
     interpretation = (
         (0.95, "everything is as expected"),
         (0.7, "mostly as expected: read which part fell short"),

@@ -1,0 +1,124 @@
+"""What a text writes out in the fields that are texts: a conversation, an object, or alternative references.
+
+In most sources a text differs from a list or an object. In a CSV file it doesn't: what pandas, LangSmith or json.dumps
+wrote for a list looks like an answer that is a list. A text is read where its column or its form tells what it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any, cast
+
+from evalstone._core.display import excerpt
+from evalstone._core.literals import written_list, written_value
+from evalstone.agents.formats.messages import is_conversation, is_parts
+from evalstone.agents.formats.values import normal
+from evalstone.errors import DataError
+
+_LISTS_OF_ANSWERS = ("groundtruths", "answers", "expectedfacts", "referenceoutputs")
+"""The columns for a reference whose text is a list or an object if it is written like one."""
+_OBJECTS = ("vars", "expectations")
+"""The columns that have objects, of promptfoo and MLflow."""
+_OBJECTS_IN_CELLS = ("inputs", "outputs")
+"""The columns that have objects in the CSV files of LangSmith. In other sources a text there is a text."""
+_ROLES = r"""["'](?:role|type|from)["']\s*+:\s*+["'](?:system|user|human|assistant|ai|gpt)["']"""
+_PARTS = r"""["']type["']\s*+:\s*+["'](?:text|input_text|output_text)["']"""
+_CONVERSATION = re.compile(rf"\s*+\[\s*+\{{(?=.*{_ROLES})", re.DOTALL)
+_MESSAGE = re.compile(rf"\s*+(?:\{{(?=.*{_ROLES})|\[\s*+\{{(?=.*{_PARTS}))", re.DOTALL)
+_PRINTED = re.compile(r"\s*+(?:\[\s*+)?(?:[A-Z]\w*Message(?:Chunk)?|ChatCompletion)\(\w++=")
+
+
+def is_ground_truth(field: str, column: str) -> bool:
+    """Whether a column has Mastra's ground truth, which may be any JSON value."""
+    return field == "reference" and _name(column) == "groundtruth"
+
+
+def written_in_text(text: str, field: str, column: str) -> Any:
+    """The conversation, message, object, ground truth or alternative references that a text writes out; any other text
+    unchanged.
+
+    Raises DataError for a list that is cut off or broken, and for messages as Python prints them.
+    """
+    if is_ground_truth(field, column):
+        with suppress(DataError):  # a text that only resembles a list is a ground truth like any other
+            return written_value(text)
+        return text
+    if field == "reference" and _name(column) in _LISTS_OF_ANSWERS:
+        return written_list(text)
+    if _name(column) in _OBJECTS:
+        return written_value(text)
+    if field not in ("input", "output"):
+        return text
+    if _is_printed(text):
+        raise DataError(f"must be text, not a message as Python prints it: {excerpt(text)}; save its text")
+    if _CONVERSATION.match(text):
+        value = written_value(text)
+        return cast("Any", value) if isinstance(value, list) and is_conversation(cast("list[Any]", value)) else text
+    if _MESSAGE.match(text):
+        with suppress(DataError):  # an answer may resemble a message
+            value = written_value(text)
+            return value if _is_message(value) else text
+    return text
+
+
+def written_in_cell(text: str, field: str, column: str) -> Any:
+    """The object that a cell of a CSV file writes out in a column for objects; any other text unchanged.
+
+    Raises DataError for what could be a text as well as an object or a list that would be read otherwise: an object as
+    Python prints it, and a list of texts as the reference.
+    """
+    if text.lstrip()[:1] not in ("[", "{", "(") or is_ground_truth(field, column):
+        return text
+    name = _name(column)
+    if name in _LISTS_OF_ANSWERS or name in _OBJECTS:
+        return text
+    try:
+        value = written_value(text)
+    except DataError:
+        return text
+    if isinstance(value, dict) and name in _OBJECTS_IN_CELLS:
+        return cast("dict[str, Any]", value)
+    if isinstance(value, dict) and not _is_json(text) and not _is_message(cast("dict[str, Any]", value)):
+        raise DataError(
+            f"must be text, not an object as Python prints it: {excerpt(text)}; save the data as JSON Lines, which "
+            "tells objects from texts"
+        )
+    if field == "reference" and isinstance(value, list) and _are_texts(cast("list[Any]", value)):
+        raise DataError(
+            f"must be text, not a list: {excerpt(text)}; name the column ground_truths if these are alternatives (the "
+            "first is used), or ground_truth if the list is the answer"
+        )
+    return text
+
+
+def _name(column: str) -> str:
+    return normal(column.rpartition(".")[2])
+
+
+def _is_printed(text: str) -> bool:
+    """Whether a text is a message, or a list of messages, as LangChain and OpenAI print them."""
+    if text.startswith(("content='", 'content="')):
+        return " additional_kwargs={" in text and " response_metadata={" in text
+    return _PRINTED.match(text) is not None and text.rstrip().endswith((")", ")]"))
+
+
+def _is_message(value: Any) -> bool:
+    """Whether a value is a message or the list of its parts."""
+    if isinstance(value, list):
+        return is_parts(cast("list[Any]", value))
+    entries = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return not entries.keys().isdisjoint(("content", "tool_calls")) and is_conversation([entries])
+
+
+def _are_texts(items: list[Any]) -> bool:
+    return any(isinstance(item, str) for item in items) and all(item is None or isinstance(item, str) for item in items)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
