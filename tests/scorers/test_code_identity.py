@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evalstone.scorers.code_identity import class_hash, code_hash
+from evalstone.scorers.code_identity import class_hash, code_hash, program_hash
 
 
 def defined(source: str) -> Any:
@@ -94,6 +94,35 @@ def test_without_a_file_a_mutable_value_counts_as_it_was_when_it_was_first_seen(
     before = code_hash(one)
     one("b")
     assert code_hash(one) == before == code_hash(same) != code_hash(other)
+
+
+def test_in_a_notebook_a_value_is_the_cells_that_define_it() -> None:
+    def hashed(*cells: str) -> str:
+        scope: dict[str, Any] = {"__name__": "__main__", "In": ["", *cells, "def f(): return PROMPTS"]}
+        for cell in scope["In"]:
+            exec(cell, scope)
+        scope["PROMPTS"]["later"] = 1
+        return code_hash(scope["f"])
+
+    assert hashed("PROMPTS = {}", "PROMPTS['a'] = 1") == hashed("other = 2", "PROMPTS = {}", "PROMPTS['a'] = 1")
+    assert hashed("PROMPTS = {}", "PROMPTS['a'] = 1") != hashed("PROMPTS = {}", "PROMPTS['a'] = 2")
+
+
+def test_an_object_that_counts_its_calls_stays_the_same() -> None:
+    source = (
+        "class C:\n    n = %r\n    def __init__(self): self.n = self.n\n    def __call__(self): self.n += 1\nf = C()"
+    )
+    one, other = defined(source % 1), defined(source % 2)
+    before = code_hash(one)
+    one()
+    assert code_hash(one) == before != code_hash(other)
+
+
+def test_what_a_default_holds_is_read_with_and_without_descriptions() -> None:
+    source = "def search(): %r\ndef f(x, tools=[search]): return tools"
+    one, other = defined(source % "one"), defined(source % "two")
+    assert code_hash(one) == code_hash(other)
+    assert program_hash(one) != program_hash(other)
 
 
 def test_a_value_that_holds_itself_has_a_hash() -> None:
