@@ -98,8 +98,15 @@ def test_groups_and_weights_count_as_with_ids() -> None:
     assert results[1].difference != ungrouped.difference
 
 
-def test_the_reference_is_part_of_what_was_asked() -> None:
-    data = [{"input": "Which?", "reference": f"r{n}", "output": f"0.{n}"} for n in range(4)]
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda n: {"input": "Which?", "reference": f"r{n}"},
+        lambda n: {"turns": [{"input": "Which?", "reference": f"r{n}"}]},
+    ],
+)
+def test_the_reference_is_part_of_what_was_asked(asked: Callable[[int], dict[str, Any]]) -> None:
+    data = [{**asked(n), "output": f"0.{n}"} for n in range(4)]
     assert pairs_of(judged(data), judged([{**row, "output": f"{row['output']}1"} for row in reversed(data)])) == {
         f"0.{n}": f"0.{n}1" for n in range(4)
     }
@@ -348,7 +355,8 @@ def test_a_user_who_answers_the_system_does_not_decide_which_conversations_are_p
 
 def test_what_a_simulated_user_says_does_not_decide_which_conversations_are_paired() -> None:
     def user(messages: Sequence[Message]) -> str | None:
-        return f"Why {messages[-1].content}?" if len(messages) == 2 else None
+        said = [message.role for message in messages].count("user")
+        return f"Why {messages[-1].content}?" if said == 1 else None
 
     def held(answer: str) -> Run:
         def agent(*, messages: Sequence[Message]) -> str:

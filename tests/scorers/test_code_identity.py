@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from evalstone.scorers.code_identity import class_hash, code_hash, program_hash
+from evalstone.scorers.code_identity import ANSWERED_BY, class_hash, code_hash, program_hash
 
 
-def defined(source: str) -> Any:
+def defined(source: str, module: str = "user_code") -> Any:
     """The `f` that a module's source defines."""
-    scope: dict[str, Any] = {"__name__": "user_code"}
+    scope: dict[str, Any] = {"__name__": module}
     exec(source, scope)
     return scope["f"]
 
@@ -106,6 +106,14 @@ def test_in_a_notebook_a_value_is_the_cells_that_define_it() -> None:
 
     assert hashed("PROMPTS = {}", "PROMPTS['a'] = 1") == hashed("other = 2", "PROMPTS = {}", "PROMPTS['a'] = 1")
     assert hashed("PROMPTS = {}", "PROMPTS['a'] = 1") != hashed("PROMPTS = {}", "PROMPTS['a'] = 2")
+
+
+@pytest.mark.parametrize("module", ["user_code", "evalstone.targets.tools"])
+def test_what_answers_in_place_of_a_function_is_part_of_it(module: str) -> None:
+    one, same, other = (defined("def f(x): return x", module) for _ in range(3))
+    for function, identity in ((one, "recording 1"), (same, "recording 1"), (other, "recording 2")):
+        setattr(function, ANSWERED_BY, identity)
+    assert code_hash(one) == code_hash(same) != code_hash(other)
 
 
 def test_an_object_that_counts_its_calls_stays_the_same() -> None:
