@@ -98,21 +98,16 @@ def test_groups_and_weights_count_as_with_ids() -> None:
     assert results[1].difference != ungrouped.difference
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
+def test_the_reference_is_part_of_what_was_asked_and_so_are_instructions_without_a_question() -> None:
+    asked: list[Callable[[int], dict[str, Any]]] = [
         lambda n: {"input": "Which?", "reference": f"r{n}"},
         lambda n: {"turns": [{"input": "Which?", "reference": f"r{n}"}]},
         lambda n: {"instructions": f"Do {n}."},
-    ],
-)
-def test_the_reference_is_part_of_what_was_asked_and_so_are_instructions_without_a_question(
-    asked: Callable[[int], dict[str, Any]],
-) -> None:
-    data = [{**asked(n), "output": f"0.{n}"} for n in range(4)]
-    assert pairs_of(judged(data), judged([{**row, "output": f"{row['output']}1"} for row in reversed(data)])) == {
-        f"0.{n}": f"0.{n}1" for n in range(4)
-    }
+    ]
+    for fields in asked:
+        data = [{**fields(n), "output": f"0.{n}"} for n in range(4)]
+        changed = [{**row, "output": f"{row['output']}1"} for row in reversed(data)]
+        assert pairs_of(judged(data), judged(changed)) == {f"0.{n}": f"0.{n}1" for n in range(4)}
 
 
 def test_contexts_instructions_states_and_metadata_do_not_decide_which_samples_are_paired() -> None:

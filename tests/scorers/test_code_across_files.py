@@ -255,6 +255,17 @@ class Say:
     word: str
 SAY = Say('WORD')
 """,
+    "a default that a data class makes": """
+# app.py
+from helper import Say
+def agent(*, input):
+    return Say().words
+# helper.py
+import dataclasses
+@dataclasses.dataclass
+class Say:
+    words: list = dataclasses.field(default_factory=lambda: [WORD])
+""",
     "an object of an installed package": """
 # app.py
 from helper import client

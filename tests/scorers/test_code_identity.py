@@ -59,6 +59,16 @@ DIFFERENT = [
     ("f = {'search': ValueError('one')}", "f = {'search': ValueError('two')}"),
     ("f = {'search': ValueError('one')}", "f = {'search': TypeError('one')}"),
     *[
+        (source, source.replace("1", "2"))
+        for source in (
+            "import functools\ndef g(x, *, k): return k\nf = functools.partial(g, k=1)",
+            "import functools\nclass f:\n    def g(self, k): return k\n    h = functools.partialmethod(g, 1)",
+            "import functools\nclass f:\n    def g(self, *, k): return k\n    h = functools.partialmethod(g, k=1)",
+            "class f:\n    @property\n    def k(self): return 1",
+            "class C:\n    __slots__ = ('k',)\n    def __call__(self): return self.k\nf = C()\nf.k = 1",
+        )
+    ],
+    *[
         (
             f"import datetime, decimal, fractions, pathlib, uuid\nf = {{'now': {one}}}",
             f"import datetime, decimal, fractions, pathlib, uuid\nf = {{'now': {other}}}",
