@@ -137,7 +137,7 @@ def test_an_object_that_counts_its_calls_stays_the_same() -> None:
 
 
 def test_what_a_default_holds_is_read_with_and_without_descriptions() -> None:
-    source = "def search(): %r\ndef f(x, tools=[search]): return tools"
+    source = "def search(): %r\ndef f(x, *, tools=search): return tools"
     one, other = defined(source % "one"), defined(source % "two")
     assert code_hash(one) == code_hash(other)
     assert program_hash(one) != program_hash(other)
