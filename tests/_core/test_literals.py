@@ -82,6 +82,7 @@ def test_prose_stays_text(text: str):
         ("['a' ... 'b']", "with commas"),
         ("['a', 'it's']", "complete list"),
         ("[{'a': 'b'", "complete list"),
+        ("('a', 'b']", "complete list"),
         ("[1, 2", "complete list"),
         ("[1 2]", "complete list"),
         ("[None, 'a'", "complete list"),

@@ -361,6 +361,8 @@ def test_a_key_that_is_an_ordinary_word_is_hidden_where_an_error_quotes_it() -> 
     ):
         assert secrets.masked(text) == shown
         assert secrets.redacted(text) == text
+    secrets.register("a", "a b")
+    assert secrets.masked("token a b") == "token ***"
 
 
 @pytest.mark.no_cover

@@ -86,6 +86,30 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
     assert difference(judged(rows(WORSE)), judged(shuffled)) == (24, 0.25)
 
 
+def test_groups_and_weights_count_as_with_ids() -> None:
+    weighted: Callable[[int], Any] = lambda n: {"weight": 1 + n % 3}  # noqa: E731
+    grouped: Callable[[int], Any] = lambda n: {"weight": 1 + n % 3, "group": f"g{n // 4}"}  # noqa: E731
+    results: list[Any] = []
+    for ids in ({"id": str}, {}):
+        a, b = judged(rows(WORSE, metadata=weighted, **ids)), judged(rows(BETTER, metadata=grouped, **ids))
+        results.append(compare(a, b, allow_mismatch=True)["given"].result)
+    assert results[0] == results[1]
+    ungrouped = compare(a, judged(rows(BETTER, metadata=weighted)))["given"].result
+    assert results[1].difference != ungrouped.difference
+
+
+def test_the_reference_is_part_of_what_was_asked_and_so_are_instructions_without_a_question() -> None:
+    asked: list[Callable[[int], dict[str, Any]]] = [
+        lambda n: {"input": "Which?", "reference": f"r{n}"},
+        lambda n: {"turns": [{"input": "Which?", "reference": f"r{n}"}]},
+        lambda n: {"instructions": f"Do {n}."},
+    ]
+    for fields in asked:
+        data = [{**fields(n), "output": f"0.{n}"} for n in range(4)]
+        changed = [{**row, "output": f"{row['output']}1"} for row in reversed(data)]
+        assert pairs_of(judged(data), judged(changed)) == {f"0.{n}": f"0.{n}1" for n in range(4)}
+
+
 def test_contexts_instructions_states_and_metadata_do_not_decide_which_samples_are_paired() -> None:
     a = judged(rows(WORSE, context=lambda n: [f"passage {n}"], metadata=lambda n: {"seconds": n / 7}))
     b = judged(rows(BETTER, context=lambda n: [f"other {n}"], metadata=lambda n: {"seconds": n / 9}))
@@ -161,7 +185,9 @@ def test_the_format_of_the_files_does_not_decide_which_samples_are_paired(tmp_pa
     (tmp_path / "b.csv").write_text("\n".join(lines))
     spoken = [chat(f"Which {n}?", answers=[str(answer)]) for n, answer in enumerate(BETTER)]
     a = judged(written(before, tmp_path / "a.jsonl"))
-    for b in (judged(tmp_path / "b.csv"), judged(spoken)):
+    prompted = [chat(f"Answer: {one.messages[1].content}", answers=[str(answer)], input=one.messages[1].content)
+                for one, answer in zip(spoken, BETTER, strict=True)]  # fmt: skip
+    for b in (judged(tmp_path / "b.csv"), judged(spoken), judged(prompted)):
         assert list(pairs_of(a, b)) == ["0.0", "1.0"]
         assert difference(a, b, allow_mismatch=True) == (24, 0.25)
 
@@ -193,7 +219,7 @@ def test_a_target_that_answers_questions_without_ids_is_compared_with_an_export_
         match=r"0 only in the first run, 1 only in the second \(such as 'question 0 again'\), by what was asked",
     ):
         compare(ran, more)
-    assert difference(ran, more, allow_mismatch=True) == (24, 0.0)
+    assert difference(ran, more, allow_mismatch=True) == difference(more, ran, allow_mismatch=True) == (24, 0.0)
 
 
 def test_trials_of_samples_without_ids_are_paired_by_trial() -> None:
@@ -228,7 +254,7 @@ def test_a_question_that_was_not_asked_equally_often_is_refused_with_the_columns
 ) -> None:
     def exported(answers: Sequence[object], first: int) -> Run:
         with_columns = rows(answers, case=lambda n: f"c{n + first}", topic=lambda n: "geo", took=lambda n: n + 0.5)
-        return judged([{**row, "input": f"Which {n // 2}?"} for n, row in enumerate(with_columns)])
+        return judged([{**row, "weight": n + 1, "input": f"Which {n // 2}?"} for n, row in enumerate(with_columns)])
 
     with pytest.raises(ConfigError) as raised:
         compare(exported([0, 1, 1], 0), exported([0, 1, 1, 0], 0), allow_mismatch=allow_mismatch)
@@ -250,6 +276,9 @@ def test_samples_that_asked_nothing_need_ids(allow_mismatch: bool) -> None:
         ConfigError, match=r"no IDs, and 2 of 2 samples of the first run have no input, reference or tur"
     ):
         compare(a, b, allow_mismatch=allow_mismatch)
+    asked = rows([0, 1])
+    with pytest.raises(ConfigError, match="no IDs, and 1 of 3 samples of the second run have no input"):
+        compare(judged(asked), judged([*asked, {"output": "1"}]), allow_mismatch=allow_mismatch)
 
 
 @pytest.mark.parametrize("allow_mismatch", [False, True])
@@ -296,9 +325,10 @@ def test_the_same_samples_judged_twice_need_no_ids() -> None:
 
 
 def test_traces_of_the_same_questions_are_paired_by_them_and_the_same_traces_by_id() -> None:
-    def traced(first: int, answers: Sequence[float]) -> Run:
-        spans = [traces.spans(traces.span(1, "chat", traces.chat([traces.message("user", f"q{n}")], str(answer)),
-                 trace=f"{first + n:032x}")) for n, answer in enumerate(answers)]  # fmt: skip
+    def traced(first: int, answers: Sequence[float], *, times: int = 1) -> Run:
+        said = [[traces.message("user", f"q{n // times}")] for n in range(len(answers))]
+        spans = [traces.spans(traces.span(1, "chat", traces.chat(said[n], str(answer)), trace=f"{first + n:032x}"))
+                 for n, answer in enumerate(answers)]  # fmt: skip
         return judged(spans)
 
     a, b = traced(1, WORSE), traced(100, BETTER)
@@ -309,6 +339,8 @@ def test_traces_of_the_same_questions_are_paired_by_them_and_the_same_traces_by_
     grown = traced(1, [*WORSE, 1.0])
     assert pair_samples(a, grown).notes == ()
     assert difference(a, grown, allow_mismatch=True) == (24, 0.0)
+    with pytest.raises(ConfigError, match="load the traces in Python and give the samples IDs of your own"):
+        compare(traced(1, [0, 1, 1], times=2), traced(100, [0, 1, 1, 0], times=2), allow_mismatch=True)
 
 
 def chat(*said: str, answers: Sequence[str], **fields: Any) -> Sample:
@@ -319,9 +351,10 @@ def chat(*said: str, answers: Sequence[str], **fields: Any) -> Sample:
     return Sample(messages=messages, output=answers[-1], **fields)
 
 
-def test_conversations_are_paired_by_what_the_user_said() -> None:
-    a = judged([chat("Hi.", f"I am {n}.", answers=["Hello.", f"0.{n}"]) for n in range(5)])
-    b = judged([chat("Hi.", f"I am {n}.", answers=["Hi!", f"0.{n}1"]) for n in reversed(range(5))])
+@pytest.mark.parametrize("fields", [{}, {"input": "Hi."}])
+def test_conversations_are_paired_by_what_the_user_said(fields: dict[str, Any]) -> None:
+    a = judged([chat("Hi.", f"I am {n}.", answers=["Hello.", f"0.{n}"], **fields) for n in range(5)])
+    b = judged([chat("Hi.", f"I am {n}.", answers=["Hi!", f"0.{n}1"], **fields) for n in reversed(range(5))])
     assert pairs_of(a, b) == {f"0.{n}": f"0.{n}1" for n in range(5)}
     assert pair_samples(a, b).notes == (BY_WHAT_WAS_ASKED,)
 
@@ -334,6 +367,21 @@ def test_a_user_who_answers_the_system_does_not_decide_which_conversations_are_p
     other = judged([chat("Hi.", f"I am {n}." if n < 3 else "What?", answers=["No.", "0.25"]) for n in range(5)])
     with pytest.raises(ConfigError, match=r"1 question \(such as 'Hi.'\) was asked .* conversations that went on diff"):
         compare(alike, other, allow_mismatch=True)
+
+
+def test_what_a_simulated_user_says_does_not_decide_which_conversations_are_paired() -> None:
+    def user(messages: Sequence[Message]) -> str | None:
+        said = [message.role for message in messages].count("user")
+        return f"Why {messages[-1].content}?" if said == 1 else None
+
+    def held(answer: str, people: int) -> Run:
+        def agent(*, messages: Sequence[Message]) -> str:
+            return answer
+
+        asked = [{"input": "Hi.", "instructions": f"Help person {n}."} for n in range(people)]
+        return judged(asked, target=FunctionTarget(function=agent), user=user)
+
+    assert difference(held("0.5", 4), held("0.25", 5), allow_mismatch=True) == (4, -0.25)
 
 
 def test_turns_are_what_was_asked_and_their_answers_are_not() -> None:

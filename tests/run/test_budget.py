@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import evalstone
-from evalstone.errors import ReplyError
+from evalstone.errors import BudgetExceeded, ReplyError
 from evalstone.judges import Judge, SelfConsistency
 from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.claims import ListClaims
+from evalstone.run.budget import Budget, Reservation, call_price, estimated_usage
 from evalstone.scorers import FactCheck
 from evalstone.types import Usage
 
@@ -40,6 +45,74 @@ class Paid(Judge):
             raise ReplyError("no verdict", reply="{", cost=4 * PRICE)
         reply = '{"reason": "it stands there", "verdict": "yes"}'
         return JudgeAnswer(value=question.parse(reply), judge="paid", reply=reply, cost=PRICE)
+
+
+@dataclass(frozen=True, eq=False)
+class ByTheToken(Paid):
+    """A dollar for each token."""
+
+    cacheable = True
+
+    def price(self, usage: Usage) -> float | None:
+        return float(usage.input + usage.output)
+
+
+@dataclass(frozen=True, eq=False)
+class Free(ByTheToken):
+    cacheable = False
+
+
+QUESTION = ListClaims(text="The sky is blue.")
+
+
+def test_a_reservation_is_replaced_by_what_each_attempt_cost() -> None:
+    budget, judge = Budget(100_000), ByTheToken()
+    reservation = Reservation(budget, QUESTION, judge)
+    assert budget.reserved == call_price(QUESTION, judge)
+    reservation.next_attempt(2.0, 40_000)
+    assert budget.reserved == call_price(QUESTION, judge, 40_000) != call_price(QUESTION, judge)
+    assert (budget.spent, reservation.paid) == (2.0, 2.0)
+    reservation.next_attempt(3.0, 44_000)
+    assert (budget.spent, reservation.paid) == (5.0, 5.0)
+    reservation.settle(9.0)
+    assert (budget.spent, budget.reserved) == (9.0, 0.0)
+
+
+def test_an_unknown_cost_is_as_much_as_was_reserved() -> None:
+    first, second = (call_price(QUESTION, ByTheToken(), size) or 0.0 for size in (None, 40_000))
+    for costs in ((None, 9.0), (None, None)):
+        budget = Budget(100_000)
+        reservation = Reservation(budget, QUESTION, ByTheToken())
+        reservation.next_attempt(costs[0], 40_000)
+        assert (budget.spent, reservation.paid) == (first, None)
+        reservation.settle(costs[1])
+        assert (budget.spent, budget.reserved) == (first + second, 0.0)
+
+
+def test_a_correction_that_does_not_fit_leaves_nothing_reserved() -> None:
+    budget = Budget(1_000)
+    reservation = Reservation(budget, QUESTION, ByTheToken())
+    with pytest.raises(BudgetExceeded, match=r"about \$1\d{4}\.0000\) does not fit .* \(\$2.0000 spent\)"):
+        reservation.next_attempt(2.0, 40_000)
+    reservation.settle(2.0)
+    assert (budget.spent, budget.reserved) == (2.0, 0.0)
+
+
+def test_what_is_reserved_counts_and_the_whole_budget_can_be_spent() -> None:
+    budget = Budget(2)
+    assert (budget.spent, budget.reserved) == (0.0, 0.0)
+    budget.settle(budget.reserve_amount(0.5), 0.5)
+    budget.reserve_amount(1.0)
+    with pytest.raises(BudgetExceeded, match=r"\(\$0.5000 spent, \$1.0000 reserved for calls in flight\)"):
+        budget.reserve_amount(0.75)
+    budget.reserve_amount(0.5)
+
+
+def test_a_call_is_priced_by_its_messages_its_schema_and_three_usual_replies() -> None:
+    assert call_price(QUESTION, Free()) == 0.0
+    schema, reply = (len(json.dumps(part)) // 4 for part in (QUESTION.json_schema, QUESTION.example()))
+    assert estimated_usage(QUESTION, 0) == Usage(schema, reply, 0, 1)
+    assert call_price(QUESTION, ByTheToken(), 400) == 100 + schema + 3 * reply
 
 
 def rows(bad: int, good: int) -> list[dict[str, Any]]:

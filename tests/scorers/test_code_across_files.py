@@ -136,6 +136,42 @@ PROMPTS = {'a': ONE}
 # more.py
 ONE = 'WORD'
 """,
+    "a function in a list of defaults": """
+# app.py
+from helper import say
+def agent(*, input, tools=[say]):
+    return tools
+# helper.py
+def say(x):
+    return WORD
+""",
+    "an attribute of a module in a dictionary": """
+# app.py
+from helper import PROMPTS
+def agent(*, input):
+    return PROMPTS['a']
+# helper.py
+import more
+PROMPTS = {'a': more.ONE}
+# more.py
+ONE = 'WORD'
+""",
+    "a relative import in the body of a method": """
+# deep/__init__.py
+# app.py
+from deep.main import model
+def agent(*, input):
+    return model
+# deep/main.py
+import functools
+@functools.singledispatchmethod
+def model(self, x):
+    from .helper import say
+    return say(x)
+# deep/helper.py
+def say(x):
+    return WORD
+""",
     "a function that registers itself": """
 # app.py
 from helper import TOOLS
@@ -169,6 +205,24 @@ def agent(*, input):
 class Say:
     ALL = {'a': 'WORD'}
 """,
+    "a dictionary of a class that is defined twice": """
+# app.py
+from helper import Say
+def agent(*, input):
+    return Say.ALL
+# helper.py
+class Say:
+    ALL = {'a': 'before'}
+class Say:
+    ALL = {'a': 'WORD'}
+""",
+    "a module that can't be parsed": """
+# app.py
+def agent(*, input):
+    import helper
+# helper.py
+in another language: WORD
+""",
     "the types of a class": """
 # app.py
 from helper import Reply
@@ -200,6 +254,17 @@ import dataclasses
 class Say:
     word: str
 SAY = Say('WORD')
+""",
+    "a default that a data class makes": """
+# app.py
+from helper import Say
+def agent(*, input):
+    return Say().words
+# helper.py
+import dataclasses
+@dataclasses.dataclass
+class Say:
+    words: list = dataclasses.field(default_factory=lambda: [WORD])
 """,
     "an object of an installed package": """
 # app.py
@@ -292,6 +357,22 @@ def made(word='WORD'):
     return agent
 """,
 }
+for kind, statements in {
+    "in an except block": "try: import nothing_of_this_name\nexcept ImportError: PROMPTS = {'a': 'WORD'}",
+    "in a case block": "match 1:\n    case _: PROMPTS = {'a': 'WORD'}",
+    "by a with statement": "import contextlib\nwith contextlib.nullcontext({'a': 'WORD'}) as PROMPTS: pass",
+    "by the values of a loop": "PROMPTS = {}\nfor key in ('WORD', 'a'): PROMPTS[key] = 1",
+    "by a function": "def fill():\n    global PROMPTS\n    PROMPTS = {'a': 'WORD'}\nfill()",
+    "by a call of a method": "PROMPTS = {}\nPROMPTS.update(a='WORD')",
+}.items():
+    FOLLOWED[f"a dictionary that is filled {kind}"] = f"""
+# app.py
+from helper import PROMPTS
+def agent(*, input):
+    return PROMPTS['a']
+# helper.py
+{statements}
+"""
 
 UNCHANGED = {
     "a comment": """
@@ -377,9 +458,9 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         for name in [name for name in sys.modules if name.partition(".")[0] in names]:
             del sys.modules[name]
 
-    def load(files: str, word: str = "1") -> Any:
+    def load(files: str, word: str = "1", under: str = "") -> Any:
         forget()
-        folder = tmp_path / f"edition{next(number)}"
+        folder = tmp_path / f"edition{next(number)}" / under
         _, *parts = re.split(r"(?m)^# (\S+\.py)\n", files.replace("WORD", word))
         for name, text in zip(parts[::2], parts[1::2], strict=True):
             path = folder / name
@@ -429,6 +510,14 @@ def test_a_module_beside_the_code_is_found_where_its_folder_is_not_on_the_path(
     assert hashes[0] == hashes[1] != hashes[2]
 
 
+def test_a_file_that_is_written_again_is_read_again(imported: Callable[..., Any]) -> None:
+    agent = imported(FOLLOWED["an import in the body"]).agent
+    before = code_hash(agent)
+    (helper,) = (Path(path) for path in code_files(agent) if path.endswith("helper.py"))
+    helper.write_text(helper.read_text(encoding="utf-8").replace("return 1", "return 2"), encoding="utf-8")
+    assert code_hash(agent) != before
+
+
 def test_calls_do_not_change_a_function(imported: Callable[..., Any]) -> None:
     module = imported(
         """
@@ -472,6 +561,12 @@ def search(x: int):
     first, second = imported(files).agent, imported(files.replace(one, other)).agent
     assert code_hash(first) == code_hash(second)
     assert program_hash(first) != program_hash(second)
+
+
+def test_code_of_an_installed_package_is_followed_through_its_own_package(imported: Callable[..., Any]) -> None:
+    case = FOLLOWED["what a module imports that is imported in the body"]
+    first, second = (code_hash(imported(case, word, "site-packages").agent) for word in ("1", "2"))
+    assert first != second
 
 
 def test_installed_packages_and_the_standard_library_are_not_followed(imported: Callable[..., Any]) -> None:

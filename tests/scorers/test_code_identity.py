@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from evalstone.scorers.code_identity import class_hash, code_hash
+from evalstone.scorers.code_identity import ANSWERED_BY, class_hash, code_hash, program_hash
 
 
-def defined(source: str) -> Any:
+def defined(source: str, module: str = "user_code") -> Any:
     """The `f` that a module's source defines."""
-    scope: dict[str, Any] = {"__name__": "user_code"}
+    scope: dict[str, Any] = {"__name__": module}
     exec(source, scope)
     return scope["f"]
 
@@ -59,6 +59,16 @@ DIFFERENT = [
     ("f = {'search': ValueError('one')}", "f = {'search': ValueError('two')}"),
     ("f = {'search': ValueError('one')}", "f = {'search': TypeError('one')}"),
     *[
+        (source, source.replace("1", "2"))
+        for source in (
+            "import functools\ndef g(x, *, k): return k\nf = functools.partial(g, k=1)",
+            "import functools\nclass f:\n    def g(self, k): return k\n    h = functools.partialmethod(g, 1)",
+            "import functools\nclass f:\n    def g(self, *, k): return k\n    h = functools.partialmethod(g, k=1)",
+            "class f:\n    @property\n    def k(self): return 1",
+            "class C:\n    __slots__ = ('k',)\n    def __call__(self): return self.k\nf = C()\nf.k = 1",
+        )
+    ],
+    *[
         (
             f"import datetime, decimal, fractions, pathlib, uuid\nf = {{'now': {one}}}",
             f"import datetime, decimal, fractions, pathlib, uuid\nf = {{'now': {other}}}",
@@ -94,6 +104,43 @@ def test_without_a_file_a_mutable_value_counts_as_it_was_when_it_was_first_seen(
     before = code_hash(one)
     one("b")
     assert code_hash(one) == before == code_hash(same) != code_hash(other)
+
+
+def test_in_a_notebook_a_value_is_the_cells_that_define_it() -> None:
+    def hashed(*cells: str) -> str:
+        scope: dict[str, Any] = {"__name__": "__main__", "In": ["", *cells, "def f(): return PROMPTS"]}
+        for cell in scope["In"]:
+            exec(cell, scope)
+        scope["PROMPTS"]["later"] = 1
+        return code_hash(scope["f"])
+
+    assert hashed("PROMPTS = {}", "PROMPTS['a'] = 1") == hashed("other = 2", "PROMPTS = {}", "PROMPTS['a'] = 1")
+    assert hashed("PROMPTS = {}", "PROMPTS['a'] = 1") != hashed("PROMPTS = {}", "PROMPTS['a'] = 2")
+
+
+@pytest.mark.parametrize("module", ["user_code", "evalstone.targets.tools"])
+def test_what_answers_in_place_of_a_function_is_part_of_it(module: str) -> None:
+    one, same, other = (defined("def f(x): return x", module) for _ in range(3))
+    for function, identity in ((one, "recording 1"), (same, "recording 1"), (other, "recording 2")):
+        setattr(function, ANSWERED_BY, identity)
+    assert code_hash(one) == code_hash(same) != code_hash(other)
+
+
+def test_an_object_that_counts_its_calls_stays_the_same() -> None:
+    source = (
+        "class C:\n    n = %r\n    def __init__(self): self.n = self.n\n    def __call__(self): self.n += 1\nf = C()"
+    )
+    one, other = defined(source % 1), defined(source % 2)
+    before = code_hash(one)
+    one()
+    assert code_hash(one) == before != code_hash(other)
+
+
+def test_what_a_default_holds_is_read_with_and_without_descriptions() -> None:
+    source = "def search(): %r\ndef f(x, *, tools=search): return tools"
+    one, other = defined(source % "one"), defined(source % "two")
+    assert code_hash(one) == code_hash(other)
+    assert program_hash(one) != program_hash(other)
 
 
 def test_a_value_that_holds_itself_has_a_hash() -> None:

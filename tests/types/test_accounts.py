@@ -13,7 +13,7 @@ from evalstone.types import ToolCall
 from evalstone.types.accounts import is_hidden, merged_call, merged_calls, merged_value, paired, same_value
 
 WHOLE = ToolCall(name="f", arguments={"city": "Bern"}, result="12", id="c1")
-BARE = ToolCall(name="f", id="c1", state="call")
+BARE = ToolCall(name="f", state="call")
 HIDDEN: list[Any] = [None, "", " ", {}, [], "[REDACTED]", "<redacted>", "***", "__REDACTED__", {"a": "[Filtered]"}]
 
 
@@ -79,6 +79,21 @@ def test_arguments_that_differ_are_those_of_the_first_account() -> None:
     assert 'the arguments of \'f c1\': \'{"city": "Bern"}\', and not \'{"city": "Basel", "unit": "C"}\'' in note
 
 
+def test_a_result_beside_an_open_call_is_kept_if_the_other_account_has_none() -> None:
+    one, other = replace(WHOLE, state="call"), replace(WHOLE, result=None)
+    assert merged_call(one, other) == merged_call(other, one) == (WHOLE, ())
+
+
+def test_an_entry_that_only_the_second_account_has_is_a_contradiction_if_it_says_something() -> None:
+    assert merged_value({"a": 1}, {"a": 1, "b": 2}) == ({"a": 1}, True)
+    assert merged_value({"a": 1}, {"a": 1, "b": None}) == ({"a": 1}, False)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "{'a': 1}"])
+def test_a_value_is_kept_rather_than_its_notation_as_text(text: str) -> None:
+    assert merged_value(text, {"a": 1}) == merged_value({"a": 1}, text) == ({"a": 1}, False)
+
+
 def test_a_redacted_argument_is_filled_in() -> None:
     shown, hidden = ({"user": "u1", "key": key} for key in ("k", "[REDACTED]"))
     for one, other in ((shown, hidden), (hidden, shown)):
@@ -97,6 +112,10 @@ def test_a_failure_stays_one_and_is_a_contradiction_only_where_the_result_does_n
         for one, other in ((failed, returned), (returned, failed)):
             call, found = merged_call(one, other)
             assert (call.state, call.result, len(found)) == ("error", said, notes)
+            assert call.error == (said if other is failed and said else "boom")
+    for one, other in ((failed, BARE), (BARE, failed)):
+        assert merged_call(one, other) == (failed, ())
+    assert merged_call(replace(failed, result="a"), replace(failed, result="b")) == (replace(failed, result="a"), ())
 
 
 def test_a_cut_text_is_less_than_the_whole_one() -> None:
@@ -108,11 +127,8 @@ def test_a_cut_text_is_less_than_the_whole_one() -> None:
 
 def test_of_two_lists_of_calls_each_call_is_kept_once_in_its_place() -> None:
     a, b, c = (ToolCall(name=name, id=name, state="call") for name in "abc")
-    assert merged_calls([a, c], [replace(a, result=1, state="result"), b, c])[0] == (
-        replace(a, result=1, state="result"),
-        b,
-        c,
-    )
+    ran = [replace(call, result=1, state="result") for call in (a, b, c)]
+    assert merged_calls([a, c], ran)[0] == tuple(ran)
     assert merged_calls([], [a, b]) == ((a, b), ())
     assert merged_calls([a, b], []) == ((a, b), ())
     assert merged_calls([a], [b])[0] == (a, b)
@@ -125,6 +141,9 @@ def test_calls_without_ids_are_paired_by_their_arguments_and_else_only_where_not
     assert paired([replace(one, arguments={"x": 3})], [one, two]) == {}
     assert paired([replace(one, arguments={"x": 1, "state": {}})], [one]) == {0: 0}
     assert paired([replace(one, name="g")], [one]) == {}
+    text = ToolCall(name="f", arguments={"city": "Bern"})
+    assert paired([replace(text, arguments={"query": "Bern"})], [text, one]) == {0: 0}
+    assert paired([replace(text, name="g", arguments={"query": "Bern"})], [text, one]) == {}
 
 
 def test_equal_calls_are_paired_by_their_results_first() -> None:
@@ -140,3 +159,21 @@ def test_the_time_to_pair_calls_grows_with_their_number_not_with_its_square() ->
     assert paired(runs, calls) == {number: number for number in numbers}
     assert paired([*runs, runs[0]], calls).keys() == {number for number in numbers if number % 7}
     assert time.process_time() - started < 10
+
+
+def test_equal_calls_without_results_are_paired_by_their_outcomes_first() -> None:
+    open_call, failed = (ToolCall(name="f", arguments={"x": 1}, state=state) for state in ("call", "error"))
+    assert paired([failed, open_call], [open_call, failed]) == {0: 1, 1: 0}
+
+
+def test_a_run_whose_id_no_call_has_is_of_a_call_without_one() -> None:
+    run = replace(WHOLE, id="r1")
+    assert paired([run], [WHOLE]) == {}
+    assert paired([run], [WHOLE, replace(WHOLE, id="")]) == {0: 1}
+
+
+def test_runs_of_an_id_that_several_calls_have_are_paired_by_arguments_and_else_with_the_last_calls() -> None:
+    calls = [ToolCall(name="f", arguments={"x": x}, id="c1") for x in (1, 2)]
+    assert paired(calls[:1], calls) == {0: 0}
+    assert paired([replace(calls[0], arguments={})], calls) == {0: 1}
+    assert paired([replace(calls[0], arguments={}), calls[1]], calls) == {0: 0, 1: 1}

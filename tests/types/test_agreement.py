@@ -73,8 +73,21 @@ def test_the_place_of_a_call_that_only_one_account_has_is_after_the_call_before_
     steps = [{**STEP, "name": name, "tool_result": "12"} for name in "abc"]
     made = sample(first, third, steps=steps)
     assert [call.name for call in calls_of(made)] == ["a", "b", "c"]
+    made = sample(second, steps=steps[:2])
+    assert [call.name for call in calls_of(made)] == ["a", "b"]
     made = sample(first, second, third, steps=[steps[0], steps[2]])
     assert [name for name, _ in steps_of(made)] == ["a", "b", "c"]
+
+
+def test_a_step_is_read_as_a_call_with_its_id_its_error_and_arguments_of_any_form() -> None:
+    step = {**STEP, "success": False, "tool_args": "Bern", "metadata": {"tool_call_id": "c7", "error": "boom"}}
+    (call,) = calls_of(sample(steps=[step]))
+    assert call == ToolCall(name="weather", arguments={"arguments": "Bern"}, id="c7", state="error", error="boom")
+
+
+def test_a_call_inside_a_step_of_a_workflow_has_what_the_message_says() -> None:
+    made = sample(CALL, steps=[{"step_type": "workflow_step", "name": "look_up", "children": [STEP]}])
+    assert [data["tool_result"] for _, data in steps_of(made)] == [{"value": "12"}]
 
 
 def test_a_contradiction_is_a_note_and_both_accounts_have_what_the_messages_say() -> None:
@@ -82,6 +95,8 @@ def test_a_contradiction_is_a_note_and_both_accounts_have_what_the_messages_say(
     assert calls_of(made)[0].arguments == steps_of(made)[0][1]["tool_args"] == {"city": "Bern"}
     (note,) = notes_of(made)
     assert note.startswith("two accounts of a tool call differ: the arguments of 'weather c1'")
+    assert [bool(message.notes) for message in made.messages] == [False, True, False]
+    assert notes_of(replace(made, trajectory=[{**STEP, "tool_args": {"city": "Basel"}}])) == [note]
 
 
 def test_the_steps_of_a_workflow_and_of_another_agent_are_not_the_agents_calls() -> None:
