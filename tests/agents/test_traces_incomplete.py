@@ -185,3 +185,16 @@ def test_documents_that_were_cut_leave_the_context_absent() -> None:
     )
     assert sample.context is None
     assert notes[0].startswith(f"1 × {span_tree.CUT}")
+
+
+def test_an_agent_whose_model_calls_were_not_exported_has_no_answer_instead_of_a_blank_one() -> None:
+    asked = {"gen_ai.input.messages": json.dumps([USER]), **AGENT}
+    tool = span(3, "execute_tool weather", TOOL, parent=1, start=3)
+    (sample,), notes = read(spans(span(1, "invoke_agent", asked, end=9), tool))
+    assert (sample.input, sample.output) == ("Weather?", None)
+    assert [call.name for each in sample.messages for call in each.tool_calls] == ["weather"]
+    assert len(notes) == 1
+    assert "an agent whose answer is in no span" in notes[0]
+    called = span(2, "chat", chat([USER], CALL), parent=1, start=1)
+    (sample,), notes = read(spans(span(1, "invoke_agent", asked, end=9), called, tool))
+    assert (sample.output, notes) == ("", ())

@@ -246,7 +246,11 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     if output is None and not (main.record.error is not None and ends and all(map(_goes_on, ends))):
         # What is said beside calls is no answer where none came after them.
         said = [answer_text(of_main), answer_text(messages)]
-        output = next(filter(None, said), "" if "" in said else None)
+        # Without a message of a model, calls are all that is known of it, and no blank answer.
+        silent = said[0] == "" or any(node.kind == "model" and node.has_messages for node in read)
+        output = next(filter(None, said), "" if silent and "" in said else None)
+        if output is None and said[1] == "":
+            notes.add("an agent whose answer is in no span, since those of its model calls are missing", trace)
     output = _as_said(output, messages, "assistant")
     metadata = {**_measured(unit, whole), **_described(main, whole, trace)}
     if "group" not in metadata and not alone and trace:
