@@ -352,17 +352,18 @@ def test_parts_of_a_path_that_look_random_are_hidden(registered: set[str]) -> No
 
 def test_a_key_that_is_an_ordinary_word_is_hidden_where_an_error_quotes_it() -> None:
     secrets = Redactor()
-    secrets.register("changeme", "test")
+    secrets.register("changeme", "test", "one")
     for text, shown in (
         ("HTTP 401: got 'Bearer changeme'", "HTTP 401: got 'Bearer ***'"),
         ("Incorrect API key provided: changeme.", "Incorrect API key provided: ***."),
-        ("invalid token test", "invalid token ***"),
+        ('the password is: "test"', 'the password is: "***"'),
         ("the test of keys: changemenot failed a test", "the test of keys: changemenot failed a test"),
+        ("duplicate key 'output' in one object of a test", "duplicate key 'output' in one object of a test"),
     ):
         assert secrets.masked(text) == shown
         assert secrets.redacted(text) == text
-    secrets.register("a", "a b")
-    assert secrets.masked("token a b") == "token ***"
+    secrets.register("testing", "test")
+    assert secrets.masked("the token is: testing") == "the token is: ***"
 
 
 @pytest.mark.no_cover
@@ -378,6 +379,7 @@ def test_a_key_that_is_an_ordinary_word_is_hidden_where_an_error_quotes_it() -> 
         "://a:",
         "bearer ",
         "api_key",
+        "key a b:",
         'api_key="',
         "http://",
         "?key=",

@@ -160,7 +160,7 @@ def test_columns_of_every_type_are_read_from_parquet_as_from_the_table(tmp_path:
         "struct with a map": arrow.array([{"m": entry}, None, {"m": None}], arrow.struct([("m", entries)])),
         "list of structs": arrow.array([[{"a": "x", "b": ["y"]}], None, []]),
         "list of lists": arrow.array([[["a"], []], None, []]),
-        "lists of two": arrow.array([["a", "b"], None, ["c", "d"]], arrow.list_(text, 2)),
+        "lists of two": arrow.array([["a", "b"], ["", "e"], ["c", "d"]], arrow.list_(text, 2)),
         "list of nulls": arrow.array([[None], None, []]),
         "days": arrow.array([timedelta(1), None, None]),
         "bytes": arrow.array([b"\xff", None, None]),

@@ -9,8 +9,9 @@ password such as `postgres` or a key such as `EMPTY` removes no words from a tex
 to `z` and `_`. So no secret, whatever its characters, breaks the JSON or renames a field.
 
 **By position.** `masked` also replaces values in the position of a secret, however short they are, such as the password
-of a URL, `api_key=…`, or a word right after "Bearer" or "API key". It is for text that quotes settings: URLs, command
-lines and error messages. Judged text is never masked. `is_credential` says which names have secret values.
+of a URL or `api_key=…`, and a key that is a word where an error quotes it: `API key provided: changeme`. It is for text
+that quotes settings: URLs, command lines and error messages. Judged text is never masked. `is_credential` says which
+names have secret values.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ REPEATED_SECRETS = "redacted secrets"
 """The warning of a run if an endpoint returned a secret."""
 _SHORTEST = 6
 _LONGEST_WORD = 11
+_SHORTEST_WORD = 4
+_BEFORE_WORD = (
+    r"""((?i:\b(?:bearer|basic)\s{1,8}|\b(?:key|token|password)\b(?:\s\w{1,20}){0,2}\s{0,8}[:=]\s{0,8}["'`]?))"""
+)
+"""What stands before a key that an error quotes: `Bearer KEY`, `API key provided: KEY`."""
 
 _CREDENTIAL = re.compile(
     r"authori[sz]ation|authenticat|credential|cookie|passw|passphrase|passcode|secret|signature|jwt|bearer"
@@ -120,14 +126,12 @@ class Redactor:
             self._texts = tuple(sorted(texts, key=lambda secret: -secret.length))
             self._bytes = tuple(sorted(octets, key=lambda secret: -secret.length))
             self._known = self._known.union(secrets)
-            if ordinary := [re.escape(secret) for secret in self._known if secret and not is_distinct(secret)]:
-                words = "|".join(sorted(ordinary, key=len, reverse=True))
-                self._ordinary = re.compile(
-                    rf"(\b(?i:bearer|basic|token|key|password)\b[^\n]{{0,40}}?)(?<!\w)(?:{words})(?!\w)"
-                )
+            if ordinary := [word for word in self._known if len(word) >= _SHORTEST_WORD and not is_distinct(word)]:
+                words = "|".join(map(re.escape, sorted(ordinary, key=len, reverse=True)))
+                self._ordinary = re.compile(rf"{_BEFORE_WORD}(?<!\w)(?:{words})(?!\w)")
 
     def masked(self, text: str) -> str:
-        """A text with every secret replaced, and those that look like ordinary text right after "key" and such."""
+        """A text with every secret replaced; those that look like ordinary text only where an error quotes a key."""
         text = self.redacted(text)
         return text if self._ordinary is None else self._ordinary.sub(rf"\1{MARK}", text)
 
