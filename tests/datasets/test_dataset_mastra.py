@@ -43,10 +43,20 @@ def test_a_ground_truth_of_any_shape_is_the_reference(
     read = sample(**{column: value})
     assert (read.reference, read.metadata) == (reference, {})
     file = tmp_path / "d.csv"
-    cell = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    cell = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     with file.open("w", newline="") as opened:
         csv.writer(opened).writerows([["input", column], ["q", "" if value is None else cell]])
     assert load(file).samples[0].reference == reference
+
+
+@pytest.mark.parametrize("text", ["[1,2]", '{"a":1}', '["Oslo","Bergen"]', '[ "Oslo" ]', "[1] Smith et al."])
+def test_a_ground_truth_that_is_a_text_is_that_text(tmp_path: Path, text: str) -> None:
+    row = {"input": "q", "output": text, "ground_truth": text}
+    assert load([row]).samples[0].reference == text
+    file = tmp_path / "d.csv"
+    with file.open("w", newline="") as opened:
+        csv.writer(opened).writerows([[*row], [*row.values()]])
+    assert load(file).samples[0].reference == ("Oslo" if text == '[ "Oslo" ]' else text)
 
 
 @pytest.mark.parametrize("column", ["ground_truths", "answers", "reference"])

@@ -43,7 +43,7 @@ def written_in_text(text: str, field: str, column: str) -> Any:
     """
     if is_ground_truth(field, column):
         with suppress(DataError):  # a text that only resembles a list is a ground truth like any other
-            return written_value(text)
+            return text if _is_json(text) else written_value(text)  # JSON is compared as it is written
         return text
     if field == "reference" and _name(column) in _LISTS_OF_ANSWERS:
         return written_list(text)
@@ -64,13 +64,17 @@ def written_in_text(text: str, field: str, column: str) -> Any:
 
 
 def written_in_cell(text: str, field: str, column: str) -> Any:
-    """The object that a cell of a CSV file writes out in a column for objects; any other text unchanged.
+    """The object that a cell of a CSV file writes out in a column for objects, or a ground truth that is a list of one
+    item or none; any other text unchanged.
 
     Raises DataError for what could be a text as well as an object or a list that would be read otherwise: an object as
     Python prints it, and a list of texts as the reference.
     """
-    if text.lstrip()[:1] not in ("[", "{", "(") or is_ground_truth(field, column):
+    if text.lstrip()[:1] not in ("[", "{", "("):
         return text
+    if is_ground_truth(field, column):
+        value = json.loads(text) if _is_json(text) else None
+        return cast("Any", value) if isinstance(value, list) and len(cast("list[Any]", value)) < 2 else text
     name = _name(column)
     if name in _LISTS_OF_ANSWERS or name in _OBJECTS:
         return text
