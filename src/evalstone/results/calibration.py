@@ -201,7 +201,7 @@ class Calibration:
         """The agreement with people as a table."""
         from evalstone.results.quality_text import calibration_text  # noqa: PLC0415 - rarely needed
 
-        return calibration_text(self)
+        return calibration_text(self, verdicts_at(self, self.default_threshold))
 
     def to_dict(self) -> dict[str, Any]:
         """The calibration with its measures as plain data; `from_dict` reads it back."""

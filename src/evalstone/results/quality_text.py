@@ -18,6 +18,7 @@ from evalstone._core.display import (
     signed,
     visible,
 )
+from evalstone.results.summary import scorer_titles
 
 if TYPE_CHECKING:
     from evalstone.results.audit import Audit, AuditedScorer, Effect
@@ -36,11 +37,8 @@ MEASURE_TITLES: Mapping[str, str] = {
 }
 
 
-def calibration_text(calibration: Calibration) -> str:
-    """How well the judge agrees with people, at its default threshold."""
-    from evalstone.results.calibration import verdicts_at  # noqa: PLC0415 - an import circle otherwise
-
-    verdicts = verdicts_at(calibration, calibration.default_threshold)
+def calibration_text(calibration: Calibration, verdicts: Verdicts) -> str:
+    """How well the judge agrees with people. verdicts: those at its default threshold."""
     error = f"; {calibration.unusable}" if calibration.unusable else ""
     lines = [
         f"{calibration.name} · judge {calibration.judge} · {count(len(calibration.pairs), 'labeled sample')} of "
@@ -74,8 +72,6 @@ def _estimate(interval: Interval | None, digits: int = 3) -> tuple[str, str]:
 
 def audit_text(audit: Audit) -> str:
     """What each perturbation changes, for each scorer."""
-    from evalstone.results.summary import scorer_titles  # noqa: PLC0415 - an import circle otherwise
-
     titles = scorer_titles(audit.scorers)
     samples = count(audit.samples, "sample")
     lines = [f"judge {audit.judge} · {samples} of {audit.dataset_name}"]
