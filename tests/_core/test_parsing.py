@@ -57,9 +57,6 @@ json_objects = st.dictionaries(st.text(), json_values, max_size=4)
         f"\ufeff```json\r\n{TEXT}\r\n```\r\n",
         f"Here it is:\n{TEXT}\nI hope that this helps.",
         f"Here it is: ```json {TEXT}``` Done.",
-        f'<think>The user wants claims. {{"claims": []}} maybe?</think>{TEXT}',
-        f"<thinking>\nHm.\n</thinking>\n\n```json\n{TEXT}\n```",
-        f"<THINK></THINK>\n<think>again {{</think>\n{TEXT}",
         f"{TEXT}\n{TEXT}",
         f"First {json.dumps(VALUE, indent=2)}, in short {TEXT}",
         f"For each claim in {{C1, C2}} as in \\frac{{a}}{{b}}: {TEXT}",
@@ -80,7 +77,6 @@ def test_the_one_object_in_a_reply_is_read(reply: str):
         ("", "empty"),
         (" \n\ufeff ", "no complete JSON object"),
         ("\ufeff\n", "empty"),
-        ("<think>all thought</think>", "empty"),
         ("I cannot answer.", "no complete JSON object"),
         ("yes", "no complete JSON object"),
         ("5", "no complete JSON object"),
@@ -117,9 +113,6 @@ def test_the_one_object_in_a_reply_is_read(reply: str):
         ('{"a": {"b": 1}, // so', "not valid"),
         ('{"a": {"b": 1}, "c": NaN}', "NaN"),
         ('{"a": 1} and {"a": 1', "cut off"),
-        ('<think>I say {"verdict": "no"} first', "reasoning"),
-        ('  <thinking>{"verdict": "no"}\n', "reasoning"),
-        ('<think>a</think><think>{"verdict": "no"}', "reasoning"),
         ('{"a": ' + "1" * 5000 + "}", "not valid"),
         ('{"a": 1}' + "}", None),
     ],
@@ -139,7 +132,7 @@ def test_any_object_is_read_as_it_was_written(value: dict[str, Any]):
     assert parse_json(f"```json\n{json.dumps(value, ensure_ascii=False, indent=1)}\n```") == value
 
 
-@given(json_objects, st.sampled_from(["", "```json\n", "Here: ", '<think>So {"a": 1}</think>\n', "\ufeff"]))
+@given(json_objects, st.sampled_from(["", "```json\n", "Here: ", "\ufeff"]))
 @settings(max_examples=60)
 def test_a_reply_cut_off_anywhere_never_gives_a_value(value: dict[str, Any], before: str):
     whole = before + json.dumps(value)
@@ -206,8 +199,6 @@ def test_a_reply_just_short_enough_is_read():
         "[{}" * (MAX_REPLY // 3),
         '"' * MAX_REPLY,
         '{"a":1}' * (MAX_REPLY // 7),
-        "<think>" * (MAX_REPLY // 7),
-        "<think></think>" * (MAX_REPLY // 15),
         "{ `" * (MAX_REPLY // 3),
         "{" + "`" * (MAX_REPLY - 1),
         "{" + " " * (MAX_REPLY - 1),

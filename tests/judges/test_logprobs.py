@@ -59,6 +59,16 @@ def test_a_score_that_the_reason_mentions_is_passed_over() -> None:
     assert alternatives_of(reply, FIVE) == pytest.approx({"2": 0.8})
 
 
+@pytest.mark.parametrize(
+    "draft", [("<think>", "no", "</think>"), ("\u00e9 maybe ", '{"verdict": "', "no", '"}', "\n</", "think>")]
+)
+def test_the_tokens_of_the_reasoning_are_no_part_of_the_answer(draft: tuple[str, ...]) -> None:
+    yes, labels = token("Yes", 0.8, {"No": 0.1}), LabelProbabilities("verdict", ("yes", "no"))
+    tokens = readable_tokens(spelt(*(token(text, 0.1) for text in draft), "\n\n", yes, "."))
+    assert alternatives_of(tokens, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
+    assert confidence_of(MiniCheck("d", "c"), tokens) == pytest.approx(0.8)
+
+
 def test_a_number_of_two_digits_in_one_token_is_one_number() -> None:
     tokens = spelt('{"score": ', token("10", 0.7, {"9": 0.2, "1": 0.05}), "}")
     assert alternatives_of(tokens, TEN) == pytest.approx({"10": 0.7, "9": 0.2, "1": 0.05})

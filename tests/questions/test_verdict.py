@@ -58,8 +58,6 @@ YES = [
     "Yes! Yes!",
     "The passage gives the year and the place.\n\nVerdict: yes",
     "No contradiction was found in the passage.\nAnswer: Yes",
-    "<think>no? or maybe not. no</think>\nyes",
-    "so it agrees</think>yes",
     "\ufeffyes",
     "ＹＥＳ",
     "✅ Yes",
@@ -91,7 +89,6 @@ NO = [
     "No. The passage never says yes to that.",
     "Verdict: no",
     "It stands in none of the passages.\nFinal answer: **no**",
-    "<thinking>yes yes</thinking>No",
     "nein",
     "Non, le texte dit autre chose.",
     "não",
@@ -130,7 +127,6 @@ UNDECIDED = [
     "No.\nVerdict: yes",
     "Verdict: maybe",
     "The verdict depends.",
-    "<think>yes",
     "si la respuesta es correcta",
     "是因为原文如此",
     "42",
@@ -381,3 +377,40 @@ def test_the_best_choice_supports_most_and_then_has_the_highest_probability() ->
     assert best_choice([no, undecided]) == undecided
     assert best_choice([undecided, yes, no]) == yes
     assert best_choice([yes, surer, Choice("yes")]) == surer
+
+
+ASKED = AgreesWithContext("q", "a", ("c",))
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ('Maybe {"reason": "x", "verdict": "no"}. Wait, it is.\n</think>\n\nYes.', "yes"),
+        ('Maybe {"reason": "x", "verdict": "yes"}. Wait.\n</think>\n\nNo, it does not.', "no"),
+        ('Maybe {"reason": "x", "verdict": "no"}\n</think>\n{"reason": "y", "verdict": "yes"}', "yes"),
+        ('<think>maybe {"verdict": "no"}</think>Yes', "yes"),
+        ("<thinking>yes yes</thinking>No", "no"),
+        ("No. Wait, it is.\n</think>\n\nNo.", "no"),
+        ("<think>No. Wait, it is.</think>\n\nYes.", "yes"),
+        # An answer that quotes a tag from the judged text.
+        ('No. The answer ends with "</think> Yes."', "undecided"),
+        ('No. The answer ends with </think> {"reason": "all is there", "verdict": "yes"}', "undecided"),
+    ],
+)
+def test_the_verdict_stands_after_the_reasoning(reply: str, verdict: str) -> None:
+    assert ASKED.parse(reply).verdict == verdict
+    assert MiniCheck("d", "c").parse("<think>No, or yes.</think>Yes") == Choice("yes")
+
+
+@pytest.mark.parametrize(
+    "reply", ["<think>Yes, it", '<think>{"reason": "x", "verdict": "yes"}</think>', "Yes\n</think>\n"]
+)
+def test_a_reply_that_is_all_reasoning_is_no_verdict(reply: str) -> None:
+    for question in (ASKED, MiniCheck("d", "c")):
+        with pytest.raises(ReplyError, match="reasoning"):
+            question.parse(reply)
+
+
+def test_prose_after_reasoning_is_doubted_like_any_other() -> None:
+    assert ASKED.doubt('{"verdict": "no"}?</think>It depends.')
+    assert not ASKED.doubt("It depends.</think>No.")

@@ -1,7 +1,7 @@
 """Reading a judge's reply: text to JSON, JSON to a validated value. Strict about meaning, tolerant about wrapping.
 
-What is forgiven: white space, a byte order mark, a reasoning block in front, code fences, prose around one JSON object,
-raw line breaks inside its strings.
+What is forgiven: white space, a byte order mark, code fences, prose around one JSON object, raw line breaks inside its
+strings.
 What is not: a cut-off object, a repeated key, two different objects, a missing or extra verdict. Those raise
 ReplyError, whose text is shown to the judge when it is asked again. Nothing is repaired into a score.
 """
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_REPLY = 2_000_000
-_THINKING = re.compile(r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>)+", re.DOTALL | re.IGNORECASE)
-_UNFINISHED_THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 _OPENING = re.compile(r'(\[\s*)?\{(?=\s*["}]|[\s`]*\Z)')
 
 
@@ -38,11 +36,9 @@ def check_length(text: str) -> None:
 def parse_json(text: str) -> Any:
     """The only JSON object in a reply. Raises ReplyError if there is none, more than one, or a truncated one."""
     check_length(text)
-    body = _THINKING.sub("", text.lstrip("\ufeff")).strip()
+    body = text.lstrip("\ufeff").strip()
     if not body:
         raise ReplyError("the reply is empty; a JSON object was expected", reply=text)
-    if _UNFINISHED_THOUGHT.match(body):
-        raise ReplyError("the reply ends in the middle of its reasoning", reply=text)
     try:
         objects = _objects(body)
         differ = any(other != objects[0] for other in objects[1:])

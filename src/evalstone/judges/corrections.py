@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from evalstone._core.parsing import REPEATS, repeated_end
 from evalstone._core.prompts import clean
+from evalstone._core.reasoning import answer_start
 from evalstone.errors import ReplyError
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
 from evalstone.questions.base import Question
@@ -67,7 +68,9 @@ def sampling_settings(settings: ModelSettings) -> dict[str, Any]:
 
 
 def _excerpt(reply: str, error: str) -> str:
-    """The part of a reply that helps to correct it: only the start if it repeats itself or was cut off."""
+    """The part of a reply that helps to correct it, without reasoning: only the start if it repeats itself or was cut
+    off."""
+    reply = reply[answer_start(reply) :]
     if len(reply) > SHORT_EXCERPT and (error.startswith(CUT_OFF) or REPEATS in error):
         shown = reply[:SHORT_EXCERPT]
         # End at a complete item: the model could take half an item for a whole one.

@@ -34,6 +34,7 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import Material, Prompt
+from evalstone._core.reasoning import without_reasoning
 from evalstone._core.text import STOPWORDS, estimated_tokens, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
@@ -174,17 +175,21 @@ class Question(_Prompted, Generic[A]):
         return getattr(self, subject.name, None) if subject else None
 
     def parse(self, reply: str) -> A:
-        """Parse the answer in a raw reply. Raises ReplyError if it is invalid.
+        """Parse the answer in a raw reply, after the reasoning in front of it. Raises ReplyError if it is invalid.
 
         Labels are matched ignoring case, surrounding white space and quotes, and a trailing period.
         """
         check_length(reply)
+        return self.from_text(without_reasoning(reply))
+
+    def from_text(self, text: str) -> A:
+        """The answer in a reply without reasoning. Raises ReplyError if it is invalid."""
         if (schema := self.json_schema) is None:
-            return self.from_json(reply)
-        data = parse_json(reply)
+            return self.from_json(text)
+        data = parse_json(text)
         try:
             if data == schema:
-                raise ReplyError("the reply repeats the form; fill it in", reply=reply)
+                raise ReplyError("the reply repeats the form; fill it in", reply=text)
             refuse_placeholders(data, self._is_copied, self._not_placeholders, self.placeholder)
             try:
                 return self.from_json(data)
@@ -193,7 +198,7 @@ class Question(_Prompted, Generic[A]):
                     raise
             return self.from_json(folded)
         except RecursionError:
-            raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
+            raise ReplyError("the JSON in the reply is nested too deeply", reply=text) from None
 
     def _is_copied(self, text: str) -> bool:
         """Whether a text in a reply was copied from the worked example, and its words are not in the inputs."""

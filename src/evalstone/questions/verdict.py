@@ -23,6 +23,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
+from evalstone._core.reasoning import unopened_reasoning, without_reasoning
 from evalstone._core.yes_no import FILLERS, HEDGE, NO, TAKES_BACK, YES
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Ask, LabelProbabilities, Question, unlisted
@@ -72,7 +73,16 @@ class GiveVerdict(Question[Choice]):
         return best_choice(await ask_parts(self, self.cut, chunks, ask))
 
     def parse(self, reply: str) -> Choice:
-        return super().parse(reply) if "{" in reply else read_plain(reply)
+        """Parse the choice after any reasoning. If that has no opening tag and is a verdict of its own, the opposite, the
+        reply may be an answer that quotes a closing tag from the judged text; the choice is then undecided."""
+        choice = super().parse(reply)
+        before = read_yes_no(unopened_reasoning(reply))
+        if before is None or choice.verdict == ("yes" if before else "no"):
+            return choice
+        return Choice("undecided", f"the reply is both yes and no: {reply.strip()[:200]!r}")
+
+    def from_text(self, text: str) -> Choice:
+        return super().from_text(text) if "{" in text else read_plain(text)
 
     def from_json(self, data: Any) -> Choice:
         verdict = member(data, "verdict")
@@ -92,7 +102,8 @@ class GiveVerdict(Question[Choice]):
 
     def doubt(self, reply: str) -> str:
         """Doubt a reply in prose: the model may give a clear verdict if it is asked again."""
-        is_prose = self.json_schema is not None and "{" not in reply and read_yes_no(reply) is None
+        text = without_reasoning(reply)
+        is_prose = self.json_schema is not None and "{" not in text and read_yes_no(text) is None
         return "it holds no JSON object, and is neither yes nor no" if is_prose else ""
 
     def with_probabilities(self, answer: Choice, probabilities: Mapping[str, float]) -> Choice:
@@ -208,9 +219,6 @@ class MiniCheck(GiveVerdict):
     def label_probabilities(self) -> LabelProbabilities:
         return LabelProbabilities("", WORDS, required=False)
 
-    def parse(self, reply: str) -> Choice:
-        return read_plain(reply)
-
     def from_json(self, data: Any) -> Choice:
         return read_plain(str(data))
 
@@ -255,8 +263,6 @@ _REASONS = frozenset(
     """.split()  # noqa: SIM905 - one word a line would be twenty lines
 )
 _LONGEST = 8_000
-_THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_UNFINISHED_THOUGHT = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _CODE_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,})\w*\s*$", re.MULTILINE)
 _TAG = re.compile(r"</?[A-Za-z_]\w*>")
 _MARKUP = re.compile(r"[*`_#>~\"'“”„‘’«»‹›「」『』]")
@@ -272,8 +278,8 @@ _WORD = re.compile(r"\w+(?:-\w+)*")
 def read_yes_no(text: str) -> bool | None:
     """True for a yes, False for a no, None if the text is neither or both.
 
-    Case, white space, quotes, brackets, markup, code fences, a reasoning block and a leading label are ignored. Yes and
-    no are recognized in the languages of `LANGUAGES`.
+    Case, white space, quotes, brackets, markup, code fences and a leading label are ignored. Yes and no are recognized
+    in the languages of `LANGUAGES`.
     """
     lines = _lines(text)
     if not lines:
@@ -293,11 +299,7 @@ def read_yes_no(text: str) -> bool | None:
 
 def _lines(text: str) -> list[str]:
     """The lines with words, without markup, in lower case. A label on its own line is joined with the next line."""
-    body = _THOUGHT.sub("", text)
-    if _UNFINISHED_THOUGHT.match(body):
-        return []
-    if len(body) > _LONGEST:
-        body = body[: _LONGEST // 2] + "\n" + body[-_LONGEST // 2 :]
+    body = text if len(text) <= _LONGEST else text[: _LONGEST // 2] + "\n" + text[-_LONGEST // 2 :]
     body = _TAG.sub("\n", _CODE_FENCE.sub("", body))
     body = unicodedata.normalize("NFKC", _MARKUP.sub("", body)).casefold()
     lines: list[str] = []

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
+from evalstone._core.reasoning import answer_start
 from evalstone.judges.providers.replies import as_list, as_object, as_text
 from evalstone.questions.base import LabelProbabilities, Question, unlisted
 from evalstone.questions.schemas import nodes
@@ -30,12 +31,21 @@ MAX_TOTAL = 1.01
 
 
 def readable_tokens(content: Any) -> Sequence[Token]:
-    """The tokens of a response; none if one of them has an invalid logprob, such as NaN or 1.5.
+    """The tokens of a response's answer, without those of the reasoning in front of it; none if one of them has an
+    invalid logprob, such as NaN or 1.5.
 
     Invalid logprobs are no error: the reply itself is usable, and paid for.
     """
     tokens = as_list(content)
-    return tokens if all(map(_is_readable, tokens)) else ()
+    return _after_reasoning(tokens) if all(map(_is_readable, tokens)) else ()
+
+
+def _after_reasoning(tokens: Sequence[Token]) -> Sequence[Token]:
+    texts = list(map(_bytes, tokens))
+    reply = b"".join(texts).decode(errors="surrogateescape")
+    if not (start := answer_start(reply)):
+        return tokens
+    return _tokens_in(tokens, texts, len(reply[:start].encode(errors="surrogateescape")), sum(map(len, texts)))
 
 
 def _is_readable(token: Any) -> bool:
@@ -141,8 +151,8 @@ def _label(tokens: Sequence[Token], labels: LabelProbabilities) -> tuple[str, To
 
 
 def _label_span(reply: bytes, labels: LabelProbabilities) -> tuple[int, int] | None:
-    """The span of the label in the reply: the last value of the key, because the final JSON object comes after any
-    reasoning. In a reply without a JSON object, the first word."""
+    """The span of the label in the reply: the last value of the key. In a reply without a JSON object, the first
+    word."""
     if not labels.key or b"{" not in reply:
         first = re.match(rb"\W*(\w+)", reply)
         return first.span(1) if first else None

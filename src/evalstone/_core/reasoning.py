@@ -1,0 +1,144 @@
+"""The reasoning that a model writes in front of its answer, in one text with it.
+
+Servers without a parser for it send it between tags, such as <think> and </think>. If the chat template opens the block,
+only the closing tag is sent. Models in the harmony format write channels: `analysis`, `commentary`, and the answer in
+`final`.
+
+In a judge's reply, whatever stands before the last closing tag is reasoning. In an answer that is scored, only a block
+at its very start is, because the answer itself may be about such tags.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from evalstone.errors import ReplyError
+
+_NAMES = r"(?:seed:)?(?:ant)?think(?:ing)?|thoughts?|reasoning"
+_OPENING = re.compile(
+    rf"<(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|channel\|>\s*(?:analysis|commentary)\b", re.IGNORECASE
+)
+_CLOSING = re.compile(
+    rf"</(?:{_NAMES})>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
+    r"|<\|channel\|>\s*final\b[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>",
+    re.IGNORECASE,
+)
+_OPENING_LINE = re.compile(rf"^[\ufeff \t]*(?:{_OPENING.pattern})", re.IGNORECASE | re.MULTILINE)
+_CLOSING_LINE = re.compile(rf"^[ \t]*(?:{_CLOSING.pattern})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_UNMARKED_CHANNELS = re.compile(r"\s*analysis(?=[^\s:,.]).*assistantfinal(?:json\b)?", re.DOTALL)
+"""Channels of a server that leaves out the special tokens between them: "analysisI should … assistantfinalYes"."""
+_MARK = re.compile(r"<\|(?:start\|>\s*assistant|return\|>|end\|>|(?:START|END)_(?:RESPONSE|TEXT)\|>)")
+_BLANK = re.compile("[\ufeff\\s]*")
+_DECODER = json.JSONDecoder(strict=False)
+_MOST_OBJECTS = 1000
+
+
+class Split(NamedTuple):
+    """An answer, and the reasoning in front of it; "" if there is none."""
+
+    reasoning: str
+    answer: str
+
+
+def without_reasoning(reply: str) -> str:
+    """A judge's reply without the reasoning in front of its answer.
+
+    Raises:
+        ReplyError: The reply ends in its reasoning, or has nothing after it.
+    """
+    if not _may_have_tags(reply):
+        return reply
+    objects = _objects(reply)
+    start = _answer_start(reply, objects)
+    body = reply[start:]
+    if any(not _inside(start + opening.start(), objects) for opening in _OPENING_LINE.finditer(body)):
+        raise ReplyError("the reply ends in the middle of its reasoning", reply=reply)
+    if not start:
+        return reply
+    body = _MARK.sub("", body)
+    if not body.strip():
+        raise ReplyError("the reply has reasoning, but no answer after it", reply=reply)
+    return body
+
+
+def answer_start(reply: str) -> int:
+    """The place after the last closing tag in a judge's reply that isn't inside a JSON object; 0 without one."""
+    return _answer_start(reply, _objects(reply)) if _may_have_tags(reply) else 0
+
+
+def unopened_reasoning(reply: str) -> str:
+    """The reasoning of a judge's reply if it has no opening tag. It may also be an answer that quotes a closing tag."""
+    before = reply[: answer_start(reply)]
+    return "" if _OPENING.search(before) else before
+
+
+def split_reasoning(answer: str) -> Split:
+    """Split an answer that is to be scored.
+
+    Its reasoning is the blocks at its start, the last one up to the end of the text if it isn't closed, or whatever
+    stands before a closing tag that is a line of its own and has no opening tag.
+    """
+    if not _may_have_tags(answer):
+        return Split("", answer)
+    start = 0
+    while opening := _OPENING.match(answer, _next(answer, start)):
+        closing = _CLOSING.search(answer, opening.end())
+        start = closing.end() if closing else len(answer)
+    if not start:
+        line = _UNMARKED_CHANNELS.match(answer) or _CLOSING_LINE.search(answer)
+        if line is None or _OPENING.search(answer, 0, line.end()):
+            return Split("", answer)
+        start = line.end()
+    reasoning = _CLOSING.sub("", _OPENING.sub("", answer[:start])).strip()
+    return Split(reasoning, _MARK.sub("", answer[start:]).strip())
+
+
+def begins_with_reasoning(answer: str) -> bool:
+    """Whether an answer has reasoning in front, even a block that is empty."""
+    return split_reasoning(answer).answer is not answer
+
+
+def _may_have_tags(text: str) -> bool:
+    return "<" in text or "[" in text or "◁" in text or "assistantfinal" in text
+
+
+def _next(text: str, place: int) -> int:
+    """The place of the next character that isn't white space."""
+    blank = _BLANK.match(text, place)
+    return blank.end() if blank else place
+
+
+def _answer_start(reply: str, objects: Sequence[tuple[int, int]]) -> int:
+    ends = [closing.end() for closing in _CLOSING.finditer(reply)]
+    if unmarked := _UNMARKED_CHANNELS.match(reply):
+        ends.append(unmarked.end())
+    return max((end for end in ends if not _inside(end - 1, objects)), default=0)
+
+
+def _inside(place: int, objects: Sequence[tuple[int, int]]) -> bool:
+    before = bisect.bisect_right(objects, place, key=itemgetter(0))
+    return before > 0 and place < objects[before - 1][1]
+
+
+def _objects(text: str) -> list[tuple[int, int]]:
+    """The spans of the complete JSON objects in a text that has tags. Tags in them are part of their strings."""
+    spans = list[tuple[int, int]]()
+    if not (_CLOSING.search(text) or _OPENING.search(text)):
+        return spans
+    place = text.find("{")
+    for _ in range(_MOST_OBJECTS):
+        if place < 0:
+            break
+        try:
+            _, end = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            end = place + 1
+        else:
+            spans.append((place, end))
+        place = text.find("{", end)
+    return spans

@@ -1,0 +1,148 @@
+"""Reasoning in front of replies and answers."""
+
+import contextlib
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalstone._core.parsing import MAX_REPLY, parse_json
+from evalstone._core.reasoning import answer_start, begins_with_reasoning, split_reasoning, without_reasoning
+from evalstone.errors import ReplyError
+
+DRAFT = 'Maybe {"verdict": "no"}. Wait.'
+BLOCKS = [
+    f"<think>{DRAFT}</think>",
+    f"<think>\n{DRAFT}\n</think>\n\n",
+    f"<THINK></THINK>\n<think>{DRAFT}</think>",
+    f"<thinking>{DRAFT}</thinking>\n",
+    f"<thought>{DRAFT}</thought>\n",
+    f"<reasoning>{DRAFT}</reasoning>",
+    f"<seed:think>{DRAFT}</seed:think>",
+    f"[THINK]{DRAFT}[/THINK]",
+    f"◁think▷{DRAFT}◁/think▷",
+    f"<|START_THINKING|>{DRAFT}<|END_THINKING|><|START_RESPONSE|>",
+    f"<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>",
+    f"<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
+    f"analysis{DRAFT}assistantfinal",
+]
+UNOPENED = [f"{DRAFT}\n</think>\n\n", f"{DRAFT}\n[/THINK]\n", f"{DRAFT}\n</seed:think>\n"]
+
+
+@pytest.mark.parametrize("block", [*BLOCKS, *UNOPENED, f"Sure. <think>{DRAFT}</think>", f"{DRAFT}</think>"])
+@pytest.mark.parametrize("answer", ["Yes.", '{"verdict": "yes", "reason": "It says </think> itself."}'])
+def test_what_stands_before_the_last_closing_tag_of_a_reply_is_reasoning(block: str, answer: str) -> None:
+    assert without_reasoning(block + answer).strip() == answer
+    assert (block + answer)[answer_start(block + answer) :].strip().removeprefix("<|START_RESPONSE|>") == answer
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Yes.",
+        '{"reason": "It ends with </think> and <think>", "verdict": "no"}',
+        'Here: {"reason": "</think>",\n"verdict": {"1": "no"}} and {"a": "</think>"}',
+        "Yes, the text has a <think> tag.",
+        "a < b and [1] and </b>",
+        "",
+    ],
+)
+def test_a_reply_without_reasoning_stays_as_it_is(reply: str) -> None:
+    assert without_reasoning(reply) is reply
+    assert answer_start(reply) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (f"<think>{DRAFT}", "ends in the middle of its reasoning"),
+        (f"\ufeff  [THINK]{DRAFT}", "ends in the middle of its reasoning"),
+        (f"<think>a</think><think>{DRAFT}", "ends in the middle of its reasoning"),
+        (f"{DRAFT}\n<think>hm", "ends in the middle of its reasoning"),
+        ("<|channel|>analysis<|message|>hm", "ends in the middle of its reasoning"),
+        (f"<think>{DRAFT}</think>", "has reasoning, but no answer after it"),
+        (f"{DRAFT}</think>\n \n", "has reasoning, but no answer after it"),
+        ("<|channel|>final<|message|><|return|>", "has reasoning, but no answer after it"),
+    ],
+)
+def test_reasoning_without_an_answer_is_named_as_such(reply: str, told: str) -> None:
+    with pytest.raises(ReplyError, match=told) as raised:
+        without_reasoning(reply)
+    assert raised.value.reply == reply
+
+
+json_objects = st.dictionaries(st.text(), st.text() | st.just("</think>") | st.just("<think>"), max_size=3)
+
+
+@given(json_objects, st.sampled_from(["", *BLOCKS, *UNOPENED]))
+@settings(max_examples=60)
+def test_a_reply_that_is_cut_off_anywhere_never_gives_a_value(value: dict[str, Any], block: str) -> None:
+    whole = block + json.dumps(value)
+    assert parse_json(without_reasoning(whole)) == value
+    for end in range(len(block), len(whole)):
+        with pytest.raises(ReplyError):
+            parse_json(without_reasoning(whole[:end]))
+
+
+@pytest.mark.parametrize("block", [*BLOCKS, *UNOPENED])
+@pytest.mark.parametrize("answer", ["B", "It's </think> that\n</think>\nends a block, after [THINK]."])
+def test_a_judged_answer_is_split_at_the_end_of_its_first_blocks(block: str, answer: str) -> None:
+    reasoning, rest = split_reasoning(block + answer)
+    assert rest == answer
+    assert DRAFT in reasoning
+    assert "think" not in reasoning.casefold()
+    assert begins_with_reasoning(block + answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "B",
+        "",
+        "  B\n",
+        "Close it with </think>.",
+        "Write <think>, then\n</think>\nand the answer.",
+        "<p>Hi</p>",
+        "Analysis of this: it holds. The assistantfinal token …",
+        "analysis: none",
+        "A <think>b</think>",
+    ],
+)
+def test_an_answer_that_does_not_begin_with_reasoning_stays_as_it_is(answer: str) -> None:
+    assert split_reasoning(answer) == ("", answer)
+    assert not begins_with_reasoning(answer)
+
+
+def test_an_answer_that_ends_in_its_reasoning_is_blank() -> None:
+    assert split_reasoning("<think>So A, or B") == ("So A, or B", "")
+    assert split_reasoning("<think>\n\n</think>\n\nHi") == ("", "Hi")
+    assert begins_with_reasoning("<think>\n\n</think>\n\nHi")
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>" * (MAX_REPLY // 7),
+        " x<think>" * (MAX_REPLY // 9),
+        "</think>" * (MAX_REPLY // 8),
+        "<think></think>" * (MAX_REPLY // 15),
+        "{}</think>" * (MAX_REPLY // 10),
+        '{"a": ' * (MAX_REPLY // 6 - 2) + "</think>",
+        '{"</think>' * (MAX_REPLY // 10),
+        "analysis" * (MAX_REPLY // 8),
+        "<|channel|>final " * (MAX_REPLY // 17),
+        " " * (MAX_REPLY - 8) + "</think>",
+        "\n" * (MAX_REPLY - 8) + "</think>",
+    ],
+    ids=lambda text: text[:16],
+)
+def test_two_megabytes_of_anything_are_split_without_delay(text: str) -> None:
+    started = time.process_time()
+    with contextlib.suppress(ReplyError):
+        without_reasoning(text)
+    split_reasoning(text)
+    assert time.process_time() - started < 10
