@@ -67,6 +67,7 @@ def plan_for(
     trials: int = 1,
     user: UserSpec | None = None,
     mapping: ColumnMapping | None = None,
+    keep_reasoning: bool = False,
     ledger: str | Path | None = None,
 ) -> Plan:
     """The plan of an evaluation, unchecked. Arguments are those of `evaluate`."""
@@ -75,7 +76,15 @@ def plan_for(
     answering = None if target is None else parse_target(target, find_run=find_run)
     talking = None if user is None else parse_user(user)
     parsed = parse_scorers(scorers)
-    return Plan(dataset, parsed, _judge_for(parsed, judge), target=answering, trials=trials, user=talking)
+    return Plan(
+        dataset,
+        parsed,
+        _judge_for(parsed, judge),
+        target=answering,
+        trials=trials,
+        user=talking,
+        keep_reasoning=keep_reasoning,
+    )
 
 
 def _judge_for(scorers: Sequence[Scorer], judge: JudgeSpec | None) -> Judge:
@@ -100,6 +109,7 @@ async def aevaluate(
     ledger: str | Path | None = DEFAULT_LEDGER,
     progress: bool | None = None,
     mapping: ColumnMapping | None = None,
+    keep_reasoning: bool = False,
     use_cache: bool = True,
     budget: float | None = None,
     batch: bool | BatchOptions = False,
@@ -127,6 +137,8 @@ async def aevaluate(
             resumes. None stores nothing.
         progress: Whether to show a progress bar; by default only in terminals and notebooks.
         mapping: Maps sample fields to column names.
+        keep_reasoning: Whether a model's reasoning in front of an output, such as <think>…</think>, is scored as a part
+            of it. By default, it is left out, and the run says in how many outputs.
         use_cache: Whether to reuse answers from the ledger.
         budget: Maximum cost of the run in US dollars. The run stops when the next call could exceed it.
         batch: Use the provider's batch API, at half the price. The run ends when everything is submitted, and the same
@@ -147,7 +159,15 @@ async def aevaluate(
         LedgerError: When the ledger cannot be written.
     """
     plan = plan_for(
-        samples, scorers, judge=judge, target=target, trials=trials, user=user, mapping=mapping, ledger=ledger
+        samples,
+        scorers,
+        judge=judge,
+        target=target,
+        trials=trials,
+        user=user,
+        mapping=mapping,
+        keep_reasoning=keep_reasoning,
+        ledger=ledger,
     )
     with contextlib.ExitStack() as stack:
         bar = None

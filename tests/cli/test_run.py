@@ -590,7 +590,13 @@ def test_options_override_the_file(data: Path) -> None:
     assert changed.fail_under == {"a": 1.0, "b": 0.5}
 
 
-FLAGS = {"batch": "--no-batch", "gate": "--no-gate", "no_cache": "--cache", "wait": "--no-wait"}
+FLAGS = {
+    "batch": "--no-batch",
+    "gate": "--no-gate",
+    "keep_reasoning": "--leave-out-reasoning",
+    "no_cache": "--cache",
+    "wait": "--no-wait",
+}
 
 
 def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: Evalstone) -> None:
@@ -598,7 +604,7 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
     plain = 'data = "data.jsonl"\nscorers = ["faithfulness"]\n'
     for name, off in FLAGS.items():
         (data.parent / "eval.toml").write_text(f"{plain}{name} = true\n")
-        if name != "no_cache":  # the others need what the file lacks
+        if name not in ("no_cache", "keep_reasoning"):  # the others need what the file lacks
             assert evalstone("run", "eval.toml").returncode == 2
         assert evalstone("run", "eval.toml", off).returncode == 0
 
@@ -783,3 +789,26 @@ def test_damaged_results_name_file_and_line(
     assert done.returncode == 2
     assert file in done.stderr
     assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "mean"),
+    [
+        (["rows.jsonl"], 0.5),
+        (["rows.jsonl", "--keep-reasoning"], 1.0),
+        (["run.toml"], 1.0),
+        (["run.toml", "--leave-out-reasoning"], 0.5),
+    ],
+)
+def test_reasoning_in_front_of_outputs_is_scored_if_asked(
+    evalstone: Evalstone, tmp_path: Path, options: list[str], mean: float
+) -> None:
+    outputs = ["<think>Berlin?</think>Paris", "Berlin"]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"output": output}) + "\n" for output in outputs))
+    (tmp_path / "run.toml").write_text('data = "rows.jsonl"\nkeep_reasoning = true\n')
+    scorer = ["--scorer", "contains(expected=Berlin)"]
+    done = evalstone("run", *options, *scorer, "--json")
+    assert json.loads(done.stdout)["scorers"][0]["mean"] == mean
+    shown = " ".join(evalstone("run", *options, *scorer).stdout.split())
+    assert "1 output begins with a model's reasoning" in shown
+    assert ("(--keep-reasoning scores it)" in shown) == (mean < 1)

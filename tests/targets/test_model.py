@@ -105,6 +105,16 @@ def test_an_answer_that_is_cut_off_is_marked() -> None:
     assert answered.metadata["target"]["trace"] == {"complete": False}
 
 
+def test_reasoning_in_front_of_an_answer_is_no_part_of_it() -> None:
+    reply = completion("1814? No.\n</think>\n\nIn 1815.")
+    with serving(lambda request, n: reply) as server:
+        run = evaluate([CASE], BORN, target={"address": "vllm/m", "base_url": server.url}, ledger=None)
+    answered = next(iter(run.dataset or ()))
+    assert answered.output == "In 1815."
+    assert answered.metadata["target"]["trace"] == {"reasoning": "1814? No."}
+    assert not run.warnings
+
+
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [

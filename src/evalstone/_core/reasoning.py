@@ -1,8 +1,8 @@
 """The reasoning that a model writes in front of its answer, in one text with it.
 
-Servers without a parser for it send it between tags, such as <think> and </think>. If the chat template opens the block,
-only the closing tag is sent. Models in the harmony format write channels: `analysis`, `commentary`, and the answer in
-`final`.
+Servers without a parser for it send it between tags, such as <think> and </think>. If the chat template opens the
+block, only the closing tag is sent. Models in the harmony format write channels: `analysis`, `commentary`, and the
+answer in `final`.
 
 In a judge's reply, whatever stands before the last closing tag is reasoning. In an answer that is scored, only a block
 at its very start is, because the answer itself may be about such tags.
@@ -33,6 +33,7 @@ _CLOSING_LINE = re.compile(rf"^[ \t]*(?:{_CLOSING.pattern})[ \t]*\r?$", re.IGNOR
 _UNMARKED_CHANNELS = re.compile(r"\s*analysis(?=[^\s:,.]).*assistantfinal(?:json\b)?", re.DOTALL)
 """Channels of a server that leaves out the special tokens between them: "analysisI should … assistantfinalYes"."""
 _MARK = re.compile(r"<\|(?:start\|>\s*assistant|return\|>|end\|>|(?:START|END)_(?:RESPONSE|TEXT)\|>)")
+_CLOSING_MARKS = ("</", "[/", "◁/", "<|", "assistantfinal")
 _BLANK = re.compile("[\ufeff\\s]*")
 _DECODER = json.JSONDecoder(strict=False)
 _MOST_OBJECTS = 1000
@@ -83,7 +84,7 @@ def split_reasoning(answer: str) -> Split:
     Its reasoning is the blocks at its start, the last one up to the end of the text if it isn't closed, or whatever
     stands before a closing tag that is a line of its own and has no opening tag.
     """
-    if not _may_have_tags(answer):
+    if not any(mark in answer for mark in _CLOSING_MARKS) and not _OPENING.match(answer, _next(answer, 0)):
         return Split("", answer)
     start = 0
     while opening := _OPENING.match(answer, _next(answer, start)):

@@ -71,6 +71,7 @@ class RunConfig:
     user: str | dict[str, Any] | list[str] | None = None
     limit: int | None = None
     map: dict[str, str | list[str]] = field(default_factory=dict[str, str | list[str]])
+    keep_reasoning: bool = False
     out: str | None = None
     html: str | None = None
     markdown: str | None = None

@@ -66,6 +66,13 @@ def run(
     budget: options.Budget = None,
     no_cache: options.NoCache = None,
     map: options.Map = None,
+    keep_reasoning: Annotated[
+        Flag,
+        option(
+            "--keep-reasoning/--leave-out-reasoning",
+            "Score a model's reasoning in front of an output, such as <think>…</think>, as a part of it.",
+        ),
+    ] = None,
     limit: Annotated[int | None, option("--limit N", "Score only the first N samples.", min=1)] = None,
     name: Annotated[Value, option("--name NAME", "Name the run, to find it again.")] = None,
     tag: Annotated[Values, option("--tag TAG", "Tag the run. Repeatable.")] = None,
@@ -120,6 +127,7 @@ def run(
         budget=budget,
         no_cache=no_cache,
         map=options.field_columns(map or []),
+        keep_reasoning=keep_reasoning,
         limit=limit,
         name=name,
         tags=tag,
@@ -320,6 +328,7 @@ def evaluated(
             target=plan.target,
             trials=plan.trials,
             user=plan.user,
+            keep_reasoning=plan.keep_reasoning,
             concurrency=config.concurrency,
             ledger=config.ledger,
             progress=progress,
@@ -381,6 +390,7 @@ def checked_plan(
             target=config.target,
             trials=config.trials,
             user=config.user,
+            keep_reasoning=config.keep_reasoning,
             ledger=config.ledger,
         )
     with config.naming_file("batch", "wait", "no_cache", "missing", "gate"):

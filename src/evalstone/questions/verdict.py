@@ -73,8 +73,8 @@ class GiveVerdict(Question[Choice]):
         return best_choice(await ask_parts(self, self.cut, chunks, ask))
 
     def parse(self, reply: str) -> Choice:
-        """Parse the choice after any reasoning. If that has no opening tag and is a verdict of its own, the opposite, the
-        reply may be an answer that quotes a closing tag from the judged text; the choice is then undecided."""
+        """Parse the choice after any reasoning. It is undecided if that reasoning has no opening tag and is itself the
+        opposite verdict: the reply may be an answer that quotes a closing tag from the judged text."""
         choice = super().parse(reply)
         before = read_yes_no(unopened_reasoning(reply))
         if before is None or choice.verdict == ("yes" if before else "no"):

@@ -21,7 +21,7 @@ from evalstone._core.terms import term
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
 from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
-from evalstone.results.run import OfScorer, Run, result_for
+from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, OfScorer, Run, result_for
 from evalstone.results.scores import check_same_weights, group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
@@ -520,6 +520,9 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
             mismatches.append(f"{ours.name} differs ({ours.signature}, {theirs.signature})")
         if ours.scale != theirs.scale or ours.lower_is_better != theirs.lower_is_better:
             raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
+    for kept, left_out in ((a, b), (b, a)):
+        if KEPT_REASONING in kept.warnings and LEFT_OUT_REASONING in left_out.warnings:
+            mismatches.append("only one of them scores the reasoning in front of outputs (keep_reasoning)")
     if a.id == b.id:
         notes.append("they are the same run")
     if max(a.trials, b.trials) > 1:

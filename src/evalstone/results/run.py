@@ -24,6 +24,7 @@ from evalstone._core.display import (
     visible,
 )
 from evalstone._core.json import to_jsonable
+from evalstone._core.terms import term
 from evalstone.errors import ConfigError, MissingDependency
 from evalstone.results.drawn import CAUTION, with_sequences
 from evalstone.results.endings import BY_NAME, COMPLETE, KILLED, STOPPED, Ending
@@ -57,6 +58,10 @@ TEXTS = ("input", "output", "reference", "context")
 TINY = 1e-9
 """US dollars; smaller amounts are rounding errors of sums."""
 HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction")
+
+
+LEFT_OUT_REASONING, KEPT_REASONING = "reasoning left out of outputs", "reasoning kept in outputs"
+"""The warnings about outputs that begin with a model's reasoning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -425,6 +430,7 @@ class Run:
             yield f"The run ended early: {safe(self.stop_reason)}"
         if self.drawn is not None:
             yield sentence(CAUTION)
+        yield from reasoning_notes(self)
         for line in self.summary:
             if line.doubt:
                 yield f"{self.titles[line.info.signature]}: {line.doubt}"
@@ -467,6 +473,18 @@ def _with_later(paid: Paid | None, records: float | None) -> Paid | None:
     if later < TINY or paid.this_call is None:
         return paid
     return dataclasses.replace(paid, total=paid.total + later, this_call=later, records=records)
+
+
+def reasoning_notes(run: Run) -> Iterator[str]:
+    """How many outputs begin with a model's reasoning, and whether it is scored."""
+    for warning, scored in ((LEFT_OUT_REASONING, False), (KEPT_REASONING, True)):
+        if times := run.warnings.get(warning):
+            hint = term("keep_reasoning", True)
+            how = f"is not scored ({hint} scores it)" if hint else "is not scored"
+            yield (
+                f"{count(times, 'output begins', 'outputs begin')} with a model's reasoning, such as <think>…</think>; "
+                f"it {'is scored as a part of the answer' if scored else how}."
+            )
 
 
 def sample_notes(interval: Interval, trials: int = 1) -> Iterator[str]:

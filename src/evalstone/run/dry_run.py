@@ -244,6 +244,7 @@ class _DryRunSession(Session):
 
     def __init__(self, plan: Plan, store: Ledger | None) -> None:
         super().__init__(plan.judge)
+        self.keep_reasoning = plan.keep_reasoning
         self.kinds: Counter[str] = Counter()
         self.judges: dict[str, JudgeEstimate] = {}
         self._store = store

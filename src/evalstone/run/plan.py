@@ -60,6 +60,8 @@ class Plan:
     """The number of answers per sample."""
     user: User | None = None
     """The user that talks to the target if a sample has no turns."""
+    keep_reasoning: bool = False
+    """Whether reasoning in front of an output is scored as a part of it."""
 
     def __post_init__(self) -> None:
         whole("trials", self.trials, 1, MOST_TRIALS)
@@ -100,6 +102,8 @@ class Plan:
             content += [self.target.identity, self.trials, *self._code(self.target)]
         if self.user is not None:
             content.append(self.user.identity)
+        if self.keep_reasoning:
+            content.append("keep_reasoning")
         return content_hash(content)
 
     @functools.cached_property

@@ -20,6 +20,7 @@ from evalstone._core.files import spare_files
 from evalstone._core.json import strict_jsonable
 from evalstone._core.observe import observer
 from evalstone._core.sizes import MOST_CONCURRENCY, whole
+from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -38,7 +39,7 @@ from evalstone.judges.providers.limits import counting_warnings, shared_limiter,
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, DECIDED, ending_of
-from evalstone.results.run import Run
+from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
 from evalstone.run.budget import Budget, StopSignal
@@ -104,6 +105,7 @@ async def execute(
         else:
             options: dict[str, Any] = {"concurrency": concurrency, "use_cache": use_cache, "budget": limit}
             session = Session(plan.judge, ledger=store, stop=stop, **options)
+        session.keep_reasoning = plan.keep_reasoning
         stack.push_async_callback(session.close)
         runner = _Runner(plan, session, store, stop, use_cache=use_cache)
         runner.notifier, runner.progress = Notifier(on_record, on_sample), progress
@@ -173,6 +175,7 @@ class _Runner:
         """Workers that are storing a record. They aren't canceled when another worker fails."""
         self._ended = False
         self._cautions: Mapping[str, str] = {}
+        self._has_reasoning, self._reasoned = False, 0
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been retried."""
         self.code = tuple[str, ...]()
@@ -195,6 +198,7 @@ class _Runner:
             await self.close_answers()
             await self.session.close()
             self._add_failures()
+            await self._count_reasoning(resumed)
             run = self._result(time.perf_counter() - began, resumed, error=error)
             try:
                 if not isinstance(error, StorageError):
@@ -231,6 +235,7 @@ class _Runner:
         judges = [judge for judge in self.plan.judges if judge.identity in asked]
         if any(type(judge).caution is not Judge.caution for judge in judges):  # else, no thread is needed
             self._cautions = await sync.call_at_once(self._cautions_of, judges)
+        await self._count_reasoning(resumed)
         run = self._result(time.perf_counter() - began, resumed)
         await self._keep_result(run, finished=run.complete)
         return run
@@ -333,6 +338,11 @@ class _Runner:
         """By judge, its caution about the scored samples."""
         return {judge.identity: judge.caution(self._scored()) for judge in judges}
 
+    async def _count_reasoning(self, resumed: int) -> None:
+        """Count the scored outputs that begin with reasoning, if this process has seen one, or not all of them."""
+        if self._has_reasoning or resumed:
+            self._reasoned = await sync.call_at_once(lambda: sum(map(has_reasoning, self._scored())))
+
     def _scored(self) -> Iterator[Sample]:
         """The samples with at least one record, with the target's answers."""
         for place, sample in enumerate(self.plan.cases()):
@@ -425,10 +435,12 @@ class _Runner:
 
     async def _record(self, index: int, sample: Sample, scorer: Scorer) -> Record:
         if self.answers is None:
+            self._has_reasoning = self._has_reasoning or has_reasoning(sample)
             return await score_sample(scorer, sample, self.session)
         place = index // len(self.scorers)
         sample, problem, *_ = await self.answers.get(place, sample, self._open_in(place))
         if problem is None:
+            self._has_reasoning = self._has_reasoning or has_reasoning(sample)
             return await score_sample(scorer, sample, self.session)
         with observer().score(scorer, sample) as observed:
             observed.result(record := _record_of(scorer, sample, problem))
@@ -463,6 +475,8 @@ class _Runner:
         warnings = dict(self.warnings)
         if corrections := sum(line.corrections for line in summary):
             warnings["malformed replies"] = corrections
+        if self._reasoned:
+            warnings[KEPT_REASONING if self.plan.keep_reasoning else LEFT_OUT_REASONING] = self._reasoned
         for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
             warnings[f"{name} refused"] = times
         notes = ((judge.identity, (judge.note, self._cautions.get(judge.identity))) for judge in self.plan.judges)
@@ -544,7 +558,7 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
     started = time.perf_counter()
     result: Outcome | Exception | asyncio.CancelledError
     try:
-        result = _plain(await scorer.run(recording, sample))
+        result = _plain(await scorer.run(recording, sample if session.keep_reasoning else answered(sample)))
         _require_awaited(scorer, recording)
     except Exception as error:  # noqa: BLE001 - custom scorers may raise anything
         result = error

@@ -65,6 +65,8 @@ class Session:
 
     remembered: float = REMEMBERED
     """The maximum number of answers and failures in memory."""
+    keep_reasoning: bool = False
+    """Whether scorers get outputs with the reasoning in front of them."""
     since: float = math.inf
     """When a resumed run began, in seconds since 1970."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from evalstone._core.files import file_text
 from evalstone._core.json import content_hash
 from evalstone._core.prompts import Prompt
+from evalstone._core.reasoning import split_reasoning
 from evalstone._core.sizes import MOST_RETRIES
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, JudgeDeclined, TargetError
@@ -54,7 +55,8 @@ class ModelTarget(Target):
     """A language model, named `provider/model` like a judge.
 
     Without a prompt, it gets the sample's messages up to the last user message, or else the input. If the model refuses
-    to answer, its refusal is the answer.
+    to answer, its refusal is the answer. Reasoning in front of an answer, such as <think>…</think>, isn't a part of it;
+    the answer's trace has it.
 
     Raises:
         ConfigError: The provider is unknown, the prompt can't be read or has an unknown placeholder, or a setting is
@@ -162,8 +164,10 @@ class ModelTarget(Target):
                 if is_blank(declined.reply or ""):
                     raise TargetError(str(declined)) from None
                 reply = Completion(declined.reply or "", declined.usage, declined.cost)
-        trace = None if reply.complete else {"complete": False}  # it was stopped by max_tokens
-        return Answer(output=reply.text, usage=reply.usage, cost=reply.cost, trace=trace)
+        reasoning, output = split_reasoning(reply.text)
+        trace = {} if reply.complete else {"complete": False}  # it was stopped by max_tokens
+        trace |= {"reasoning": reasoning} if reasoning else {}
+        return Answer(output=output, usage=reply.usage, cost=reply.cost, trace=trace or None)
 
     def _settings(self, trial: int) -> ModelSettings:
         return ModelSettings(

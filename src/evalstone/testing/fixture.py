@@ -185,6 +185,7 @@ class Evalstone:
         trials: int | None = None,
         user: UserSpec | None = None,
         mapping: ColumnMapping | None = None,
+        keep_reasoning: bool = False,
     ) -> Run:
         """Evaluate samples with scorers.
 
@@ -196,6 +197,7 @@ class Evalstone:
         if target is None and trials is not None:
             repeats = {"trials": trials}  # which is refused for more than one
         options: dict[str, Any] = {"target": target, "user": user, "mapping": mapping, **repeats}
+        options["keep_reasoning"] = keep_reasoning
 
         async def evaluated() -> Run:
             plan = plan_for(

@@ -259,6 +259,7 @@ class EstimateSession(Session):
 
     def __init__(self, batches: BatchSession) -> None:
         super().__init__(batches.judge)
+        self.keep_reasoning = batches.keep_reasoning
         self._batches, self._left = batches, batches.left
         self._counted: set[str] = set()
 

@@ -1,0 +1,136 @@
+"""Reasoning in front of answers that are scored: it is no part of them, whichever way they come."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import (
+    ConfigError,
+    Message,
+    Run,
+    Sample,
+    ScriptedJudge,
+    StopSignal,
+    checks,
+    compare,
+    evaluate,
+    guard,
+    score,
+)
+from evalstone.agents.reasoning import answered
+from evalstone.scorers.wrappers import PerTurn
+
+THOUGHT = "<think>The answer is A? 2+2=4, not Berlin. Hmm, no.</think>\nB"
+WARNING = "with a model's reasoning, such as <think>…</think>"
+
+
+@pytest.mark.parametrize("output", [THOUGHT, "It is A? 2+2=4, not Berlin. No.\n</think>\n\nB"])
+@pytest.mark.parametrize(
+    ("scorer", "value"),
+    [
+        (checks.choice(expected="B"), 1.0),
+        (checks.choice(expected="A"), 0.0),
+        (checks.contains("Berlin"), 0.0),
+        (checks.contains("Berlin", text="all"), 0.0),
+        (checks.exact_match("B"), 1.0),
+        (PerTurn(scorer=checks.contains("Berlin")), 0.0),
+    ],
+)
+def test_scorers_get_answers_without_reasoning(output: str, scorer: Any, value: float) -> None:
+    messages = [Message(role="user", content="A or B?"), Message(role="assistant", content=output)]
+    assert score(scorer, Sample(messages=messages, input="A or B?", output=output)).value == value
+    turns = [Sample(input="A or B?", output=output)]
+    assert score(scorer, Sample(input="A or B?", output=output, turns=turns)).value == value
+
+
+def test_a_judge_does_not_see_the_reasoning() -> None:
+    asked: list[Any] = []
+
+    def judge(question: Any) -> str:
+        asked.append(question)
+        return "Yes"
+
+    score("relevancy_check", input="A or B?", output=THOUGHT, context=["B"], judge=ScriptedJudge(judge))
+    assert "Berlin" not in "".join(asked[0].render())
+
+
+def test_an_answer_that_ends_in_its_reasoning_is_blank() -> None:
+    assert score(checks.contains("A"), output="<think>A, or").value == 0
+    outcome = score("faithfulness", output="<think>A, or", context=["A"]).outcome
+    assert outcome.reason == "the output is blank"
+
+
+def test_messages_keep_their_reasoning_and_other_samples_are_the_same() -> None:
+    sample = Sample(
+        id="s", messages=[Message(role="user", content=THOUGHT), Message(role="assistant", content=THOUGHT)]
+    )
+    user, assistant = answered(sample).messages
+    assert user.content == THOUGHT  # what the user wrote is no answer
+    assert (assistant.content, assistant.reasoning) == ("B", "The answer is A? 2+2=4, not Berlin. Hmm, no.")
+    known = Sample(messages=[Message(role="assistant", content=THOUGHT, reasoning="Known.")])
+    assert answered(known).messages[0].reasoning == "Known."
+    plain = Sample(input=THOUGHT, output="B <think>", reference=THOUGHT, turns=["a", "b"])
+    assert answered(plain) is plain
+
+
+ROWS = [
+    {"id": "a", "output": THOUGHT},
+    {"id": "b", "output": "B"},
+    {"id": "c", "output": "<thinking></thinking>Berlin"},
+]
+
+
+def warnings_of(run: Run) -> str:
+    return " ".join(str(run).split())
+
+
+@pytest.mark.parametrize("with_target", [False, True])
+def test_a_run_says_how_many_outputs_begin_with_reasoning(with_target: bool) -> None:
+    outputs = {row["id"]: row["output"] for row in ROWS}
+
+    def system(*, input: str) -> str:
+        return outputs[input]
+
+    rows = [{"id": row["id"], "input": row["id"]} for row in ROWS] if with_target else ROWS
+    settings: dict[str, Any] = {"target": system if with_target else None, "ledger": None}
+    run = evaluate(rows, ["contains(expected=Berlin)", "exact_match(expected=B)"], **settings)
+    assert [record.value for record in run.records] == [0, 1, 0, 1, 1, 0]
+    assert f"2 outputs begin {WARNING}; it is not scored (keep_reasoning=True scores it)." in warnings_of(run)
+    assert [sample.output for sample in run.dataset] == list(outputs.values())  # they are stored as they came
+    kept = evaluate(rows, ["contains(expected=Berlin)"], keep_reasoning=True, **settings)
+    assert [record.value for record in kept.records] == [1, 0, 1]
+    assert f"2 outputs begin {WARNING}; it is scored as a part of the answer." in warnings_of(kept)
+    without = evaluate([{"output": "B"}], "contains(expected=B)", ledger=None)
+    assert WARNING not in warnings_of(without)
+
+
+def test_a_resumed_run_counts_the_samples_from_before(tmp_path: Path) -> None:
+    stop = StopSignal()
+    rows = [{"id": f"s{n}", "output": THOUGHT if n < 3 else "B"} for n in range(40)]
+
+    def on_record(record: Any) -> None:
+        if record.sample == "s2":
+            stop.request("enough")
+
+    settings: dict[str, Any] = {"ledger": tmp_path / "l.db", "concurrency": 1}
+    first = evaluate(rows, "exact_match(expected=B)", stop=stop, on_record=on_record, **settings)
+    assert not first.complete
+    run = evaluate(rows, "exact_match(expected=B)", **settings)
+    assert run.resumed == len(first)
+    assert f"3 outputs begin {WARNING}" in warnings_of(run)
+    kept = evaluate(rows, "exact_match(expected=B)", keep_reasoning=True, **settings)
+    assert kept.resumed == 0
+
+
+def test_a_guard_checks_the_answer_without_its_reasoning() -> None:
+    check = guard({"not_contains(expected=Berlin)": 1})
+    assert check(output=THOUGHT).passed
+    assert not check(output="<think>Hm.</think>Berlin").passed
+
+
+def test_runs_that_treat_reasoning_differently_are_not_compared_in_silence() -> None:
+    runs = [evaluate(ROWS, "contains(expected=Berlin)", keep_reasoning=keep, ledger=None) for keep in (False, True)]
+    with pytest.raises(ConfigError, match="only one of them scores the reasoning in front of outputs"):
+        compare(*runs)
+    assert compare(runs[0], runs[0]).scorers
