@@ -70,7 +70,7 @@ def test_messages_keep_their_reasoning_and_other_samples_are_the_same() -> None:
     assert (assistant.content, assistant.reasoning) == ("B", "The answer is A? 2+2=4, not Berlin. Hmm, no.")
     known = Sample(messages=[Message(role="assistant", content=THOUGHT, reasoning="Known.")])
     assert answered(known).messages[0].reasoning == "Known."
-    plain = Sample(input=THOUGHT, output="B <think>", reference=THOUGHT, turns=["a", "b"])
+    plain = Sample(input=THOUGHT, output="B <think>", reference=THOUGHT, turns=[Sample(input="a"), Sample(input="b")])
     assert answered(plain) is plain
 
 
@@ -97,7 +97,7 @@ def test_a_run_says_how_many_outputs_begin_with_reasoning(with_target: bool) -> 
     run = evaluate(rows, ["contains(expected=Berlin)", "exact_match(expected=B)"], **settings)
     assert [record.value for record in run.records] == [0, 1, 0, 1, 1, 0]
     assert f"2 outputs begin {WARNING}; it is not scored (keep_reasoning=True scores it)." in warnings_of(run)
-    assert [sample.output for sample in run.dataset] == list(outputs.values())  # they are stored as they came
+    assert [sample.output for sample in run.dataset or ()] == list(outputs.values())  # they are stored as they came
     kept = evaluate(rows, ["contains(expected=Berlin)"], keep_reasoning=True, **settings)
     assert [record.value for record in kept.records] == [1, 0, 1]
     assert f"2 outputs begin {WARNING}; it is scored as a part of the answer." in warnings_of(kept)
