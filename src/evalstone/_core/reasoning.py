@@ -19,21 +19,19 @@ from typing import NamedTuple
 
 from evalstone.errors import ReplyError
 
-_NAMES = r"(?:seed:)?(?:ant)?think(?:ing)?|thoughts?|reasoning"
+_NAMES = r"(?i:(?:seed:)?(?:ant)?think(?:ing)?|thoughts?|reasoning)"
 _OPENING = re.compile(
-    rf"<(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|channel\|>\s*(?:analysis|commentary)\b", re.IGNORECASE
+    rf"<(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|channel\|>\s*(?:analysis|commentary)\b"
 )
 _CLOSING = re.compile(
     rf"</(?:{_NAMES})>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
-    r"|<\|channel\|>\s*final\b[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>",
-    re.IGNORECASE,
+    r"|<\|channel\|>\s*final\b[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>"
 )
-_OPENING_LINE = re.compile(rf"^[\ufeff \t]*(?:{_OPENING.pattern})", re.IGNORECASE | re.MULTILINE)
-_CLOSING_LINE = re.compile(rf"^[ \t]*(?:{_CLOSING.pattern})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_OPENING_LINE = re.compile(rf"^[\ufeff \t]*(?:{_OPENING.pattern})", re.MULTILINE)
+_CLOSING_LINE = re.compile(rf"^[ \t]*(?:{_CLOSING.pattern})[ \t]*\r?$", re.MULTILINE)
 _UNMARKED_CHANNELS = re.compile(r"\s*analysis(?=[^\s:,.]).*assistantfinal(?:json\b)?", re.DOTALL)
 """Channels of a server that leaves out the special tokens between them: "analysisI should … assistantfinalYes"."""
 _MARK = re.compile(r"<\|(?:start\|>\s*assistant|return\|>|end\|>|(?:START|END)_(?:RESPONSE|TEXT)\|>)")
-_CLOSING_MARKS = ("</", "[/", "◁/", "<|", "assistantfinal")
 _BLANK = re.compile("[\ufeff\\s]*")
 _DECODER = json.JSONDecoder(strict=False)
 _MOST_OBJECTS = 1000
@@ -84,7 +82,7 @@ def split_reasoning(answer: str) -> Split:
     Its reasoning is the blocks at its start, the last one up to the end of the text if it isn't closed, or whatever
     stands before a closing tag that is a line of its own and has no opening tag.
     """
-    if not any(mark in answer for mark in _CLOSING_MARKS) and not _OPENING.match(answer, _next(answer, 0)):
+    if not _may_have_tags(answer):
         return Split("", answer)
     start = 0
     while opening := _OPENING.match(answer, _next(answer, start)):
@@ -105,7 +103,7 @@ def begins_with_reasoning(answer: str) -> bool:
 
 
 def _may_have_tags(text: str) -> bool:
-    return "<" in text or "[" in text or "◁" in text or "assistantfinal" in text
+    return "<" in text or "[/THINK]" in text or "[THINK]" in text or "◁" in text or "assistantfinal" in text
 
 
 def _next(text: str, place: int) -> int:
