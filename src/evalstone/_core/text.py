@@ -1,7 +1,7 @@
 """Rule-based tokenization, sentence splitting and stemming, without a model or word lists to load.
 
 Everything runs in time linear in the text, because judged text may be hostile. The sentence rules cover English, and
-the full stops of Chinese and Japanese. The stemmer covers English suffixes.
+the sentence-final punctuation of all scripts. The stemmer covers English suffixes.
 """
 
 from __future__ import annotations
@@ -99,7 +99,22 @@ def _pairs(token: str) -> Iterator[str]:
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
 _MARKER = re.compile(r"\s*+(?:(?:[-*+•‣◦▪·–—>]|\#{1,6}|\(?\d{1,3}[.)]|\(?[A-Za-z]\))\s++)+")
-_STOP = re.compile(r"(?<![.!?…。！？])[.!?…。！？]++[\"'”’»)\]」』）\*_]*+")
+_ASCII_STOPS = ".!?…．"
+"""Stops that also have other uses, as in `3.14` and `Mr.`."""
+_OWN_STOPS = (
+    "\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104a\u104b\u1362\u1367\u1368"
+    "\u166e\u1735\u1736\u17d4\u17d5\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b4e\u1b4f\u1b5a\u1b5b\u1b5e\u1b5f"
+    "\u1b7d-\u1b7f\u1c3b\u1c3c\u1c7e\u1c7f\u203c\u203d\u2047-\u2049\u2cf9-\u2cfb\u2e2e\u2e3c\u2e53\u2e54\u3002\ua4ff"
+    "\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8\ua9c9\uaa5d-\uaa5f\uaaf0\uaaf1\uabeb\ufe12\ufe15"
+    "\ufe16\ufe52\ufe56\ufe57\uff01\uff1f\uff61"
+)
+STOPS = f"{_ASCII_STOPS}{_OWN_STOPS}"
+"""The punctuation that ends sentences, for a class of a regular expression: Unicode's Sentence_Terminal in the Basic
+Multilingual Plane, such as the danda of Hindi and the full stops of Arabic, Armenian and Chinese."""
+QUESTION_MARKS = "?\uff1f\u061f\u1367\u2047\u2048\u203d\u2e2e\ufe16\ufe56"
+_STOP = re.compile(rf"(?<![{STOPS}])[{STOPS}]++[\"'”’»)\]」』）\*_]*+")
+_ENDED = re.compile(rf"[{STOPS}:;|]\Z")
+_SPACELESS_PAIR = re.compile(rf"[{_SPACELESS}{_HAN}][{_ASCII_STOPS}]++[\"'”’»)\]」』）\*_]*+[{_SPACELESS}{_HAN}]")
 _WRAPPED_LINE = 60
 
 _TITLES = _set("mr mrs ms mx dr prof rev hon st gen col sgt capt lt gov sen rep pres vs cf viz ca approx al")
@@ -156,7 +171,7 @@ def _slices(block: str) -> Iterator[str]:
 
 def _is_wrapped(body: str, last: str) -> bool:
     """Whether a line continues the sentence of the previous line, `last` ("" after a blank line)."""
-    return bool(last) and (body[0].islower() or (len(last) >= _WRAPPED_LINE and last[-1] not in ".!?:;…。！？|"))
+    return bool(last) and (body[0].islower() or (len(last) >= _WRAPPED_LINE and not _ENDED.search(last)))
 
 
 def _unwrapped(block: str) -> Iterator[str]:
@@ -197,10 +212,12 @@ def _ends(piece: str, stop: re.Match[str], start: int) -> bool:
     """Whether a run of sentence-final punctuation, with the quotes and brackets after it, ends a sentence."""
     mark, at, end = stop.group(), stop.start(), stop.end()
     following = piece[end : end + 24].lstrip()
-    if mark[0] in "。！？" or not following:
+    if mark[0] not in _ASCII_STOPS or not following:
         return True
     before = piece[max(start, at - 24) : at]
     if following == piece[end : end + 24]:
+        if mark[0] != "…" and _SPACELESS_PAIR.match(piece, at - 1, end + 1):
+            return True
         return mark == "." and before[-3:].isalpha() and before[-3:].islower() and following[:2].istitle()
     if mark != ".":
         return not following[0].islower()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalstone._core.text import estimated_tokens, is_blank, sentence_slices
+from evalstone._core.text import STOPS, estimated_tokens, is_blank, sentence_slices
 from evalstone.errors import QuestionTooLong
 
 if TYPE_CHECKING:
@@ -136,12 +137,14 @@ def sentence_count(text: str) -> int:
     return sum(not is_blank(sentence) for sentence in sentence_slices(text))
 
 
-_STOPS = ".!?\n\r…。！？\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+_STOP = re.compile(rf"[{STOPS}\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 
 
 def within_sentences(text: str, most: float) -> bool:
     """Whether a text has at most this many sentences. Counting punctuation settles most cases quickly."""
-    return most == math.inf or sum(map(text.count, _STOPS)) < most or sentence_count(text) <= most
+    if most == math.inf or len(text) < most:
+        return True
+    return len(_STOP.findall(text)) < most or sentence_count(text) <= most
 
 
 def room_of(fixed: int, limits: ContextLimits) -> float:

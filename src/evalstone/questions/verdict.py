@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone._core.reasoning import unopened_reasoning, without_reasoning
+from evalstone._core.text import STOPS
 from evalstone._core.yes_no import FILLERS, HEDGE, NO, TAKES_BACK, YES
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Ask, LabelProbabilities, Question, unlisted
@@ -271,7 +272,7 @@ _LABEL = re.compile(
     r"(?:answer|verdict|result|response|reply|conclusion|decision|judge?ment|antwort|urteil|réponse|respuesta|resposta"
     r"|ответ|答案|回答|结论|判断|判定)\s*(?:is\b\s*:?|[:：=]|$)",
 )
-_CLAUSE_END = re.compile(r"[,.;:!?…。，；：！？、—–/|()\[\]{}\n]|\s-+\s")
+_CLAUSE_END = re.compile(rf"[{STOPS},;:，；：、،؛—–/|()\[\]{{}}\n]|\s-+\s")
 _WORD = re.compile(r"\w+(?:-\w+)*")
 
 

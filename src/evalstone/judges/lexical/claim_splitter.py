@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evalstone._core.text import sentences, words
+from evalstone._core.text import QUESTION_MARKS, sentences, words
 from evalstone.judges.lexical.tokens import content, stems_of
 
 _SOURCE = r"(?:passages?|contexts?|documents?|texts?|sources?|excerpts?|articles?|(?:search )?results?|snippets?)"
@@ -55,6 +55,7 @@ _TELLS = re.compile(
 )
 _TURN = re.compile(r"[,;] ?but (?:rather )?|; ?however,? ", re.IGNORECASE)
 _EDGES = " \t\r\n*_`\u200b\ufeff"
+_QUESTION_MARKS = tuple(QUESTION_MARKS)
 _LONGEST_HEAD = 300
 
 
@@ -70,8 +71,8 @@ def list_claims(text: str) -> tuple[str, ...]:
 def _claims(text: str) -> Iterator[str]:
     for sentence in sentences(_HEADING.sub("\n", text)):
         claim = sentence.strip(_EDGES)
-        if claim.endswith(("?", "？")) and (match := _TELLS.match(claim)):
-            claim = claim[match.end() :].rstrip("?？ ")
+        if claim.endswith(_QUESTION_MARKS) and (match := _TELLS.match(claim)):
+            claim = claim[match.end() :].rstrip(f"{QUESTION_MARKS} ")
         parts = [claim]
         if is_refusal(claim):
             # "They do not say when, but it was sunny": the second part may be a claim.
@@ -82,7 +83,7 @@ def _claims(text: str) -> Iterator[str]:
 
 
 def _asserts(claim: str) -> bool:
-    if claim.endswith((":", "：")) or claim.rstrip("\"'”’)]*").endswith(("?", "？")):
+    if claim.endswith((":", "：")) or claim.rstrip("\"'”’)]*").endswith(_QUESTION_MARKS):
         return False
     return bool(content(stems_of(words(claim))))
 
