@@ -50,6 +50,25 @@ from tests.fakes import outcome_of, score_of
         "I would pick B.",
         "<answer>B</answer>",
         "A passt nicht.\n答案：(B)。",
+        "答案是B。",
+        "所以选B，因为它最好",
+        "正解はBです",
+        "정답은 B",
+        "ANSWER：Ｂ",
+        "Ｂ",
+        "ANSWER: b",
+        "the answer is b.",
+        "Die Antwort ist B.",
+        "A: wrong. B: right. So B.",
+        "Therefore, it must be (B).",
+        "A) Paris\nB) Rome\n\nB",
+        "I don't think the answer is A. The answer is B.",
+        "I am not sure, but the answer is B",
+        "There is no doubt that the answer is B",
+        "It's not A, so the answer is B",
+        "The answer is B, A is wrong.",
+        "Answer: B or B",
+        "A, or B? I would pick B",
     ],
 )
 def test_a_choice_is_read_however_it_is_stated(answer: str):
@@ -65,6 +84,18 @@ def test_a_choice_is_read_however_it_is_stated(answer: str):
         "The answer is A dog",
         "I am not sure.",
         "Answer: I don't know",
+        "I don't think the answer is B.",
+        "I doubt that the correct answer is B",
+        "The answer is neither option A",
+        "Answer: B or C",
+        "The answer is (B) and (C).",
+        "答案是B或C",
+        "答案不是B",
+        "不选B",
+        "A, B and C",
+        "A: Paris. B: Rome.",
+        "A) Paris\nB) Rome",
+        "answer: a dog",
         "The answer is not B",
         "I would not choose B",
         "You can't pick B",
@@ -133,5 +164,12 @@ def test_a_statement_at_the_end_decides(before: str, letter: str):
 
 @pytest.mark.no_cover
 def test_long_texts_take_linear_time():
-    for text in ("answer is " * 100_000, " " * 1_000_000, "(" * 1_000_000, "A\n" * 500_000, "answer" + " \n" * 400_000):
+    for text in (
+        "answer is " * 100_000,
+        " " * 1_000_000,
+        "(" * 1_000_000,
+        "A\n" * 500_000,
+        "answer" + " \n" * 400_000,
+        "so A, " * 200_000,
+    ):
         choice_in(text, "ABCD")

@@ -54,9 +54,14 @@ def read(text: str, **options: Any) -> list[Any]:
         ("٣ or ４２", ["3", "42"]),
         ("x=-5; \\boxed{7}; **8**; #### 9", ["-5", "7", "8", "9"]),
         (r"-\frac{3}{4}, \dfrac{1}{2}, 1{,}234, 1\,234 and 50\%", ["-3/4", "1/2", "1234", "1234", "0.5"]),
-        (r"2\frac{1}{2}", ["2", "1", "2"]),
+        (r"2\frac{1}{2} or 2 \frac{1}{2}", ["5/2", "5/2"]),
+        ("1,00,000 or 12,34,56,789 rupees", ["100000", "123456789"]),
+        ("10^3, 2^{10}, 2^-1, 1.5^2, -2^2 and 10³ or 10⁻²", ["1000", "1024", "1/2", "2.25", "-4", "1000", "0.01"]),
+        ("5 ½ or 5½ cups, ¾ cup, -⅓ or 2⅞%", ["5.5", "5.5", "0.75", "-1/3", "0.02875"]),
+        ("1 3/4 or 12 1/2 cups", ["1.75", "12.5"]),
+        ("in 2020 3/4 of them, 1 5/4 and 0.5 3/4", ["2020", "3/4", "1", "5/4", "0.5", "3/4"]),
+        ("5 m^2 and x^{-3}", ["5"]),
         ("5 million", ["5"]),
-        ("2024-05-01", ["2024", "5", "1"]),
         ("00012", ["12"]),
     ],
 )
@@ -95,8 +100,10 @@ def test_decimals_after_the_other_sign_count() -> None:
         "1.2.3",
         "192.168.0.1",
         "05/01/2024",
+        "2024-05-01 or 2024-05-01T12:30:00",
         "1/2.5",
-        "10²",
+        "72²",
+        "x^2",
         "GPT–4",
         "NaN, inf",
         "1.234.567",
@@ -108,7 +115,19 @@ def test_what_is_no_single_number_is_none(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["9" * 4001, "1e4001", "1e-4001", "1e1234567", "1e-9999999999", "1/0", "1/" + "7" * 4001]
+    "text",
+    [
+        "2^99999999",
+        "9^9999",
+        "0^-1",
+        "9" * 4001,
+        "1e4001",
+        "1e-4001",
+        "1e1234567",
+        "1e-9999999999",
+        "1/0",
+        "1/" + "7" * 4001,
+    ],
 )
 def test_a_number_without_a_value_is_a_number_all_the_same(text: str):
     assert read(text) == [None]
@@ -239,3 +258,23 @@ def test_any_answer_has_a_score(output: str, expected: int):
 def test_long_texts_take_linear_time():
     for text in ("1" * 1_000_000, "1,111" * 20_000, "1." * 500_000, "1 " * 50_000, "-" * 500_000):
         numbers_in(text)
+
+
+@pytest.mark.parametrize(
+    ("output", "number"),
+    [
+        ("It is 72 [1].", "72"),
+        ("It is 72[1][2].", "72"),
+        ("It is 72 [1, 3] or [2-4].", "72"),
+        ("It is 72 [1](https://example.com/7).", "72"),
+        ("It is 72【3†source】.", "72"),
+        ("It is 72 [^1].", "72"),
+        ("In 3 steps, the result is [72].", "72"),
+        ("7 steps: x = [72]", "72"),
+        ("[72]", "72"),
+        ("the matrix [1.5, 72]", "72"),
+        ("See [72].", "72"),
+    ],
+)
+def test_a_citation_mark_is_no_number_of_the_answer(output: str, number: str) -> None:
+    assert value(output, number) == 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar, NamedTuple
 
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import require_text, shortened
@@ -13,27 +15,63 @@ from evalstone.types import Score, Skipped
 
 _MARKUP = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\b|[\\*_`$~#>\"“”]")
 _SPACES = re.compile(r"[^\S\n]+")
+_LABEL = "answer|choice|option|boxed|choose|pick|select|antwort|lösung|réponse|respuesta|resposta|risposta|ответ"
+_IS = "is|was|would be|should be|must be|ist|est|es|é|è"
+_CLAUSE = re.compile(
+    r"[.,;:!?()\n。、，；：！？]|\b(?:but|so|hence|thus|therefore|because|since|rather|and)\b", re.IGNORECASE
+)
+_NEGATION = re.compile(
+    r"\b(?:not(?! only\b)|never|neither|nor|unlikely|cannot|(?<!no )doubt|nicht|kein|pas|non|não|не)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_LONGEST_CLAUSE = 120
+
+
+class _Patterns(NamedTuple):
+    """How choices are written."""
+
+    stated: re.Pattern[str]
+    """Statements of a choice."""
+    more: re.Pattern[str]
+    """Another choice after one: `or C`."""
+    alone: re.Pattern[str]
+    """Lines with only a choice."""
+    leading: re.Pattern[str]
+    """A choice at the very beginning."""
+    labels: re.Pattern[str]
+    """Choices that label what follows, as in a list of all options."""
+    bracketed: re.Pattern[str]
 
 
 @functools.lru_cache(maxsize=64)
-def _patterns(letters: str) -> tuple[re.Pattern[str], ...]:
-    """Patterns for statements of a choice, lines with only a choice, a leading choice, and choices in brackets."""
+def _patterns(letters: str) -> _Patterns:
     upper, either = f"[{letters}]", f"[{letters}{letters.lower()}]"
     bracketed = rf"[(\[{{] ?({either}) ?[)\]}}]"
     # "The answer is A dog" states no choice.
-    bare = rf"({upper})(?![\w'’]|\.\d)(?!(?<=[AI]) (?!because|since|as\b|and\b|is\b)[a-z])"
+    bare = rf"({upper})(?![A-Za-z\u00c0-\u024f0-9'’]|\.\d)(?!(?<=[AI]) (?!because|since|as\b|and\b|or\b|is\b)[a-z])"
     choice = rf"(?:{bracketed}|{bare})"
+    end = r"(?= ?[.。!]?[^\S\n]*$)"
     statement = (
-        rf"\b(?<!not )(?<!n't )(?i:answer|choice|option|boxed|choose|pick|select)"
-        rf"(?i: (?:is|was|would be|should be|must be))?(?: ?[:=-] ?| ?\n| )?"
-        rf"(?i:(?:the )?(?:option|choice|letter) )?{choice}(?! is (?:not|incorrect|wrong|false)\b)"
+        rf"\b(?i:{_LABEL})(?i: (?:{_IS}))?(?: ?[:=-] ?| ?\n| )?(?i:(?:the )?(?:option|choice|letter) )?"
+        rf"(?:{choice}|({either}){end})(?! is (?:not|incorrect|wrong|false)\b)"
         rf"|(?<!\w){choice} is (?:the )?(?:correct|right|best|answer)\b"
+        rf"|\b(?i:so|thus|hence|therefore),? (?i:it is |it's |it must be )?{choice}(?=[.!\n]|$)"
+        r"|(?<![不别勿非])(?:答案|答え|正解|解答|选择|選擇|选|選|정답|답)(?:是|为|為|应为|應為|は|은|는|이|가)?"
+        rf"\s?[:：]?\s?(?:选项|選項)?{choice}"
+        rf"|{choice}(?:是|为|為|が)?(?:正确|正確|正解|对的)"
         rf"|[:：] ?{choice}[.。]?$"
     )
-    return (
+    return _Patterns(
         re.compile(statement, re.MULTILINE),
+        re.compile(
+            r" ?(?:,|/|&|;|(?i:and|or|und|oder|et|ou|y|o)\b|和|或|及|、)(?: ?(?i:and|or)\b)? ?(?i:option |choice )?"
+            rf"{choice}(?! is\b)"
+        ),
         re.compile(rf"^\W{{0,9}}(?i:option |choice )?({either})\W{{0,9}}$", re.MULTILINE),
-        re.compile(rf"\A[^\w(\[{{]{{0,9}}(?:{bracketed}|({upper})[).:,\n]|({either})\))(?! ?(?:and|or|,|&|/))"),
+        re.compile(
+            rf"\A[^\w(\[{{]{{0,9}}(?:{bracketed}|({upper})[).:,\n]|({either})\))(?! ?(?:and|or|,|&|/))(?! {bare})"
+        ),
+        re.compile(rf"(?:^|[.;!?\n] ?)[^\w(\[{{\n]{{0,9}}(?:{bracketed}|({upper})[).:]|({either})\)) ", re.MULTILINE),
         re.compile(bracketed),
     )
 
@@ -43,29 +81,44 @@ def choice_in(text: str, letters: str) -> str | None:
 
     The first of these that the answer contains decides:
 
-    1. statements ("the answer is B", "option C", "I pick B", "B is correct", a line that ends with ": (b)", a box in
-       LaTeX): the last one;
+    1. statements ("the answer is B", "option C", "I pick B", "B is correct", "so B", "答案是B", a line that ends with
+       ": (b)", a box in LaTeX): the last one, unless it names several choices;
     2. lines with only a choice ("B", "(b).", "**B**"), if they agree;
-    3. a choice at the very beginning, with a bracket, a period or a colon ("B) Paris");
+    3. a choice at the very beginning, with a bracket, a period or a colon ("B) Paris"), if no other choice begins a
+       sentence like that, as in a list of all options;
     4. choices in brackets, if they agree.
 
-    Lowercase letters count only in brackets and on lines of their own.
+    A statement with a negation before it in its clause ("I don't think the answer is A") makes no choice. Lowercase
+    letters count in brackets, on lines of their own, and at the end of a line after a word such as "answer". Full-width
+    letters count as letters.
     """
-    text = _SPACES.sub(" ", _MARKUP.sub("", text)).strip()
-    stated, alone, leading, bracketed = _patterns(letters)
+    text = _SPACES.sub(" ", _MARKUP.sub("", unicodedata.normalize("NFKC", text))).strip()
+    patterns = _patterns(letters)
     upper = {letter.lower(): letter for letter in letters}
 
-    def chosen(pattern: re.Pattern[str]) -> list[str]:
-        return [upper[next(filter(None, match.groups())).lower()] for match in pattern.finditer(text)]
+    def letter_of(match: re.Match[str]) -> str:
+        return upper[next(filter(None, match.groups())).lower()]
 
-    if statements := chosen(stated):
-        return statements[-1]
-    for pattern in (alone, leading, bracketed):
-        if len(distinct := set(chosen(pattern))) == 1:
+    statements = [match for match in patterns.stated.finditer(text) if not _is_negated(text, match.start())]
+    if statements:
+        more = patterns.more.match(text, statements[-1].end())
+        return letter_of(statements[-1]) if more is None or letter_of(more) == letter_of(statements[-1]) else None
+    lists_options = len(set(map(letter_of, patterns.labels.finditer(text)))) > 1
+    for pattern in (patterns.alone, *(() if lists_options else (patterns.leading, patterns.bracketed))):
+        if len(distinct := set(map(letter_of, pattern.finditer(text)))) == 1:
             return distinct.pop()
         if distinct:
             return None
     return None
+
+
+def _is_negated(text: str, place: int) -> bool:
+    """Whether a negation comes before a place in its clause."""
+    before = text[max(0, place - _LONGEST_CLAUSE) : place]
+    clause = 0
+    for boundary in _CLAUSE.finditer(before):
+        clause = boundary.end()
+    return _NEGATION.search(before, clause) is not None
 
 
 @dataclass(frozen=True)
@@ -85,14 +138,16 @@ class Choice(TextCheck):
     The expected choice is `expected`, or else the one in the sample's reference. The choice in an answer is read from
     the first of these that it contains:
 
-    - the last statement: "the answer is B", "option C", "B is correct", a line that ends with ": (b)", a LaTeX box
+    - the last statement: "the answer is B", "option C", "B is correct", "so B", "答案是B", a line that ends with
+      ": (b)", a LaTeX box
     - lines with only a choice
     - a choice at the very beginning: "B) Paris"
     - choices in brackets
 
-    An answer gets 0 if it has no choice, or names several without a statement. Lowercase letters count in brackets and
-    on lines of their own. Undefined if no choice can be read from the reference, for example because it contains the
-    text of a choice. No judge call.
+    An answer gets 0 if it has no choice, or names several ("B or C", a list of all options) without stating one. A
+    negated statement ("I don't think the answer is A") is none. Lowercase letters count in brackets, on lines of their
+    own, and at the end of a line after "answer:". Undefined if no choice can be read from the reference, for example
+    because it contains the text of a choice. No judge call.
 
     Attributes:
         expected: The choice for all samples; by default that of each sample's reference.
@@ -100,6 +155,7 @@ class Choice(TextCheck):
     """
 
     name = "choice"
+    version: ClassVar[int] = 2
 
     expected: str | None = None
     _: KW_ONLY

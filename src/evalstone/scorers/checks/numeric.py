@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import count
 from evalstone.errors import ConfigError
@@ -18,13 +20,19 @@ from evalstone.types import Score, Skipped
 Which: TypeAlias = Literal["last", "first", "any", "only"]
 WHICH: tuple[Which, ...] = ("last", "first", "any", "only")
 
+_LONGEST_OF_MIXED = 3
 MOST_DIGITS = 4000
 """The most digits of one number, including its power of ten. Python itself parses at most 4,300."""
 _GROUPING = "'’\u00a0\u202f\u2009"
 _LATEX_FRACTION = re.compile(r"(?<!\d)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
+_LATEX_MIXED = re.compile(r"(?<=\d)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
 _LATEX_SIGNS = (("{,}", ","), ("\\,", ","), ("\\%", "%"))
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_DATE = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?![\d-])")
+_VULGAR = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 _MINUS = "-−–"
+_CITATION = re.compile(r"\[\^?\d{1,3}(?:[,;–-] ?\d{1,3})*\](?:\([^()\s]*\))?|【[^】\n]{0,80}】")
+_RESULT = re.compile(r"(?:[=:≈]|\b(?:is|are|was|were|be|equals|answer))\s*\Z")
 
 
 class Number(NamedTuple):
@@ -42,24 +50,34 @@ def _pattern(decimal: str) -> re.Pattern[str]:
         rf"(?(whole)|(?!)) (?(group)(?!)) (?(listed)(?!)) {group}(?:(?<=(?<!\d)0{group})|(?!\d{{3}}(?!\d)))"
         rf" (?P<other>\d++) (?!{group}\d)"
     )
+    # India groups by two digits, and the last three: 1,00,000.
+    indian = r"(?!0,)\d{1,2}(?:,\d\d)+,\d{3}(?!\d)|" if group == "," else ""
     return re.compile(
         rf"""
-        (?<![\w.]) (?<!\d{point}) (?<!\d/) (?<![^\W\d_][-–])          # not in a word, a version, a date
+        # Not in a word, a version, a date or an exponent.
+        (?<![\w.^]) (?<!\d{point}) (?<!\d/) (?<![^\W\d_][-–]) (?<!\^[-−–{{]) (?<!\^\{{[-−–])
         (?:(?<=\d,)(?P<listed>))?+
         (?P<sign>[-+−–])? (?:[$€£¥]\ ?)? (?P<inner>[-+−–])?
         (?:
             # Where the decimal sign groups and the other one follows, they have changed places: 1.234,5 is 1234.5.
             (?(listed)(?!)) (?P<swapped>(?!0{point})\d{{1,3}}(?:{point}\d{{3}})+){group}(?P<rest>\d++)(?![.,]\d)
-            | (?P<whole>(?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++)?
+            | (?P<whole>
+                (?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|{indian}\d++
+              )?
               (?:{point}(?P<part>\d++) | {other})? (?(whole)|(?(part)|(?!)))
+            | (?P<vulgar>[{_VULGAR}])
         )
-        (?!{point}\d|\.\d|[⁰¹²³⁴⁵⁶⁷⁸⁹])
+        (?!{point}\d|\.\d)
         (?:
             [eE](?P<power>[-+−]?\d++)
             | \ ?[×x*·]\ ?10\ ?(?:\^\ ?\{{?(?P<raised>[-+−–]?\d++)\}}?|(?P<above>⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]++))
             | /(?P<under>\d++)(?![/.,]?\d)
+            | \ ?\^\ ?(?:\{{(?P<braced>[-+−–]?\d++)\}}|(?P<exponent>[-+−–]?\d++))
+            | (?<=(?<!\d)10)(?P<ten>⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]++)
+            | (?(vulgar)(?!)|(?(part)(?!)|\ ?(?P<half>[{_VULGAR}])))
+            | (?(part)(?!)|(?(vulgar)(?!)|\ (?P<over>\d++)/(?P<mixed>\d++)(?![/.,]?\d)))
         )?
-        (?!/\d)
+        (?!/\d|[⁰¹²³⁴⁵⁶⁷⁸⁹{_VULGAR}])
         (?P<percent>\ ?[%％٪])?
         """,
         re.VERBOSE,
@@ -69,10 +87,11 @@ def _pattern(decimal: str) -> re.Pattern[str]:
 def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[Number]:
     """The numbers of a text, in order.
 
-    A number may have groups of three digits (1,234; 1'234; no-break spaces), decimals (.5), a sign, a currency sign
-    ($5), a unit or a percent sign after it, and a power of ten (1e3, 1 × 10^3, 1 × 10³); 3/4 is a fraction. LaTeX's
-    \\frac{3}{4}, 1{,}234 and 50\\% are read too. Digits of any script count. Words (five, infinity) are not numbers,
-    nor are digits in a word (B2, GPT-4), a version (1.2.3), a date with slashes or another power (10²).
+    A number may have groups of three digits (1,234; 1'234; no-break spaces), or India's (1,00,000), decimals (.5), a
+    sign, a currency sign ($5), a unit or a percent sign after it, a power of ten (1e3, 1 × 10^3, 1 × 10³, 10³) or an
+    exponent (2^10). 3/4 and ½ are fractions, 1 3/4 and 5½ have one. LaTeX's \\frac{3}{4}, 1{,}234 and 50\\% are read
+    too. Digits of any script count. Words (five, infinity) are not numbers, nor are digits in a word (B2, GPT-4), a
+    version (1.2.3), a date (05/01/2024, 2024-05-01), an exponent (m^2), or with a superscript (72²).
 
     Args:
         text: The text to read.
@@ -81,28 +100,58 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
         percent: Read 50% as 0.5; otherwise, the sign is ignored.
     """
     if "\\" in text or "{" in text:
-        text = _LATEX_FRACTION.sub(r"\1/\2", text)
+        text = _LATEX_MIXED.sub(r" \1/\2", _LATEX_FRACTION.sub(r"\1/\2", text))
         for written, meant in _LATEX_SIGNS:
             text = text.replace(written, meant)
-    return [Number(match[0].strip(), _value(match, percent)) for match in _pattern(decimal).finditer(text)]
+    found = _pattern(decimal).finditer(_DATE.sub("date", text))
+    return [number for match in found for number in _numbers_of(match, decimal, percent)]
+
+
+def _numbers_of(match: re.Match[str], decimal: str, percent: bool) -> Iterable[Number]:
+    """The number of a match, or both if a whole number and a fraction after it are no mixed one: `in 2020 3/4 of …`."""
+    is_mixed = match["over"] and len(match["whole"]) <= _LONGEST_OF_MIXED and int(match["over"]) < int(match["mixed"])
+    if match["over"] and not is_mixed:
+        whole, fraction = match[0].strip().rsplit(" ", 1)
+        for text in (whole, fraction):
+            yield from numbers_in(text, decimal=decimal, percent=percent)
+    else:
+        yield Number(match[0].strip(), _value(match, percent))
+
+
+def _fraction_of(match: re.Match[str]) -> Fraction:
+    """The fraction of a mixed number, or of one that is a vulgar fraction; 0 for any other."""
+    if match["over"]:
+        return Fraction(int(match["over"]), int(match["mixed"]))
+    sign = match["half"] or match["vulgar"]
+    return Fraction(unicodedata.numeric(sign)).limit_denominator(10) if sign else Fraction(0)
 
 
 def _value(match: re.Match[str], percent: bool) -> Fraction | None:
     written = match["whole"] or match["swapped"] or ""
-    whole = "".join(filter(str.isdigit, written))
+    whole = "".join(filter(str.isdigit, written)) or "0" * bool(match["vulgar"])
     part = match["part"] or match["other"] or match["rest"] or ""
-    power = match["power"] or match["raised"] or (match["above"] or "0").translate(_SUPERSCRIPT)
+    power = match["power"] or match["raised"] or (match["above"] or match["ten"] or "0").translate(_SUPERSCRIPT)
+    if match["ten"]:
+        whole = "1"
     under = match["under"] or "1"
     if max(len(whole) + len(part), len(under)) > MOST_DIGITS or len(power) > 6:
         return None
     exponent = int(power.translate(dict.fromkeys(map(ord, _MINUS), "-"))) - len(part)
-    divisor = int(under) * (100 if percent and match["percent"] else 1)
+    divisor = int(under)
     if not divisor or abs(exponent) > MOST_DIGITS:
         return None
     negative = any(match[name] and match[name] in _MINUS for name in ("sign", "inner"))
     value = Fraction(int(whole + part), divisor)
     if exponent:
         value *= Fraction(10) ** exponent
+    value += _fraction_of(match)
+    if raised := match["braced"] or match["exponent"]:
+        times = int(raised.translate(dict.fromkeys(map(ord, _MINUS), "-"))) if len(raised) <= 6 else MOST_DIGITS + 1
+        if (not value and times < 0) or abs(times) * len(str(value)) > MOST_DIGITS:
+            return None
+        value **= times
+    if percent and match["percent"]:
+        value /= 100
     return -value if negative else value
 
 
@@ -125,13 +174,13 @@ class NumericMatch(TextCheck):
         numeric match = 1 if |answer - expected| ≤ max(tolerance, relative · |expected|), else 0
 
     The expected number is `expected`, or else the only number in the sample's reference. Numbers are compared exactly,
-    not as floats: 0.3 is 0.30, and 1.1 is within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "3/4" and "5 kg"
-    are numbers, and "50%" is 0.5; "five" and "1.2.3" are not. Units and words such as "million" are ignored. A comma
-    before three digits groups them (12,500 is 12500). Before any other number of digits, it is a decimal comma (12,5 is
-    12.5), as it is after groups with points (1.234,5 is 1234.5, also in brackets), but "1,2,3" are three numbers.
-    Apostrophes and no-break spaces group digits; plain spaces separate numbers ("1 234,5" are 1 and 234.5). 0 if the
-    answer has no number, or the number has over 4,000 digits. Undefined if the reference has no number, or several. No
-    judge call.
+    not as floats: 0.3 is 0.30, and 1.1 is within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "2^10", "3/4",
+    "5 ½", "1 3/4" and "5 kg" are numbers, and "50%" is 0.5; "five", "1.2.3", dates and citation marks such as "[1]" are
+    not. Units and words such as "million" are ignored. A comma before three digits groups them (12,500 is 12500), also
+    as in India (1,00,000). Before any other number of digits, it is a decimal comma (12,5 is 12.5), as it is after
+    groups with points (1.234,5 is 1234.5, also in brackets), but "1,2,3" are three numbers. Apostrophes and no-break
+    spaces group digits; plain spaces separate numbers ("1 234,5" are 1 and 234.5). 0 if the answer has no number, or
+    the number has over 4,000 digits. Undefined if the reference has no number, or several. No judge call.
 
     Attributes:
         expected: The number for all samples, or a text with it; by default each sample's reference.
@@ -145,6 +194,7 @@ class NumericMatch(TextCheck):
     """
 
     name = "numeric_match"
+    version: ClassVar[int] = 2
 
     expected: float | str | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     _: KW_ONLY
@@ -167,7 +217,10 @@ class NumericMatch(TextCheck):
             raise ConfigError(f"{self.name}: expected {problem}")
 
     def _numbers(self, text: str) -> list[Number]:
-        return numbers_in(text, decimal=self.decimal, percent=self.percent)
+        """The numbers of a text, without citation marks if it has others."""
+        without = _without_citations(text)
+        cited = [] if without == text else numbers_in(without, decimal=self.decimal, percent=self.percent)
+        return cited or numbers_in(text, decimal=self.decimal, percent=self.percent)
 
     def _expected(self, text: str) -> Number | str:
         """The only number of a text, or what is wrong with it."""
@@ -199,6 +252,18 @@ class NumericMatch(TextCheck):
         evidence = Numbers(best.text, expected_value.text, None if distance is None else _decimal(distance))
         holds = distance is not None and distance <= allowed
         return Score(self.scale if holds else 0.0, self.scale, f"{reason}.", evidence)
+
+
+def _without_citations(text: str) -> str:
+    """The text without citation marks, such as [1], [2, 3], [1](https://…) and 【3†source】.
+
+    A result in brackets is none: `x = [1]`, "the answer is [1]".
+    """
+
+    def kept(mark: re.Match[str]) -> str:
+        return mark[0] if _RESULT.search(text[max(0, mark.start() - 20) : mark.start()]) else " "
+
+    return _CITATION.sub(kept, text)
 
 
 def _exact(number: float) -> Fraction:
