@@ -43,7 +43,10 @@ def test_one_tool_is_called_or_called_alone(called: list[str], strict: bool, val
         (["a", "b"], ["b", "a"], False, 0),
         (["a", "b"], ["b", "a", "b"], False, 0),  # the first call of b counts, and it comes before a
         (["a", "b"], ["a"], False, 0),
-        (["a", "a"], ["a", "a"], False, 0),  # a name expected twice has one first call
+        (["a", "a"], ["a", "x", "a"], False, 1),
+        (["a", "a"], ["a", "b"], False, 0),
+        (["a", "b", "a"], ["a", "b", "a"], False, 1),
+        (["a", "b", "a"], ["a", "a", "b"], False, 0),
         (["a", "a"], ["a", "a"], True, 1),
         (["a", "b"], ["a", "x", "b"], True, 0),
         (["a"], [], True, 0),
@@ -53,6 +56,11 @@ def test_an_order_is_kept_by_the_first_calls_or_exactly(
     order: list[str], called: list[str], strict: bool, value: float
 ):
     assert value_of(ToolCallAccuracy(order=order, strict=strict), *called) == value
+
+
+def test_an_order_that_names_a_tool_twice_is_never_met_by_mastra() -> None:
+    assert value_of(ToolCallAccuracy(order=["a", "a"], definition="mastra"), "a", "a") == 0
+    assert value_of(ToolCallAccuracy(order=["a", "b"], definition="mastra"), "a", "b") == 1
 
 
 def test_the_order_wins_over_the_tool_unless_it_is_empty():

@@ -24,6 +24,7 @@ def tool_call_accuracy(case: Case) -> Adapted:
     scorer = ToolCallAccuracy(
         tool=options.get("expectedTool"),
         order=options.get("expectedToolOrder"),
+        definition=MASTRA,
         strict=options.get("strictMode", False),
     )
     return scorer, sample_of(case), []

@@ -256,7 +256,17 @@ def test_any_answer_has_a_score(output: str, expected: int):
 
 @pytest.mark.no_cover
 def test_long_texts_take_linear_time():
-    for text in ("1" * 1_000_000, "1,111" * 20_000, "1." * 500_000, "1 " * 50_000, "-" * 500_000):
+    for text in (
+        "1" * 1_000_000,
+        "1,111" * 20_000,
+        "1." * 500_000,
+        "1 " * 50_000,
+        "-" * 500_000,
+        "1^" * 300_000,
+        "1,11," * 200_000,
+        "1 1/" * 200_000,
+        "[1]" * 300_000,
+    ):
         numbers_in(text)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from evalstone._core.display import part_of
 from evalstone.agents.messages import answer_text, called_tools, last_user_text, tool_calls
@@ -21,6 +22,7 @@ from evalstone.scorers.base import (
     share,
     shortened,
 )
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import TOOL_STEPS, Message, Score, Skipped, ToolCall, TrajectoryExpectation
 
 
@@ -31,28 +33,47 @@ def call_line(call: ToolCall) -> str:
     return f"{call.name}({arguments}) {outcomes.get(call.state, 'did not return')}"
 
 
-def right_calls(called: Sequence[str], order: Sequence[str], *, strict: bool) -> bool:
-    """Whether the calls equal the expected ones (strict), or each tool's first call comes in the expected order."""
-    if strict:
-        return list(called) == list(order)
-    firsts = [called.index(name) for name in order if name in called]
-    return len(firsts) == len(order) and all(first < second for first, second in itertools.pairwise(firsts))
+def in_order(called: Sequence[str], order: Sequence[str]) -> bool:
+    """Whether the first calls of each expected tool, as many as are expected, come in the expected order."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, name in enumerate(called):
+        places[name].append(place)
+    found: list[int] = []
+    for number, name in zip(occurrences(order), order, strict=True):
+        if number >= len(places[name]):
+            return False
+        found.append(places[name][number])
+    return all(first < second for first, second in itertools.pairwise(found))
+
+
+def occurrences(names: Sequence[str]) -> Iterator[int]:
+    """For each name, how often it came before."""
+    counts = Counter[str]()
+    for name in names:
+        yield counts[name]
+        counts[name] += 1
+
+
+def in_order_by_mastra(called: Sequence[str], order: Sequence[str]) -> bool:
+    """The same; an order that names a tool twice is never met."""
+    return len(set(order)) == len(order) and in_order(called, order)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolCallAccuracy(CallSource):
+class ToolCallAccuracy(CallSource, Defined):
     """Whether the agent called the expected tools.
 
         tool call accuracy = 1 if the calls are those expected, else 0          range [0, scale], higher is better
 
     The expected tools are `order`, or else `tool`, or else the tools in the sample's expected trajectory. Calls are
     read from all messages; a call whose arguments were still being written is ignored. An order is met if every tool
-    was called and the first calls are in that order, possibly with other calls between them. An order that names a tool
-    twice is therefore never met. An agent that called nothing gets 0. An empty `order` counts as no order; without
+    was called and the first calls are in that order, possibly with other calls between them. Of a tool that it names
+    twice, the first two calls count. An agent that called nothing gets 0. An empty `order` counts as no order; without
     `tool` as well, the score is always 0.
 
     Undefined when nothing is expected. A conversation without a user message or an assistant message is an error. No
-    judge call. Source: @mastra/evals, which supports only `order` and `tool`.
+    judge call. Source: @mastra/evals, which supports only `order` and `tool`. With definition="mastra", an order that
+    names a tool twice is never met.
 
     Attributes:
         tool: The name of the tool that must be called.
@@ -61,7 +82,7 @@ class ToolCallAccuracy(CallSource):
     """
 
     name = "tool_call_accuracy"
-    version = 2
+    version = 3
     interpretation = (
         (1.0, "the expected tools were called"),
         (0.0, "the expected tools were not called, or not in order"),
@@ -70,6 +91,11 @@ class ToolCallAccuracy(CallSource):
         "Read which tool is missing. Say in the tool's description when to use it, remove overlapping tools, or give "
         "the order in the agent's instructions."
     )
+
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("1 if the first calls of the expected tools are in order, else 0", in_order),
+        "mastra": Definition("the same; 0 for an order that names a tool twice", in_order_by_mastra),
+    }
 
     tool: str | None = None
     order: Sequence[str] | None = None
@@ -97,7 +123,8 @@ class ToolCallAccuracy(CallSource):
         require_both_sides(self, messages, input, count_blank=True)
         called = called_tools(messages)
         expected = tuple(order or filter(None, [self.tool]))
-        right = bool(called and expected) and right_calls(called, expected, strict=self.strict)
+        met = tuple(called) == expected if self.strict else self.compute(called, expected)
+        right = bool(called and expected) and met
         exactly = "exactly " if self.strict else ""
         reason = f"Expected {exactly}{' → '.join(expected) or 'no tool'}; called: {' → '.join(called) or 'nothing'}."
         return Score(self.scale if right else 0.0, self.scale, reason, called)
