@@ -296,3 +296,11 @@ def test_a_panel_and_a_log_pass_on_the_caution_of_their_judges(tmp_path: Path):
 def test_a_judge_that_was_not_asked_has_no_caution():
     run = evaluate([GERMAN], "contains(expected=Monate)", judge="lexical", ledger=None)
     assert run.judge_note == ""
+
+
+def test_the_header_row_of_a_table_is_no_claim() -> None:
+    first = "| City | Country |\n|:---|---:|\n| Paris | France |\n| Rome | Italy |"
+    table = f"Cities:\n\n{first}\n\nA | B\n--- | ---\nOslo | Norway\n"
+    assert claims(table) == ("| Paris | France |", "| Rome | Italy |", "Oslo | Norway")
+    assert claims("Paris | France\nRome | Italy") == ("Paris | France", "Rome | Italy")
+    assert claims("| --- |\nParis is in France.") == ("Paris is in France.",)

@@ -47,6 +47,7 @@ _OFFER = re.compile(
 _HEADING = re.compile(
     r"^(?:[^\S\n]*+\#{1,6} .*|[^\S\n]*+\*\*[^*\n]*+\*\*:?[^\S\n]*+|[^\S\n]*+[`~=_*-]{3,}+.*)$", re.MULTILINE
 )
+_DASHES = re.compile(r"[\s|:]*+-[-\s|:]*+")
 # "Did you know that X?" asserts X.
 _TELLS = re.compile(
     r"(?:.{0,20}?\b)?(?:(?:did|do) you know (?:that )?(?!(?:what|who|whom|whose|which|when|where|why|how|if|whether|any"
@@ -62,14 +63,15 @@ _LONGEST_HEAD = 300
 def list_claims(text: str) -> tuple[str, ...]:
     """The sentences of a text that assert something, without duplicates and lead-ins such as "based on the passages".
 
-    Dropped: questions, greetings, offers of help, headings, lines that end in a colon, statements that the answer is
-    unknown or not in the passages, and sentences without content words, such as "Yes, it is."
+    Dropped: questions, greetings, offers of help, headings, header rows of tables, lines that end in a colon,
+    statements that the answer is unknown or not in the passages, and sentences without content words, such as "Yes, it
+    is."
     """
     return tuple(dict.fromkeys(_claims(text)))
 
 
 def _claims(text: str) -> Iterator[str]:
-    for sentence in sentences(_HEADING.sub("\n", text)):
+    for sentence in sentences(_HEADING.sub("\n", _without_table_heads(text))):
         claim = sentence.strip(_EDGES)
         if claim.endswith(_QUESTION_MARKS) and (match := _TELLS.match(claim)):
             claim = claim[match.end() :].rstrip(f"{QUESTION_MARKS} ")
@@ -80,6 +82,15 @@ def _claims(text: str) -> Iterator[str]:
         for part in parts:
             if _asserts(part):
                 yield _without_lead_in(part)
+
+
+def _without_table_heads(text: str) -> str:
+    """A Markdown text without the header rows of its tables, which a row of dashes follows."""
+    if "|" not in text or "--" not in text:
+        return text
+    lines = text.splitlines(keepends=True)
+    heads = {place - 1 for place, line in enumerate(lines) if "|" in line and _DASHES.fullmatch(line)}
+    return "".join("\n" if place in heads and "|" in line else line for place, line in enumerate(lines))
 
 
 def _asserts(claim: str) -> bool:
