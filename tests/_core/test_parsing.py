@@ -72,6 +72,37 @@ def test_the_one_object_in_a_reply_is_read(reply: str):
 
 
 @pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('{"a": [1, 2,], "b": {"c": "x, ]",},}', {"a": [1, 2], "b": {"c": "x, ]"}}),
+        ('{"a": 1, // the first\n "b": "http://x", // end\n}', {"a": 1, "b": "http://x"}),
+        ('{ // first\n "a": 1}\nI said "so // maybe".', {"a": 1}),
+        ('{"a": 1,} and in short {"a": 1,}', {"a": 1}),
+        ('["a", "b"]', ["a", "b"]),
+        ('Here: ["a", "b",]' + ' and {"a": 1}', {"a": 1}),
+        ('[{"a": 1}, {"a": 2}]', [{"a": 1}, {"a": 2}]),
+        ('I looked at ["a" and "b"]: {"a": 1}', {"a": 1}),
+    ],
+)
+def test_comments_last_commas_and_lists_are_read(reply: str, value: Any):
+    assert parse_json(reply) == value
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"$\frac{1}{2}$", r"$\frac{1}{2}$"),
+        (r"\alpha + \beta \times \theta", r"\alpha + \beta \times \theta"),
+        (r"\sqrt{2} \underline{x} \(x\) \, \neq \rightarrow \text{a} \textbf{b} \begin{x}",) * 2,
+        (r"$\\frac{1}{2}$", r"$\frac{1}{2}$"),
+        (r"a\tb\nnot\ttan\r\n\u0041\"\/\b", 'a\tb\nnot\ttan\r\nA"/\b'),
+    ],
+)
+def test_backslashes_of_latex_stand_for_themselves(written: str, meant: str):
+    assert parse_json(f'{{"a": "{written}"}}') == {"a": meant}
+
+
+@pytest.mark.parametrize(
     ("reply", "told"),
     [
         ("", "empty"),
@@ -82,12 +113,13 @@ def test_the_one_object_in_a_reply_is_read(reply: str):
         ("5", "no complete JSON object"),
         ("null", "no complete JSON object"),
         ('"a text"', "no complete JSON object"),
-        ('["a", "b"]', "no complete JSON object"),
         ("{'claims': []}", "no complete JSON object"),
         ("{claims: []}", "no complete JSON object"),
-        ('[{"a": 1}]', "stands in a list"),
-        ('[{"a": 1}, {"a": 1}]', "stands in a list"),
-        ('Result: [\n {"a": 1},', "stands in a list"),
+        ('["a", "b"', "no complete JSON object"),
+        ('[{"a": 1}', "cut off"),
+        ('Result: [\n {"a": 1},', "cut off"),
+        ('[{"a": 1}] {"a": 1}', "2 different JSON objects"),
+        ('["a"] or ["b"]', "2 different JSON objects"),
         ('{"a": 1} {"a": 2}', "2 different JSON objects"),
         ('{"a": 1} or {}', "2 different JSON objects"),
         ('{"a": 1}\n{"a": 1}\n{"b": 1}', "3 different JSON objects"),
@@ -108,7 +140,8 @@ def test_the_one_object_in_a_reply_is_read(reply: str):
         ('{"a": {"b": true}, "c": {"d": tru', "not valid"),
         ('{"a": {"b": 1}, "c": nul', "not valid"),
         ('{"a": {"b": 1}, "c": …}', "not valid"),
-        ('{"a": {"b": 1}, }', "not valid"),
+        ('{"a": {"b": 1},, }', "not valid"),
+        ('{"a": [1 2,]}', "not valid"),
         ('{"a": {"b": 1} "c": 2}', "not valid"),
         ('{"a": {"b": 1}, // so', "not valid"),
         ('{"a": {"b": 1}, "c": NaN}', "NaN"),
@@ -163,7 +196,7 @@ def test_of_two_objects_neither_is_chosen(one: dict[str, Any], other: dict[str, 
 @settings(max_examples=300)
 def test_any_text_gives_an_object_or_a_reply_error(text: str):
     with contextlib.suppress(ReplyError):
-        assert isinstance(parse_json(text), dict)
+        assert isinstance(parse_json(text), dict | list)
 
 
 @pytest.mark.parametrize("opening", ['{"a":', '{"a":[', "[", '[{"a":'])
@@ -173,7 +206,7 @@ def test_deep_nesting_is_refused_or_read_and_never_breaks(opening: str, depth: i
     whole = opening * depth + "{}" + closing * depth
     for reply in (whole, opening * depth, f"so: {whole} or {whole}"):
         with contextlib.suppress(ReplyError):
-            assert isinstance(parse_json(reply), dict)
+            assert isinstance(parse_json(reply), dict | list)
 
 
 def test_a_reply_that_is_too_long_is_refused_before_it_is_read():
@@ -197,6 +230,13 @@ def test_a_reply_just_short_enough_is_read():
         "[" * MAX_REPLY,
         "[ " * (MAX_REPLY // 2),
         "[{}" * (MAX_REPLY // 3),
+        '["' * (MAX_REPLY // 2),
+        '["a",' * (MAX_REPLY // 5),
+        '["a" ' * (MAX_REPLY // 5),
+        '{"a":1,}' * (MAX_REPLY // 8),
+        '{"a":1,//' * (MAX_REPLY // 9),
+        '{"a":[' + ", " * (MAX_REPLY // 2 - 3),
+        '{"a":"' + "\\\\f" * (MAX_REPLY // 3 - 3),
         '"' * MAX_REPLY,
         '{"a":1}' * (MAX_REPLY // 7),
         "{ `" * (MAX_REPLY // 3),
@@ -297,12 +337,13 @@ VERIFY = VerifyClaims(claims=("c1", "c2"), context=("p1", "p2"))
         (verdicts("supported", ("supported", [3])), "verdict 2 cites passage 3; there are 2 passages"),
         (verdicts(("supported", [0]), "supported"), "verdict 1 cites passage 0"),
         (verdicts(("supported", [-1]), "supported"), "verdict 1 cites passage -1"),
+        (verdicts(("supported", [1, "1 and 2"]), "supported"), "verdict 1.passages.1"),  # pyright: ignore[reportArgumentType]
         (verdicts(("supported", ["1.5"]), "supported"), "verdict 1.passages.0"),  # pyright: ignore[reportArgumentType]
         (verdicts(("supported", [1.5]), "supported"), "verdict 1.passages.0"),  # pyright: ignore[reportArgumentType]
         (verdicts(("supported", ["one"]), "supported"), "verdict 1.passages.0"),  # pyright: ignore[reportArgumentType]
         ({"verdicts": None}, "an object with the keys 1 to 2"),
         ({"verdict": {}}, "the key 'verdicts' was expected"),
-        ({"verdicts": {"1": {"verdict": "supported", "passages": []}, "2": {}}}, "verdict 1.reason"),
+        ({"verdicts": {"1": {"passages": []}, "2": {}}}, "verdict 1.verdict"),
         ({"verdicts": {"1": "supported", "2": "supported"}}, "verdict 1"),
     ],
 )

@@ -124,7 +124,7 @@ def test_a_reply_becomes_verdicts_on_the_items_in_their_order():
         (reply("allowed"), "2 promises, 1 verdict; missing: 2"),
         ({"verdicts": {}}, "2 promises, 0 verdicts; missing: 1, 2"),
         (reply("allowed", "perhaps"), "verdict 2.verdict: Input should be 'allowed', 'unclear' or 'forbidden'"),
-        ({"verdicts": {"1": {}, "2": {}}}, "verdict 1.reason: Field required; verdict 1.rules: Field required"),
+        ({"verdicts": {"1": {}, "2": {}}}, "verdict 1.verdict: Field required"),
         ({"verdicts": ["a", "b"]}, "verdict 1: Input should be a valid dictionary"),
         (
             {"verdicts": [{"reason": "", "rules": [3], "verdict": "allowed"}] * 2},

@@ -1,7 +1,7 @@
 """Reading a judge's reply: text to JSON, JSON to a validated value. Strict about meaning, tolerant about wrapping.
 
-What is forgiven: white space, a byte order mark, code fences, prose around one JSON object, raw line breaks inside its
-strings.
+What is forgiven: white space, a byte order mark, code fences, prose around one JSON object or list, raw line breaks and
+LaTeX commands inside its strings, comments, a comma before a closing bracket.
 What is not: a cut-off object, a repeated key, two different objects, a missing or extra verdict. Those raise
 ReplyError, whose text is shown to the judge when it is asked again. Nothing is repaired into a score.
 """
@@ -24,7 +24,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_REPLY = 2_000_000
-_OPENING = re.compile(r'(\[\s*)?\{(?=\s*["}]|[\s`]*\Z)')
+_OPENING = re.compile(r'\[\s*+(?=[{"])|\{(?=\s*+(?:["}]|//)|[\s`]*+\Z)')
+_MOST_BRACKETS = 50
+_COMMENT = r"//[^\n]*+"
+_FORGIVEN = re.compile(rf'"(?:[^"\\]|\\.)*+"|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[\]}}])', re.DOTALL)
+_LATEX = "|".join(
+    rf"{commands[0]}(?=(?:{commands[1:]})\b)"
+    for commands in (
+        r"beta|egin|ar|inom|ig\w*|oxed|oldsymbol|ullet|mod|ot",
+        r"frac|orall|lat|box",
+        r"times|ext\w*|heta|au|ilde|riangle|frac",
+        r"nabla|eq|otin",
+        r"rho|ight\w*|angle",
+    )
+)
+r"""The LaTeX commands that begin like an escape of JSON: \beta, \frac, \times, \nabla, \rho."""
+_ESCAPE = re.compile(rf'\\(?:(?P<latex>{_LATEX})|["\\/bfnrt]|u[0-9A-Fa-f]{{4}}|(?P<unknown>))')
 
 
 def check_length(text: str) -> None:
@@ -34,9 +49,10 @@ def check_length(text: str) -> None:
 
 
 def parse_json(text: str) -> Any:
-    """The only JSON object in a reply. Raises ReplyError if there is none, more than one, or a truncated one."""
+    """The only JSON object in a reply, or else the only list. Raises ReplyError if there is none, more than one, or a
+    truncated one."""
     check_length(text)
-    body = text.lstrip("\ufeff").strip()
+    body = _with_latex(text.lstrip("\ufeff").strip())
     if not body:
         raise ReplyError("the reply is empty; a JSON object was expected", reply=text)
     try:
@@ -57,21 +73,42 @@ def parse_json(text: str) -> Any:
     return objects[0]
 
 
+def _with_latex(body: str) -> str:
+    r"""A text in which the backslashes of LaTeX commands are escaped: of `\alpha`, which JSON doesn't allow, and of
+    `\frac`, which would be a form feed and "rac"."""
+    if "\\" not in body:
+        return body
+    return _ESCAPE.sub(lambda match: match[0] if match["latex"] is match["unknown"] else f"\\{match[0]}", body)
+
+
 def _objects(body: str) -> list[Any]:
-    """The outermost JSON objects inside a text.
+    """The outermost JSON objects inside a text, and lists of objects; if there are none, the lists of texts.
 
     Braces that do not open as an object does, as in prose or a formula, are passed over. Inside an object that opens
     and cannot be read nothing is looked for: a part of a cut-off answer is not the answer. Raises ValueError for it.
     """
     objects: list[Any] = []
-    opening = _OPENING.search(body)
-    while opening:
-        if opening[1]:
-            raise ValueError("it stands in a list")
-        value, end = _DECODER.raw_decode(body, opening.start())
-        objects.append(value)
-        opening = _OPENING.search(body, end)
-    return objects
+    texts: list[Any] = []
+    place = prose = 0
+    while opening := _OPENING.search(body, place):
+        start, inside = opening.span()
+        try:
+            value, place = _DECODER.raw_decode(body, start)
+        except json.JSONDecodeError as error:
+            if opening[0] != "{" and body[inside] == '"':  # brackets in prose, as in `["a" and so on`
+                place, prose = inside, prose + 1
+                if prose > _MOST_BRACKETS:
+                    raise
+                continue
+            # Commas and comments are removed up to the end of the reply, because it isn't known where the object ends.
+            body = _FORGIVEN.sub(lambda match: match[0] if match[0][0] == '"' else "", body[start:])
+            try:
+                value, place = _DECODER.raw_decode(body)
+            except ValueError:
+                raise error from None
+        is_texts = isinstance(value, list) and not any(isinstance(item, dict) for item in cast("list[Any]", value))
+        (texts if is_texts else objects).append(value)
+    return objects or texts
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -37,11 +37,13 @@ from evalstone._core.prompts import Material, Prompt
 from evalstone._core.reasoning import without_reasoning
 from evalstone._core.text import STOPWORDS, estimated_tokens, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
+from evalstone.questions.fitting import fitted
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
 from evalstone.questions.reply import (
     LONGEST_TEXT,
     MOST_ITEMS,
+    NUMBERING,
     Quotes,
     Restates,
     check_list,
@@ -54,7 +56,7 @@ from evalstone.questions.reply import (
     schema_of,
     subject_of,
 )
-from evalstone.questions.schemas import example_of, fold_words, form_of, has_labels, words_of
+from evalstone.questions.schemas import example_of, form_of, has_labels, words_of
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
@@ -194,9 +196,9 @@ class Question(_Prompted, Generic[A]):
             try:
                 return self.from_json(data)
             except ReplyError:
-                if (folded := fold_words(data, schema)) == data:
+                if (same := fitted(data, schema)) == data:
                     raise
-            return self.from_json(folded)
+            return self.from_json(same)
         except RecursionError:
             raise ReplyError("the JSON in the reply is nested too deeply", reply=text) from None
 
@@ -370,7 +372,7 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
                 name, quotes = quoting
                 check_quoted([getattr(value, name) for value in values], quotes.source(self), self.key)
             return values
-        items = texts(listed, self.key)
+        items = self._unnumbered(texts(listed, self.key))
         check_list(items, self.key, repeats=isinstance(self.source, Quotes))
         if isinstance(self.source, Quotes):
             check_quoted(items, self.source.source(self), self.key)
@@ -381,6 +383,18 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
             if problem:
                 raise ReplyError(f"{self.key}.{number}: {problem}")
         return cast("tuple[V, ...]", items)
+
+    def _unnumbered(self, items: Sequence[str]) -> tuple[str, ...]:
+        """The items without list markers, and without numbers if all of them count up, or if an item is only from the
+        source without its number."""
+        items = [_BULLET.sub("", item) for item in items]
+        bare = [NUMBERING.sub("", item) for item in items]
+        if len(items) > 1 and [_number_of(item) for item in items] == list(range(1, len(items) + 1)):
+            return tuple(bare)
+        return tuple(
+            other if other != item and self.source and self.source.problem(item, self) else item
+            for item, other in zip(items, bare, strict=True)
+        )
 
     def typical_count(self, characters: int) -> int:
         """The typical number of items for inputs with this many characters."""
@@ -424,6 +438,12 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         if source := self.source or (quoting and quoting[1]):
             return [self.inputs()[source.input if isinstance(source, Quotes) else source.inputs[0]]]
         return self.inputs().values()
+
+
+def _number_of(item: str) -> int | None:
+    """The number in front of an item."""
+    numbering = NUMBERING.match(item)
+    return int("".join(filter(str.isdecimal, numbering[0]))) if numbering else None
 
 
 @functools.cache
@@ -508,6 +528,7 @@ def _copied(prompt: Prompt) -> Collection[str]:
     return frozenset(bare(text) for text in texts if " " in text)
 
 
+_BULLET = re.compile(r"\A\s*[-*•–]\s+")
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?')
 _TEXT = text_schema(LONGEST_TEXT)
 

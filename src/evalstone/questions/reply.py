@@ -126,7 +126,7 @@ class Quotes:
 
     def problem(self, text: str, question: Any) -> str:
         """Why a text isn't a quotation from the input; empty if it is one."""
-        source, text = self.source(question), _NUMBERING.sub("", text)
+        source, text = self.source(question), NUMBERING.sub("", text)
         quoted = is_quoted(text, source) or (
             len(parts := sentences(text)) > 1 and all(is_quoted(part, source) for part in parts)
         )
@@ -148,7 +148,7 @@ class Restates:
         return f"{_excerpt(text)} is not from the {source}, which doesn't have: {words}; take only what it says"
 
 
-_NUMBERING = re.compile(r"\A\s*(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
+NUMBERING = re.compile(r"\A\s*(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
 """The number in front of a text that was shown in a numbered list."""
 
 

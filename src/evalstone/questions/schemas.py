@@ -1,4 +1,4 @@
-"""Work with JSON schemas: find labels, fold the spelling of enum words, build example replies."""
+"""Work with JSON schemas: find labels, write reply formats, build example replies."""
 
 from __future__ import annotations
 
@@ -41,56 +41,6 @@ def has_labels(schema: Node) -> bool:
 def words_of(schema: Node) -> list[str]:
     """All enum words of a schema."""
     return [word for node in nodes(schema, lists=True) for word in node.get("enum", ()) if isinstance(word, str)]
-
-
-def fold_words(data: Any, schema: Node) -> Any:
-    """A reply with the schema's spelling of enum words.
-
-    Case, white space and quotes around a word, and a trailing period are ignored. Texts that match no word, or several,
-    are unchanged.
-    """
-    return _folded(data, schema, schema.get("$defs", {}))
-
-
-def _folded(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
-    if isinstance(data, str):
-        return _word_in(_words(node, defined), data)
-    node = resolved(node, defined)
-    for option in node.get("anyOf", ()):
-        if (folded := _folded(data, option, defined)) != data:
-            return folded
-    inner: Mapping[str, Any] = node.get("properties", {})
-    if isinstance(data, Mapping):
-        members = cast("Mapping[str, Any]", data)
-        return {key: _folded(value, inner.get(key, {}), defined) for key, value in members.items()}
-    if isinstance(data, list):
-        items = enumerate(
-            cast("list[Any]", data), start=1
-        )  # if no list was expected, treat the items as numbered members
-        return [_folded(value, node.get("items") or inner.get(str(number), {}), defined) for number, value in items]
-    return data
-
-
-def _words(node: Node, defined: Mapping[str, Node]) -> list[str]:
-    """The enum words that a text at this node may be."""
-    node = resolved(node, defined)
-    inner = (word for option in node.get("anyOf", ()) for word in _words(option, defined))
-    return [*(word for word in node.get("enum", ()) if isinstance(word, str)), *inner]
-
-
-def _word_in(known: Sequence[str], text: str) -> str:
-    for bare in (str.strip, _without_quotes):
-        matches = [word for word in known if bare(word).casefold() == bare(text).casefold()]
-        if len(matches) == 1:
-            return matches[0]
-    return text
-
-
-_QUOTES = " \t\r\n\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
-
-
-def _without_quotes(text: str) -> str:
-    return text.strip(_QUOTES).removesuffix(".").strip(_QUOTES)
 
 
 def form_of(schema: Node) -> str:

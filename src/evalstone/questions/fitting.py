@@ -1,0 +1,141 @@
+"""Fit a reply to its schema, where another spelling can mean only one thing.
+
+    words     "Not mentioned", "not-mentioned", **supported**, "yes."      case, spaces, hyphens, quotes and markup
+    keys      "Verdicts", "1.", "claim 1"                                  the same; a number with a word
+    missing   no reason, no citations                                      "" and []
+    numbers   2, "2", "passage 2", ["passage 2"], null                     a list of citations
+    lists     [{…}], a bare list, {"1": …} without the key around it       where the schema has one place for it
+    items     {"claim": "…"}                                               the text of an object that has one
+
+Anything else is unchanged, and is refused. A verdict is never guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from evalstone.questions.schemas import Node, resolved
+
+_EDGES = " \t\r\n\"'`*_.:\u201c\u201d\u2018\u2019\u00ab\u00bb"
+_GAPS = re.compile(r"[\s_-]+")
+_NUMBERED_KEY = re.compile(r"\W*(?:[^\W\d]+[\s_#-]*)?(\d{1,4})\W*")
+_CITED = re.compile(r"\D*(\d{1,6})\D*")
+
+
+def fitted(data: Any, schema: Node) -> Any:
+    """The reply in the form of the schema. It is equal to the data if nothing could be fitted."""
+    return _fitted(data, schema, schema.get("$defs", {}))
+
+
+def _fitted(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
+    if isinstance(data, str) and (words := _words(node, defined)):
+        return _word_in(words, data)
+    node = resolved(node, defined)
+    for option in node.get("anyOf", ()):
+        if (changed := _fitted(data, option, defined)) != data:
+            return changed
+    if "properties" in node:
+        return _object(data, node["properties"], defined)
+    if node.get("type") == "array":
+        return _list(data, node.get("items", {}), defined)
+    return data
+
+
+def _object(data: Any, inner: Mapping[str, Node], defined: Mapping[str, Node]) -> Any:
+    if isinstance(data, list):
+        items = cast("list[Any]", data)
+        if len(items) == 1 and _names_all_of(items[0], inner):
+            return _object(items[0], inner, defined)
+        if len(inner) == 1 and "1" not in inner:
+            ((key, node),) = inner.items()
+            return {key: _fitted(items, node, defined)}
+        # Read as if it were numbered.
+        return [_fitted(item, inner.get(str(number), {}), defined) for number, item in enumerate(items, start=1)]
+    if not isinstance(data, Mapping):
+        return data
+    members = _with_known_keys(cast("Mapping[str, Any]", data), inner)
+    if len(inner) == 1 and not members.keys() & inner.keys():
+        ((key, node),) = inner.items()
+        numbers = resolved(node, defined).get("properties", {})
+        if "1" in numbers and _with_known_keys(members, numbers).keys() == numbers.keys():
+            return {key: _fitted(members, node, defined)}
+    for key, node in inner.items():
+        if members.get(key) is None and (absent := _if_absent(key, resolved(node, defined))) is not None:
+            members[key] = absent
+    return {key: _fitted(value, inner.get(key, {}), defined) for key, value in members.items()}
+
+
+def _names_all_of(item: object, inner: Mapping[str, Node]) -> bool:
+    return isinstance(item, Mapping) and inner.keys() <= _with_known_keys(cast("Mapping[str, Any]", item), inner).keys()
+
+
+def _with_known_keys(members: Mapping[str, Any], inner: Mapping[str, Node]) -> dict[str, Any]:
+    """The members with the schema's spelling of their keys; unchanged if two of them would have the same key."""
+    known = {_plain(key): key for key in inner}
+    renamed: dict[str, Any] = {}
+    for key, value in members.items():
+        new = key if key in inner else known.get(_plain(key))
+        if new is None and "1" in inner and (number := _NUMBERED_KEY.fullmatch(key)):
+            new = number[1] if number[1] in inner else None
+        if (new := new or key) in renamed:
+            return dict(members)
+        renamed[new] = value
+    return renamed
+
+
+def _if_absent(key: str, node: Node) -> Any:
+    """The value of a key that is missing or null, if it says nothing about the verdict; None if it must be there."""
+    if key == "reason" and node.get("type") == "string":
+        return ""
+    return [] if node.get("type") == "array" and node.get("items", {}).get("type") == "integer" else None
+
+
+def _list(data: Any, item: Node, defined: Mapping[str, Node]) -> Any:
+    kind = resolved(item, defined).get("type")
+    if kind == "integer":
+        listed: list[Any] = cast("list[Any]", data) if isinstance(data, list) else [data]
+        return list(map(_number, listed)) if isinstance(data, list | int | str) else data
+    if not isinstance(data, list):
+        return data
+    items = cast("list[Any]", data)
+    return [_text(each) if kind == "string" else _fitted(each, item, defined) for each in items]
+
+
+def _number(value: Any) -> Any:
+    """The number in a text with one number."""
+    number = _CITED.fullmatch(value) if isinstance(value, str) else None
+    return int(number[1]) if number else value
+
+
+def _text(value: Any) -> Any:
+    """The text of an object with one text."""
+    if isinstance(value, Mapping):
+        found = [text for text in cast("Mapping[str, Any]", value).values() if isinstance(text, str)]
+        return found[0] if len(found) == 1 else cast("Any", value)
+    return value
+
+
+def _words(node: Node, defined: Mapping[str, Node]) -> list[str]:
+    """The enum words that a text at this node may be."""
+    node = resolved(node, defined)
+    inner = (word for option in node.get("anyOf", ()) for word in _words(option, defined))
+    return [*(word for word in node.get("enum", ()) if isinstance(word, str)), *inner]
+
+
+def _word_in(known: Sequence[str], text: str) -> str:
+    """The only word that a text spells; the text itself if there is none, or several."""
+    for bare in (str.strip, _without_edges, _plain):
+        matches = [word for word in known if bare(word).casefold() == bare(text).casefold()]
+        if len(matches) == 1:
+            return matches[0]
+    return text
+
+
+def _without_edges(text: str) -> str:
+    return text.strip(_EDGES)
+
+
+def _plain(text: str) -> str:
+    return _GAPS.sub(" ", text.strip(_EDGES)).casefold()

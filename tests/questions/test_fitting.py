@@ -1,0 +1,107 @@
+"""Replies whose form isn't that of the schema, but can mean only one thing."""
+
+import json
+from typing import Any
+
+import pytest
+
+from evalstone.errors import ReplyError
+from evalstone.questions import ListClaims, VerifyClaims
+from evalstone.questions.verdict import AgreesWithContext
+
+TEXT = "The museum opened in 1921. It is free on Sundays. 1. FC Cologne plays next door."
+ASKED = VerifyClaims(("It opened in 1921.", "It has a café."), ("It opened in 1921.", "Free on Sundays."))
+FIRST: dict[str, Any] = {"reason": "Passage 1 says so.", "passages": [1], "verdict": "supported"}
+SECOND: dict[str, Any] = {"reason": "No café is named.", "passages": [], "verdict": "not_mentioned"}
+
+
+def verdicts(**second: Any) -> dict[str, Any]:
+    return {"verdicts": {"1": FIRST, "2": {**SECOND, **second}}}
+
+
+def without(key: str) -> dict[str, Any]:
+    return {"verdicts": {"1": FIRST, "2": {name: value for name, value in SECOND.items() if name != key}}}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        verdicts(verdict="not mentioned"),
+        verdicts(verdict="Not-Mentioned"),
+        verdicts(verdict="**not_mentioned**"),
+        verdicts(verdict="“NOT MENTIONED.”"),
+        verdicts(passages=None),
+        verdicts(reason=None),
+        without("passages"),
+        without("reason"),
+        {"verdicts": {"1": {**FIRST, "passages": 1}, "2": SECOND}},
+        {"verdicts": {"1": {**FIRST, "passages": "1"}, "2": SECOND}},
+        {"verdicts": {"1": {**FIRST, "passages": "passage 1"}, "2": SECOND}},
+        {"verdicts": {"1": {**FIRST, "passages": ["[1]", "Passage 1"]}, "2": SECOND}},
+        {"Verdicts": {"1.": FIRST, "2.": SECOND}},
+        {"verdicts": {"claim 1": FIRST, "Claim #2": SECOND}},
+        {"verdicts": {"1": {key.title(): value for key, value in FIRST.items()}, "2": SECOND}},
+        {"1": FIRST, "2": SECOND},
+        [FIRST, SECOND],
+        {"verdicts": [FIRST, {**SECOND, "verdict": "not mentioned"}]},
+        [{"verdicts": {"1": FIRST, "2": SECOND}}],
+    ],
+)
+def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
+    first, second = ASKED.parse(json.dumps(reply))
+    assert (first.verdict, first.passages, second.verdict, second.passages) == ("supported", (1,), "not_mentioned", ())
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (verdicts(verdict="not_supported"), "verdict 2.verdict"),
+        (verdicts(verdict="supported or not mentioned"), "verdict 2.verdict"),
+        (without("verdict"), "verdict 2.verdict"),
+        (verdicts(verdict=None), "verdict 2.verdict"),
+        ({"verdicts": {"1": {**FIRST, "passages": None}, "2": SECOND}}, "passages is empty"),
+        ({"verdicts": {"1": {**FIRST, "passages": "1 to 2"}, "2": SECOND}}, "verdict 1.passages"),
+        ({"verdicts": {"1": FIRST, "1.": SECOND}}, "2 claims, 2 verdicts; missing: 2"),
+        ({"verdicts": {"claim 1": FIRST, "claim 3": SECOND}}, "missing: 2"),
+        ({"1": FIRST}, "'verdicts' was expected"),
+        ([FIRST], "2 claims, 1 verdict"),
+        ([{"verdicts": {"1": FIRST, "2": SECOND}}] * 2, "verdict 1"),
+    ],
+)
+def test_a_verdict_is_never_guessed(reply: Any, told: str) -> None:
+    with pytest.raises(ReplyError, match=told):
+        ASKED.parse(json.dumps(reply))
+
+
+def test_a_choice_is_read_in_any_case() -> None:
+    choice = AgreesWithContext("q", "a", ("c",)).parse('{"Reason": "so", "Verdict": "YES"}')
+    assert (choice.verdict, choice.reason) == ("yes", "so")
+
+
+CLAIMS = ("The museum opened in 1921.", "The museum is free on Sundays.")
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        [f"{number}. {claim}" for number, claim in enumerate(CLAIMS, start=1)],
+        [f"{number}) {claim}" for number, claim in enumerate(CLAIMS, start=1)],
+        [f"- {claim}" for claim in CLAIMS],
+        [f"• {claim}" for claim in CLAIMS],
+        [{"claim": claim} for claim in CLAIMS],
+        [{"text": claim, "number": 1} for claim in CLAIMS],
+    ],
+)
+@pytest.mark.parametrize("bare", [False, True])
+def test_the_items_of_a_list_are_read_without_their_markers(claims: list[Any], bare: bool) -> None:
+    assert ListClaims(TEXT).parse(json.dumps(claims if bare else {"claims": claims})) == CLAIMS
+
+
+def test_a_number_that_is_a_part_of_the_text_stays() -> None:
+    asked = ListClaims(TEXT)
+    assert asked.parse('{"claims": ["1. FC Cologne plays next door."]}') == ("1. FC Cologne plays next door.",)
+    assert asked.parse('{"claims": ["7. The museum opened in 1921."]}') == ("The museum opened in 1921.",)
+    with pytest.raises(ReplyError, match="doesn't have: 1922"):
+        asked.parse('{"claims": ["1. The museum opened in 1922."]}')
+    with pytest.raises(ReplyError, match=r"claims\.0"):
+        asked.parse('{"claims": [{"claim": "The museum opened in 1921.", "why": "it says so"}]}')
