@@ -139,7 +139,7 @@ def test_a_cited_passage_has_something_to_say() -> None:
 def test_a_claim_of_the_worked_example_is_copied_whatever_the_language_of_the_text() -> None:
     copied = "The museum has no café."
     for text in ("Der Hund schläft auf dem Sofa und ist müde.", "猫在沙发上睡觉。"):
-        with pytest.raises(ReplyError, match=r"^claims\.1: .* is copied from the example"):
+        with pytest.raises(ReplyError, match=r"^claims\.1: .* is copied from the prompt"):
             read(ListClaims(text), {"claims": [copied]})
         assert read(ListClaims(text), {"claims": ["The animal is on the sofa."]})
     for text in (copied, "Museum: no café, may reopen in May"):

@@ -411,3 +411,20 @@ def test_a_reply_that_is_all_reasoning_is_no_verdict(reply: str) -> None:
 def test_prose_after_reasoning_is_doubted_like_any_other() -> None:
     assert ASKED.doubt('{"verdict": "no"}?</think>It depends.')
     assert not ASKED.doubt("It depends.</think>No.")
+
+
+def test_a_definition_of_the_prompt_is_no_reason() -> None:
+    definition = (
+        "The answer responds to the question, and everything that it says about the question is in the passages or "
+        "follows from them."
+    )
+    with pytest.raises(ReplyError, match="is copied from the prompt; judge the given material"):
+        ASKED.parse(json.dumps({"reason": definition, "verdict": "yes"}))
+    with pytest.raises(ReplyError, match="is copied from the prompt"):
+        ASKED.parse(
+            '{"reason": "Why, in one or two sentences, with the words of the material that decide.", "verdict": "no"}'
+        )
+    for reason in ("The answer is in the passages.", "It responds to the question."):
+        assert ASKED.parse(json.dumps({"reason": reason, "verdict": "yes"})).reason == reason
+    quoting = AgreesWithContext("q", definition, ("c",))
+    assert quoting.parse(json.dumps({"reason": definition, "verdict": "yes"})).verdict == "yes"

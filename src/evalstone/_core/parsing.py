@@ -208,7 +208,7 @@ def refuse_placeholders(
 
     Args:
         data: The reply as JSON data.
-        is_copied: Whether a text is copied from the worked example.
+        is_copied: Whether a text is copied from the prompt.
         words: The texts that are valid although they look like placeholders.
         placeholder: Matches placeholders.
         where: The path to `data` in the reply, for messages.
@@ -222,7 +222,7 @@ def refuse_placeholders(
         if len(data) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(data) and data not in words():
             raise ReplyError(f"{_place(where)}: {_quoted(data)} is a placeholder; write your own words there")
         if is_copied(data):
-            raise ReplyError(f"{_place(where)}: {_quoted(data)} is copied from the example; judge the given material")
+            raise ReplyError(f"{_place(where)}: {_quoted(data)} is copied from the prompt; judge the given material")
         if (unit := repeated_end(data.rstrip())) and not any(data[-LEAST_REPEATED:] in text for text in words()):
             raise ReplyError(f"{_place(where)}: {REPEATS} ({_quoted(unit.strip())} again and again)")
 

@@ -35,7 +35,7 @@ from evalstone._core.parsing import (
 )
 from evalstone._core.prompts import Material, Prompt
 from evalstone._core.reasoning import without_reasoning
-from evalstone._core.text import STOPWORDS, estimated_tokens, words
+from evalstone._core.text import STOPWORDS, estimated_tokens, sentences, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.fitting import fitted
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
@@ -203,8 +203,8 @@ class Question(_Prompted, Generic[A]):
             raise ReplyError("the JSON in the reply is nested too deeply", reply=text) from None
 
     def _is_copied(self, text: str) -> bool:
-        """Whether a text in a reply was copied from the worked example, and its words are not in the inputs."""
-        if " " not in text or bare(text) not in _copied(self.prompt):
+        """Whether a text in a reply was copied from the prompt, and its words are not in the inputs."""
+        if " " not in text or bare(text) not in _copied(self.prompt, self.notes):
             return False
         input_words = set(itertools.chain.from_iterable(map(words, self._input_texts())))
         return not input_words.issuperset(set(words(text)) - STOPWORDS)
@@ -522,12 +522,20 @@ def _form_text(schema: Mapping[str, Any] | None) -> str:
 
 
 @functools.lru_cache(maxsize=512)
-def _copied(prompt: Prompt) -> Collection[str]:
-    """The normalized texts in the reply of a prompt's worked example. A reply with one of them was copied."""
-    texts = (json.loads(text) for text, colon in _STRING.findall(prompt.example.partition("Reply:")[2]) if not colon)
+def _copied(prompt: Prompt, notes: str) -> Collection[str]:
+    """The normalized texts in the reply of a prompt's worked example, and those that define its words and keys. A reply
+    with one of them was copied."""
+    texts = [json.loads(text) for text, colon in _STRING.findall(prompt.example.partition("Reply:")[2]) if not colon]
+    for definition in _DEFINITION.findall(f"{prompt.instructions}\n{notes}"):
+        whole = " ".join(definition.split())
+        texts += (text for text in (whole, *sentences(whole)) if len(words(text)) >= LEAST_COPIED)
     return frozenset(bare(text) for text in texts if " " in text)
 
 
+_DEFINITION = re.compile(r"^- \"?[\w ]+\"?: (.*(?:\n(?!- |\n).*)*)", re.MULTILINE)
+"""What a prompt says of a word or key: `- "yes": the answer …`."""
+LEAST_COPIED = 9
+"""The fewest words of a definition that count as copied. A short one may also be a reason."""
 _BULLET = re.compile(r"\A\s*[-*•–]\s+")
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?')
 _TEXT = text_schema(LONGEST_TEXT)
