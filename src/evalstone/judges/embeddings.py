@@ -114,6 +114,7 @@ class Embeddings(Provider):
         call = Call("POST", "/embeddings", body)
         content = await self.endpoint.request(call, len(body) // BYTES_PER_TOKEN, self.judge.count_request)
         data = await read_aside(len(content), self.endpoint.parsed, content)
+        self.endpoint.check_error(data)
         usage, cost = chat_usage(data, self.judge.price)
         try:
             return vectors_in(data.get("data"), len(texts)), usage, cost

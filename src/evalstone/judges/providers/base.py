@@ -151,12 +151,12 @@ class Completion:
 class AccessRefused(JudgeRefused):
     """HTTP 403 or 404: the key, model or base URL is wrong, or this one request was blocked."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, status: int) -> None:
         super().__init__(f"{message}; check the key, the model's name and the base URL")
-        self.message = message
+        self.message, self.status = message, status
 
-    def __reduce__(self) -> tuple[type[AccessRefused], tuple[str]]:
-        return type(self), (self.message,)
+    def __reduce__(self) -> tuple[type[AccessRefused], tuple[str, int]]:
+        return type(self), (self.message, self.status)
 
 
 def request_timeout(host: str, timeout: float, max_tokens: int | None, *, busy: bool = False) -> ProviderTimeout:

@@ -6,6 +6,7 @@ Fireworks), JSON mode, and the prompt alone.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,14 @@ SCHEMA, WITHOUT_BOUNDS, BESIDE_JSON_MODE, JSON_MODE, PROMPT = range(5)
 
 SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
 """Settings that some endpoints refuse."""
+
+SYSTEM = "system"
+"""The system role, in the refused settings of models whose chat template has none (Gemma, o1-mini)."""
+_NO_SYSTEM_ROLE = re.compile(
+    r"system (?:role|messages?|instructions?)\W.{0,40}not (?:supported|enabled|allowed)"
+    r"|(?:unsupported|does not support|doesn't support|not support).{0,40}\bsystem\b"
+    r"|developer instruction is not enabled|roles must alternate"
+)
 
 BOUNDS = frozenset(
     """
@@ -86,7 +95,7 @@ class ModelCapabilities:
 
     def learn(self, kind: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
         """Learn from the refusal of a chat completion. Returns whether the adapted request is worth sending."""
-        if status not in (400, 422) and status < 500:
+        if status not in (400, 403, 404, 405, 422) and status < 500:
             return False
         form: Mapping[str, Any] = payload.get("response_format") or {}
         refused = {"json_schema": WITHOUT_BOUNDS, "json_object": JSON_MODE}.get(form.get("type", ""), PROMPT)
@@ -102,6 +111,10 @@ class ModelCapabilities:
         # Questions request logprobs, not the caller, so they are the first to be dropped.
         if "logprobs" in sent and "logprobs" in words:
             self.refused |= {"logprobs", "top_logprobs"}
+            return True
+        messages: Sequence[Mapping[str, Any]] = sent.get("messages", ())
+        if any(message["role"] == "system" for message in messages) and _NO_SYSTEM_ROLE.search(words):
+            self.refused.add(SYSTEM)
             return True
         of_form = any(word in words for word in _OF_FORM)
         if not of_form:
@@ -146,6 +159,16 @@ def with_form(messages: Sequence[ChatMessage], question: Question[Any], form: in
         return messages
     *before, last = messages
     return [*before, replace(last, content=f"{last.content}\n\n{question.form}")]
+
+
+def without_system(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """The messages with the system message at the beginning of the first user message."""
+    first, *others = messages
+    if first.role != "system":
+        return messages
+    user = next(place for place, message in enumerate(others) if message.role == "user")
+    others[user] = replace(others[user], content=f"{first.content}\n\n{others[user].content}")
+    return others
 
 
 def without_bounds(schema: Any) -> Any:

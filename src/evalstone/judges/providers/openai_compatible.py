@@ -41,7 +41,7 @@ from evalstone.judges.providers.base import (
     request_timeout,
     split_model,
 )
-from evalstone.judges.providers.forms import ModelCapabilities, with_form
+from evalstone.judges.providers.forms import SYSTEM, ModelCapabilities, with_form, without_system
 from evalstone.judges.providers.limits import (
     UNREACHED,
     Backoff,
@@ -60,7 +60,9 @@ from evalstone.judges.providers.replies import (
     as_list,
     as_object,
     as_text,
+    blocked_text,
     error_message,
+    is_blocked,
     is_count,
     one_line,
     parsed_json,
@@ -73,6 +75,7 @@ from evalstone.judges.providers.replies import (
     too_many_values,
     window_error,
 )
+from evalstone.judges.settings import is_number
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
 
@@ -82,7 +85,13 @@ if TYPE_CHECKING:
 TOO_LONG = frozenset({400, 413, 422})
 """Statuses with which endpoints may refuse a prompt that exceeds the context window, besides 5xx."""
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_MAY_BLOCK = frozenset({400, 403, 422, 451})
+BLOCKED = "the provider blocked the text"
 _PERMANENT = ("insufficient_quota", "billing", "credit balance", "response_format", "schema", "grammar")
+
+
+_ERROR_WORDS = {"rate": 429, "quota": 429, "filter": 400, "policy": 400, "invalid": 400, "key": 401, "not found": 404}
+"""The status that an error without one stands for, by the first of these words in it. Any other error may pass."""
 
 
 class RequestTimeout(TransientError):
@@ -284,12 +293,14 @@ class Endpoint(Connection):
             error = window_error(refusal, content.decode(errors="replace"), request)
             if error is not None:
                 raise error
+        if status in _MAY_BLOCK and (reason := blocked_text(content)):
+            raise JudgeDeclined(f"{BLOCKED}: {reason}")
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status == 401:
             raise JudgeRefused(f"{self.host} refused the request ({message}); check the key")
         if status in (403, 404):
-            raise AccessRefused(refusal)
+            raise AccessRefused(refusal, status)
         if status not in RETRYABLE or any(word in message.lower() for word in _PERMANENT):
             raise RequestRefused(refusal, status)
         count_warning(f"HTTP {status}")
@@ -298,6 +309,22 @@ class Endpoint(Connection):
             self._last_refusal = message
             self._limiter.refused(sent_at, wait)
         raise self._transient(message, wait=wait, rejected=status == 429)
+
+    def check_error(self, data: Mapping[str, Any]) -> None:
+        """Raise what an error inside a response with HTTP 200 means, by its code, as for a response with that status.
+
+        Routers send such errors if the provider behind them fails, also after a part of the reply.
+        """
+        choice = as_object(next(iter(as_list(data.get("choices"))), None))
+        error = as_object(data.get("error")) or as_object(choice.get("error"))
+        if not error and choice.get("finish_reason") != "error":
+            return
+        code = error.get("code")
+        status = int(code) if is_number(code) and 400 <= code < 600 else 0
+        if not status:
+            words = f"{code} {error.get('type')} {error.get('message')}".lower()
+            status = next((known for word, known in _ERROR_WORDS.items() if word in words), 502)
+        self._refused(Call("POST", ""), status, to_json({"error": error}), {}, time.monotonic())
 
     def parsed(self, content: bytes) -> dict[str, Any]:
         """The JSON object in a response. Raises ProviderError if there is none, or it has too many values."""
@@ -342,15 +369,17 @@ class ChatCompletions(Provider):
             content = await self.endpoint.request(*_chat_call(payload), self.judge.count_request)
         except RequestTimeout as error:
             raise request_timeout(error.host, self.judge.timeout, settings.max_tokens, busy=error.busy) from None
-        except AccessRefused as error:
-            raise await self.endpoint.refused(self.model, error, self._probe) from None
-        except RequestRefused as error:
+        except (AccessRefused, RequestRefused) as error:
+            # Some endpoints refuse a setting with HTTP 403 or 404.
             if capabilities.learn(question.kind, payload, error.status, str(error)):
                 raise TransientError(str(error), adapted=True) from None
+            if isinstance(error, AccessRefused):
+                raise await self.endpoint.refused(self.model, error, self._probe) from None
             raise
+        data = await read_aside(len(content), self.endpoint.parsed, content)
+        self.endpoint.check_error(data)
         self.endpoint.accepted(self.model)
         capabilities.accept(question, form)
-        data = await read_aside(len(content), self.endpoint.parsed, content)
         completion = chat_completion(self.model, data, self.judge.price)
         return replace(completion, refused_settings=refused) if refused else completion
 
@@ -379,6 +408,7 @@ def chat_payload(
 ) -> dict[str, Any]:
     """The body of a chat completion request, without settings that the endpoint refuses."""
     messages = with_form(messages, question, capabilities.form(question.kind))
+    messages = without_system(messages) if SYSTEM in capabilities.refused else messages
     payload: dict[str, Any] = {"model": model, "messages": list(map(vars, messages))}
     for name, value in vars(settings).items():
         if value is not None and value is not False and name not in capabilities.refused:
@@ -397,10 +427,12 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
     finish = choice.get("finish_reason")
     message = as_object(choice.get("message"))
     content, refusal = _text(message.get("content")), message.get("refusal")
-    if finish == "content_filter" or (refusal and not content):
-        reason = shown(refusal) if refusal else "a content filter stopped the reply"
+    blocked = is_blocked(finish)
+    if blocked or (refusal and not content):
+        what = f"{BLOCKED}: a content filter stopped the reply ({shown(finish)})" if blocked else "the model declined"
+        told = f"{what}: {shown(refusal)}" if refusal else what
         reply = content or as_text(refusal) or (shown(refusal) if refusal else "")
-        raise JudgeDeclined(f"the model declined: {reason}", reply=reply[:MAX_REPLY], usage=usage, cost=cost)
+        raise JudgeDeclined(told, reply=reply[:MAX_REPLY], usage=usage, cost=cost)
     if not message:
         raise ProviderError(f"{model} sent no choices: {shown(data)}", usage=usage, cost=cost)
     return Completion(
@@ -426,7 +458,8 @@ def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) 
     prompt = as_count(reported.get("prompt_tokens"))
     usage = Usage(
         input=prompt,
-        output=as_count(reported.get("completion_tokens")),
+        # Some providers count the tokens of reasoning beside completion_tokens, but all of them in the total.
+        output=max(as_count(reported.get("completion_tokens")), as_count(reported.get("total_tokens")) - prompt),
         # More cached tokens than input tokens would make the cost too low, or negative.
         cached=min(prompt, as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens"))),
         requests=1,

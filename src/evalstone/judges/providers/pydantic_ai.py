@@ -183,7 +183,8 @@ class PydanticAI(Provider):
         if isinstance(
             error, exceptions.ModelAuthenticationError | exceptions.ModelNotFoundError | exceptions.UserError
         ):
-            return (AccessRefused if status in (403, 404) else JudgeRefused)(f"{name}: {error}")
+            message = f"{name}: {error}"
+            return AccessRefused(message, status) if status in (403, 404) else JudgeRefused(message)
         if isinstance(error, exceptions.ModelHTTPError):
             if error.status_code not in RETRYABLE and error.status_code < 500:
                 message = f"{name}: {error}"

@@ -222,6 +222,35 @@ def error_message(content: bytes) -> str:
     return f"{message} ({shown(error['code'])})" if error.get("code") else message
 
 
+_BLOCKING_CODES = frozenset(
+    """
+    content_filter content_policy_violation content_policy data_inspection_failed moderation
+    responsibleaipolicyviolation
+    """.split()  # noqa: SIM905 - one word a line would be ten lines
+)
+_BLOCKING = re.compile(
+    r"content management policy|content filter|content polic|flagged|moderation|safety system|inappropriate content"
+)
+BLOCKING_FINISHES = ("content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii")
+
+
+def blocked_text(content: bytes) -> str:
+    """Why an error response says that the provider blocked the text; "" for any other error."""
+    try:
+        error = as_object(as_object(parsed_json(content)).get("error"))
+    except ValueError:
+        return ""
+    inner = as_object(error.get("innererror"))
+    codes = {as_text(value).lower() for value in (error.get("code"), error.get("type"), inner.get("code"))}
+    message = as_text(error.get("message"))
+    return shown(message or error.get("code")) if codes & _BLOCKING_CODES or _BLOCKING.search(message.lower()) else ""
+
+
+def is_blocked(finish: Any) -> bool:
+    """Whether the reason why a reply ended says that a filter stopped it: "content_filter: RECITATION", "SAFETY"."""
+    return as_text(finish).lower().startswith(BLOCKING_FINISHES)
+
+
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:model|prompt) length|prompt (?:is )?too long"
     r"|input (?:is )?too long|input token count|input tokens exceed|too large for model"
