@@ -166,6 +166,8 @@ def _python(text: str) -> tuple[Any, int] | None:
                     return None
                 if pieces[-1] == ",":
                     pieces.pop()
+                    if pieces[-1] in ("[", "{"):
+                        return None
                 pieces.append("}" if piece == "}" else "]")
                 if not groups:
                     break
