@@ -26,15 +26,15 @@ def test_what_is_absent_empty_or_redacted_is_hidden(value: Any) -> None:
         assert merged_value(present, value) == (present, False)
 
 
-@pytest.mark.parametrize(
-    ("values", "shown"),
-    [
-        (("[REDACTED]", "12"), "12"),
-        (("", {}, 0, "12"), 0),
-        ((None, "[REDACTED]", ""), "[REDACTED]"),
-        ((None, None), None),
-    ],
-)
+SHOWN: list[tuple[tuple[Any, ...], Any]] = [
+    (("[REDACTED]", "12"), "12"),
+    (("", {}, 0, "12"), 0),
+    ((None, "[REDACTED]", ""), "[REDACTED]"),
+    ((None, None), None),
+]
+
+
+@pytest.mark.parametrize(("values", "shown"), SHOWN)
 def test_of_several_accounts_the_first_that_says_something_is_shown(values: tuple[Any, ...], shown: Any) -> None:
     assert first_shown(*values) == shown
 

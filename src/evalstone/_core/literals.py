@@ -164,10 +164,10 @@ def _python(text: str) -> tuple[Any, int] | None:
                 bracket, commas = groups.pop()
                 if _CLOSING[bracket] != piece or (piece == ")" and not commas and pieces[-1] != "["):
                     return None
+                if pieces[-2:] in (["[", ","], ["{", ","]):
+                    return None
                 if pieces[-1] == ",":
                     pieces.pop()
-                    if pieces[-1] in ("[", "{"):
-                        return None
                 pieces.append("}" if piece == "}" else "]")
                 if not groups:
                     break
