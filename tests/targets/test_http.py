@@ -342,6 +342,16 @@ def test_a_template_is_part_of_the_identity() -> None:
     assert parse_target("https://host.example/v1/chat/completions").name == "https://host.example/v1/chat/completions"
 
 
+@pytest.mark.parametrize("parameter", ["code", "key", "token", "session_id"])
+def test_a_hidden_parameter_that_may_be_no_secret_is_part_of_the_identity(parameter: str) -> None:
+    def name(text: str) -> str:
+        return parse_target({"address": f"https://host.example/ask?{parameter}={text}", "api": "chat"}).name
+
+    assert name("de") == name("de") != name("fr")
+    assert name("s3cret-1") == name("s3cret-2")
+    assert name("fr").startswith(f"https://host.example/ask?{parameter}=***(")
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
