@@ -622,6 +622,84 @@ def agent(*, input):
 def say(x):
     return WORD
 """,
+    "a method of a text in an enumeration": """
+# app.py
+from helper import LEVEL
+def agent(*, input):
+    return LEVEL.say()
+# helper.py
+from enum import Enum
+class Level(str, Enum):
+    LOW = 'low'
+    def say(self): return WORD
+LEVEL = Level.LOW
+""",
+    "a type in a default": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+from typing import Literal
+def say(x, kind=Literal['WORD']):
+    return kind
+""",
+    "a partial of a function": """
+# app.py
+import functools
+from helper import say
+agent = functools.partial(say, more=1)
+# helper.py
+def say(*, input, more):
+    return WORD
+""",
+    "a cached function in a closure": """
+# app.py
+from helper import say
+def made(f):
+    def agent(*, input):
+        return f(input)
+    return agent
+agent = made(say)
+# helper.py
+import functools
+@functools.cache
+def say(x):
+    return WORD
+""",
+    "an import that has another if it fails": """
+# app.py
+try: from helper import P
+except ImportError: from nothing_of_this_name import P
+def agent(*, input):
+    return P
+# helper.py
+P = {'a': 'WORD'}
+""",
+    "a module beside the package that is imported in the body": """
+# app.py
+def agent(*, input):
+    from deep.helper import say
+    return say(input)
+# deep/__init__.py
+# deep/helper.py
+import more
+say = more.say
+# more.py
+def say(x):
+    return WORD
+""",
+    "what a package imports that is imported in the body": """
+# app.py
+def agent(*, input):
+    import deep
+    return deep.say(input)
+# deep/__init__.py
+from .more import say
+# deep/more.py
+def say(x):
+    return WORD
+""",
     "a function that registers itself in a tuple": """
 # app.py
 import more
@@ -814,6 +892,12 @@ class C:
 class Other:
     parts = Template('WORD')
 """,
+    "what the standard library has at the time": """
+# app.py
+import sys
+def agent(*, input):
+    return sys.path  # WORD
+""",
     "a condition of something else": """
 # app.py
 from helper import P
@@ -887,12 +971,15 @@ def test_the_file_of_each_change_is_named(imported: Callable[..., Any], case: st
     assert any(path.endswith(f"/{changed}") for path in code_files(imported(FOLLOWED[case]).agent))
 
 
+@pytest.mark.parametrize(
+    "case", ["an import in the body", "what a module imports that is imported in the body", "a relative import"]
+)
 def test_a_module_beside_the_code_is_found_where_its_folder_is_not_on_the_path(
-    imported: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    imported: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     hashes: list[str] = []
     for word in ("1", "1", "2"):
-        module = imported(FOLLOWED["an import in the body"], word)
+        module = imported(FOLLOWED[case], word)
         with monkeypatch.context() as patch:
             patch.setattr(sys, "path", [path for path in sys.path if "edition" not in path])
             hashes.append(program_hash(module.agent))
@@ -968,9 +1055,11 @@ def test_installed_packages_and_the_standard_library_are_not_followed(imported: 
 
 
 @pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
-def test_an_installed_package_is_followed_by_its_name_alone(imported: Callable[..., Any], folder: str) -> None:
-    case = FOLLOWED["an imported function"]
-    first, second = (program_hash(imported(case, word, folder).agent) for word in ("1", "2"))
+@pytest.mark.parametrize("case", ["an imported function", "an import in the body"])
+def test_an_installed_package_is_followed_by_its_name_alone(
+    imported: Callable[..., Any], case: str, folder: str
+) -> None:
+    first, second = (program_hash(imported(FOLLOWED[case], word, folder).agent) for word in ("1", "2"))
     assert first == second
 
 
@@ -987,3 +1076,35 @@ def test_a_set_is_the_same_in_every_process(tmp_path: Path) -> None:
     seeds = [{**os.environ, "PYTHONHASHSEED": str(seed)} for seed in range(1, 5)]
     run = [sys.executable, str(tmp_path / "app.py")]
     assert len({subprocess.run(run, env=env, check=True, capture_output=True).stdout for env in seeds}) == 1
+
+
+def test_a_cell_of_a_notebook_that_defines_what_a_function_reads_is_part_of_it() -> None:
+    def hashed(word: str) -> str:
+        cells = [
+            "from jinja2 import Template",
+            f"ASKED = Template({word!r})",
+            "!ls",
+            "def agent(*, input): return ASKED",
+        ]
+        namespace: dict[str, Any] = {"__name__": "__main__", "In": cells}
+        for cell in cells:
+            if not cell.startswith("!"):
+                exec(cell, namespace)
+        return program_hash(namespace["agent"])
+
+    assert hashed("a") == hashed("a") != hashed("b")
+
+
+def test_a_long_chain_of_objects_is_described_as_far_as_it_can_be(imported: Callable[..., Any]) -> None:
+    files = """
+# app.py
+class Link:
+    def __init__(self, before): self.before = before
+def made(link=None):
+    for _ in range(5000): link = Link(link)
+    def agent(*, input):
+        return link
+    return agent
+agent = made()
+"""
+    assert code_hash(imported(files).agent) == code_hash(imported(files).agent)

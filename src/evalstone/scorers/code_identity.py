@@ -314,7 +314,7 @@ class _Reader:
         statements = [self._statement(statement, namespace, name) for statement in source.statements(name)]
         if (origin := source.origin(name, namespace)) is not None:
             other, its_name = origin
-            statements += self._reads(owner, [its_name], vars(other)) if self._is_users(vars(other)) else []
+            statements += self._reads(owner, [its_name], vars(other))
         return [_name(type(value)), statements, held]
 
     def _held(self, value: Any) -> list[Any]:

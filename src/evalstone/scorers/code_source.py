@@ -44,7 +44,7 @@ def is_users_file(name: str, path: str) -> bool:
     Packages that are installed in editable mode are the user's.
     """
     package = name.partition(".")[0]
-    if package == PACKAGE or package in sys.builtin_module_names:
+    if package == PACKAGE:
         return False
     if not path:
         return package == "__main__" or package not in sys.stdlib_module_names
@@ -165,9 +165,7 @@ def module_content(
             spec = _spec(full, beside)
             path = "" if spec is None or not spec.has_location or spec.origin is None else os.path.abspath(spec.origin)  # noqa: PTH100
             package_name = full.partition(".")[0]
-            if not path or package_name == PACKAGE:
-                continue
-            if package_name not in packages and not is_users_file(full, path):
+            if not path or (package_name not in packages and not is_users_file(full, path)):
                 continue
             source = _parsed(path)
             if source is None:
