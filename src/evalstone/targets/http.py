@@ -14,7 +14,15 @@ from evalstone._core.display import shortlist
 from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.json import content_hash
 from evalstone._core.observe import observer
-from evalstone._core.redaction import header_secrets, is_credential, is_distinct, masked_url, query_secrets, register
+from evalstone._core.redaction import (
+    header_secrets,
+    is_credential,
+    is_distinct,
+    masked_url,
+    query_secrets,
+    register,
+    register_settings,
+)
 from evalstone._core.sizes import MOST_RETRIES
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.formats.values import read_usage
@@ -106,6 +114,7 @@ class HTTPTarget(Target):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        register_settings(self.body)
         _check_url(self.address)
         if self.api and self.api not in APIS:
             raise ConfigError(f"api must be {' or '.join(APIS)}, not {self.api!r}")
