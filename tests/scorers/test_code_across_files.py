@@ -999,12 +999,13 @@ def test_calls_do_not_change_a_function(imported: Callable[..., Any]) -> None:
         """
 # app.py
 import functools
-from helper import CACHE, Answer
+from helper import CACHE, Answer, bot
 calls = []
 def made(seen=[]):
     mine = {}
     def agent(*, input):
         calls.append(input), seen.append(input), mine.update({input: 1}), CACHE.update({input: Answer(1)}), twice(input)
+        bot.last = input
         return input
     return agent
 @functools.cache
@@ -1015,6 +1016,10 @@ agent = made()
 CACHE = {}
 class Answer:
     def __init__(self, text): self.text = text
+class Bot:
+    def __init__(self): self.last, self.handlers = "", [self.handle]
+    def handle(self): return self.last
+bot = Bot()
 """
     )
     for hashed in (code_hash, program_hash):

@@ -193,7 +193,8 @@ class _Reader:
             return []
         self._seen.add(id(function))
         values = [getattr(function, "__wrapped__", None), *map(_contents, function.__closure__ or ())]
-        values += getattr(function, "registry", {}).values()  # of functools.singledispatch
+        registry = getattr(function, "registry", None)  # of functools.singledispatch
+        values += cast("Mapping[Any, Any]", registry).values() if isinstance(registry, Mapping) else ()
         inner = [self.function(value) for value in values if isinstance(value, FunctionType)]
         return [*inner, *_answered_by(function)]
 
@@ -327,7 +328,9 @@ class _Reader:
             return [self._state(value)]
         held: list[Any] = []
         for item in itertools.islice(self._inner(value), _MOST_HELD):
-            if isinstance(item, (FunctionType, MethodType, functools.partial, type)):
+            if isinstance(item, MethodType):  # its object may change with every call
+                held.append(self.described(item.__func__))
+            elif isinstance(item, (FunctionType, functools.partial, type)):
                 held.append(self.described(item))
             else:
                 self._registered[type(item)] = None
