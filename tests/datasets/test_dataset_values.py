@@ -163,7 +163,7 @@ MESSAGE = {"role": "assistant", "content": "a"}
         ({"messages": [MESSAGE], "cost": 1}, "a", True),
         ({"choices": [{"message": MESSAGE}], "usage": {"total_tokens": 3}}, "a", True),
         ({"object": "response", "output": [{"type": "message", **MESSAGE}]}, "a", True),
-        ({"role": "assistant", "tool_calls": [{"name": "look", "arguments": {}}]}, "", False),
+        ({"role": "assistant", "tool_calls": [{"name": "look", "arguments": {"n": 1}}]}, "", False),
     ],
     ids=str,
 )
