@@ -228,8 +228,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a password is shown where its option is in capitals",
         "src/evalstone/_core/redaction.py",
-        '|^sessionid$",\n    re.IGNORECASE,',
-        '|^sessionid$",\n    0,',
+        '(?:pat|otp)$",\n    re.IGNORECASE,',
+        '(?:pat|otp)$",\n    0,',
         ("tests/ledger/test_store.py",),
     ),
     Mutant(

@@ -49,6 +49,7 @@ KEY = """sk-"q'uo te"/\\<key>&ü"""
         KEY.replace("<", "\\u003C").replace("&", "\\u0026"),
         KEY.replace("<", "\\x3C").replace("ü", "\\xC3\\xBC"),
         KEY.replace("&", "&#038;"),
+        KEY.replace("'", "&apos;"),
         html.escape(html.escape(html.escape(KEY))),
         quote(html.escape(KEY), safe=""),
         quote(quote(quote(KEY, safe=""))),
@@ -135,6 +136,16 @@ def test_a_dot_in_a_secret_stands_for_no_other_character() -> None:
     secrets = Redactor()
     secrets.register("s3c.ret")
     assert secrets.redacted("s3c.ret s3cxret") == f"{MARK} s3cxret"
+
+
+def test_a_secret_is_found_in_what_only_begins_like_json() -> None:
+    secrets = Redactor()
+    secrets.register("s3cret-1")
+    assert secrets.redacted("{not JSON: s3cret-1") == f"{{not JSON: {MARK}"
+
+
+def test_the_longest_of_the_phrases_is_hidden_first() -> None:
+    assert without("a pass phrase, and a pass", ["pass", "pass phrase"]) == "a ***, and a ***"
 
 
 def test_a_text_without_a_secret_is_the_same_object() -> None:
@@ -236,6 +247,8 @@ def test_what_is_no_ordinary_text_is_found(secret: str) -> None:
         ("curl -H 'Private-Token: ab1' h", "curl -H 'Private-Token: ***' h"),
         ("https://h/x?X-Amz-Signature=ab&pat=ab#token=ab", "https://h/x?X-Amz-Signature=***&pat=***#token=***"),
         ("unexpected token: x1; sorted(key=len), signature=ab", "unexpected token: x1; sorted(key=len), signature=ab"),
+        ("Key=len, KEY=ab, key=a1B2" + "x" * 16, "Key=len, KEY=ab, key=***"),
+        ("https://h/x?code=ab and exit code=3", "https://h/x?code=*** and exit code=3"),
     ],
 )
 def test_what_stands_at_the_place_of_a_secret_is_hidden_however_short_it_is(text: str, shown: str) -> None:
@@ -276,6 +289,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         ("postgresql://me:p%40ss@host/db", {"p%40ss", "p@ss", base64.b64encode(b"me:p@ss").decode()}),
         ("postgresql://me:pass@host/db?user=a@b", {"pass"}),
         ("http://user@host/v1", {"user"}),
+        ("https://host/api/ask?code=a1b2&lang=m", {"a1b2"}),
         ("https://host/v1?model=m&api_key=a%2Fb", {"a%2Fb", "a/b"}),
     ],
 )
@@ -293,6 +307,8 @@ def test_the_secrets_of_settings_and_of_the_environment_are_registered(
     monkeypatch.setenv("PGPASSWORD", "f")
     redaction.register_environment("PGPASSWORD", "NO_SUCH_VARIABLE")
     assert registered == {"a", "b", "c", "d", "f"}
+    redaction.register_settings("see https://hooks.example.com/a8B7c6D5e4F3g2H1i0J9k8L7 for it")
+    assert "a8B7c6D5e4F3g2H1i0J9k8L7" in registered
 
 
 @pytest.mark.parametrize(
@@ -310,10 +326,13 @@ def test_the_secrets_in_headers_are_those_of_credentials_and_what_looks_random()
 def test_names_of_credentials_are_known() -> None:
     names = """Authorization Proxy-Authorization x-api-key X-Goog-Api-Key ocp-apim-subscription-key x-functions-key
     api_key cf-access-client-secret x-amz-security-token helicone-auth x-portkey-api-key Cookie X-Vault-Token
-    x-jwt-assertion password sslpassword PGPASSWORD sig Private-Token pat GITHUB_PAT X-Amz-Signature sessionid"""
+    x-jwt-assertion password sslpassword PGPASSWORD sig Private-Token pat GITHUB_PAT X-Amz-Signature sessionid
+    DB_PASS --pass smtp.pass DB_PW creds AWS_CREDS OPENAI_API_KEYS api-keys GEMINI_API_KEY_2 PHPSESSID X-CSRF-Token
+    hmac otp"""
     assert all(map(is_credential, names.split()))
     others = "openai-organization x-virtual-key x-route HTTP-Referer anthropic-beta x-team max_tokens model sslmode"
     others += " --sort-key cache_key primary_key eos_token compat monkey X-Author path"
+    others += " keys sort_keys bypass compass passes passed credits sessions preview optional"
     assert not any(map(is_credential, others.split()))
 
 
@@ -325,15 +344,28 @@ def test_names_of_credentials_are_known() -> None:
         ("a --no-auth --token --verbose", "a --no-auth --token --verbose"),
         ("curl -u me:ab http://h", "curl -u me:*** http://h"),
         ("docker run -u 1000:1000 -e API_TOKEN=ab img", "docker run -u 1000:1000 -e API_TOKEN=*** img"),
+        ("a -u https://h/x -url:https://h/y", "a -u https://h/x -url:https://h/y"),
+        ("curl -ume:ab --user=me:ab http://h", "curl -ume:*** --user=me:*** http://h"),
+        ("curl --user me:ab -U me:ab --proxy-user=me:ab h", "curl --user me:*** -U me:*** --proxy-user=me:*** h"),
         ("curl -H 'X-Auth: ab' h", "curl -H 'X-Auth: ***' h"),
+        ("a --pass ab --creds=ab", "a --pass *** --creds=***"),
+        ("a 'what the token said: ab' --verbose", "a 'what the token said: ab' --verbose"),
+        ("a --api-key -" + "k3x" * 9, "a --api-key ***"),
+        ("a configure set secret_access_key k3" + "x" * 30, "a configure set secret_access_key ***"),
         ("curl -H 'Authorization: Bearer ab' h", "curl -H 'Authorization: ***' h"),
         ("ssh h \"sh -c 'a --token ab'\"", "ssh h \"sh -c 'a --token ***'\""),
         ("mysql -p k3" + "x" * 30 + " -p 80", "mysql -p *** -p 80"),
+        ("mysql -pk3" + "x" * 30 + " -p80 db", "mysql *** -p80 db"),
         ("a 'it''s' --model gpt --out=table", "a 'it''s' --model gpt --out=table"),
     ],
 )
 def test_a_command_shows_no_secret(command: str, shown: str) -> None:
     assert without(masked(command), command_secrets(shlex.split(command))) == shown
+
+
+@pytest.mark.parametrize("command", ["API_TOKEN=ab", "a --token=ab", "a \"TOKEN='ab'\"", "a 'Auth=Bearer ab'"])
+def test_the_secrets_of_a_command_are_found_without_their_quotes_and_scheme(command: str) -> None:
+    assert "ab" in [*command_secrets(shlex.split(command))]
 
 
 def test_parts_of_a_path_that_look_random_are_hidden(registered: set[str]) -> None:

@@ -116,6 +116,34 @@ def test_the_steps_of_one_message_are_one_text_of_a_run() -> None:
     assert words(side(sample, "output", "all") or ()) == "Let me look. Hm. Sunny. b"
 
 
+MEMORY = (said("user", "u0", origin="memory"), said("assistant", "a0", origin="memory"))
+PICTURE = said("user", attachments=["image"], origin="request")
+TURNS = [Sample(input="u1", output="a1"), Sample(input="u2", output="a2")]
+
+
+@pytest.mark.parametrize(
+    ("sample", "asked", "answered"),
+    [
+        (Sample(messages=(*MEMORY, *WHOLE)), "u1 u2", "a1 a2"),
+        (Sample(messages=(said("user", "u0"), said("assistant", "a0"), *WHOLE), turns=TURNS), "u1", "a0 a1 a2"),
+        (Sample(messages=(said("system", "s", origin="request"), said("user", "u", origin="request"))), "u", ""),
+        (Sample(messages=(*HISTORY[:1], said("assistant", "a", continued=True), SEARCH)), "u1", "a"),
+        (Sample(messages=(said("assistant", "a", continued=True), said("tool", "t"), said("assistant", "b"))), "", "b"),
+    ],
+    ids=["memory without a request", "messages before the turns", "instructions", "a last step without text", "tools"],
+)
+def test_a_side_of_a_run_has_what_was_asked_and_answered_in_it(sample: Sample, asked: str, answered: str) -> None:
+    assert words(run_side(sample, "input")) == asked
+    assert words(run_side(sample, "output")) == answered
+
+
+def test_a_request_that_begins_with_a_picture_is_asked_by_it() -> None:
+    sample = Sample(messages=(PICTURE, said("user", "u", origin="request")), output="a")
+    assert run_request(sample, "input") == (PICTURE,)
+    blank = Sample(messages=(said("user", " ", origin="request"), said("user", "u", origin="request")), output="a")
+    assert words(run_request(blank, "input")) == "u"
+
+
 def test_marks_of_messages_survive_a_file_of_samples() -> None:
     stored = Sample(messages=(said("user", "a", origin="memory"), said("assistant", "b", continued=True)), output="b")
     row = sample_row(stored)

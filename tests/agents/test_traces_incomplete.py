@@ -13,12 +13,13 @@ from evalstone.agents.formats.cut import is_cut
 from evalstone.agents.formats.spans import read_spans
 from evalstone.errors import DataError
 from tests.agents.test_traces import only, read
-from tests.traced import TRACE, chat, log, logs, message, span, spans
+from tests.traced import TRACE, attributes, chat, log, logs, message, span, spans
 
 MISSING = 99
 USER = message("user", "Weather?")
 CALL = message("assistant", {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {}})
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "travel"}
+MASTRA = {"mastra.span.type": "agent_run", "mastra.agent_run.output": '{"text": "12"}'}
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "c1"}
 
 
@@ -117,21 +118,36 @@ def test_json_that_goes_on_after_its_end_was_cut(text: str) -> None:
     assert is_cut(text)
 
 
+def test_json_was_cut_wherever_it_ends_before_its_end() -> None:
+    numbers = [-1.5e-07, 12.25, float("nan"), float("-inf"), float("inf")]
+    whole = json.dumps([{"role": "user", "n": numbers, "flags": [True, False, None], "text": 'a"\\é'}])
+    assert [whole[:end] for end in range(1, len(whole)) if not is_cut(whole[:end])] == []
+    assert not is_cut(whole)
+
+
 @pytest.mark.parametrize("text", ["", "a {", "[INST] hello", "{'a': 1}", "[1] See page 3.", "[]", '{"a": 1}', "{x}"])
 def test_other_texts_were_not(text: str) -> None:
     assert not is_cut(text)
 
 
-def test_a_question_that_was_cut_is_none_and_is_named() -> None:
+@pytest.mark.parametrize(
+    ("kind", "given", "answered"),
+    [
+        ({"openinference.span.kind": "AGENT"}, "input.value", "output.value"),
+        ({"traceloop.span.kind": "workflow"}, "traceloop.entity.input", "traceloop.entity.output"),
+        ({"mastra.span.type": "workflow_run"}, "mastra.workflow_run.input", "mastra.workflow_run.output"),
+    ],
+)
+def test_a_question_that_was_cut_is_none_and_is_named(kind: dict[str, str], given: str, answered: str) -> None:
     cut = json.dumps({"messages": [{"role": "user", "content": "long " * 300}]})[:1000]
-    values = {"openinference.span.kind": "AGENT", "input.value": cut, "output.value": "Two years."}
+    values = {**kind, given: cut, answered: "Two years."}
     samples, notes = read(spans(span(1, "agent", values)))
     assert samples == []
-    assert any("span 'agent'.attributes['input.value']: was cut after 1,000 characters" in note for note in notes)
-    assert not any("turn on" in note for note in notes)
+    assert any(f"span 'agent'.attributes['{given}']: was cut after 1,000 characters" in note for note in notes)
+    assert not any("turn on" in note or "aren't read" in note for note in notes)
     (sample,), notes = read(spans(span(1, "agent", values, end=9), span(2, "chat", chat([USER], "12"), parent=1)))
     assert (sample.input, sample.output) == ("Weather?", "Two years.")
-    assert notes == (f"1 × {span_tree.CUT}; first in trace '{TRACE}', span 'agent'.attributes['input.value']",)
+    assert notes == (f"1 × {span_tree.CUT}; first in trace '{TRACE}', span 'agent'.attributes['{given}']",)
 
 
 def test_a_text_that_only_looks_like_json_is_a_question() -> None:
@@ -149,6 +165,11 @@ def test_a_text_that_only_looks_like_json_is_a_question() -> None:
         {"ai.operationId": "ai.generateText.doGenerate", "ai.response.toolCalls": '[{"toolName": "wea'},
         {"gen_ai.operation.name": "chat", "gen_ai.system_instructions": '[{"type": "text", "cont'},
         {"openinference.span.kind": "LLM", "llm.input_messages": '[{"message": {"ro'},
+        {"gen_ai.input.messages": json.dumps([USER]), "gen_ai.output.messages": '[{"role": "assi'},
+        {"gen_ai.operation.name": "invoke_agent", "pydantic_ai.all_messages": '[{"role": "us'},
+        {"llm.request.type": "chat", "gen_ai.completion.0.content": '[{"type": "te'},
+        {"gen_ai.operation.name": "invoke_agent", **MASTRA, "mastra.agent_run.input": '[{"role": "us'},
+        {"mastra.span.type": "model_generation", "mastra.model_generation.output": '{"text": "In'},
     ],
 )
 def test_messages_that_were_cut_leave_out_the_answer_with_the_setting_to_raise(values: dict[str, str]) -> None:
@@ -161,25 +182,108 @@ def test_messages_that_were_cut_leave_out_the_answer_with_the_setting_to_raise(v
         read_spans(spans(span(1, "call", values)))
 
 
-def test_messages_of_an_event_that_were_cut_leave_out_the_answer() -> None:
-    events = [{"name": "gen_ai.choice", "attributes": {"message": '{"content": "In Switz'}}]
+@pytest.mark.parametrize(
+    ("event", "name", "cut"),
+    [
+        ("gen_ai.choice", "message", '{"content": "In Switz'),
+        ("gen_ai.choice", "gen_ai.event.content", '{"message": {"content": "I'),
+        ("gen_ai.user.message", "content", '[{"text": "In Switz'),
+        ("gen_ai.assistant.message", "tool_calls", '[{"id": "c1", "fun'),
+    ],
+)
+def test_messages_of_an_event_that_were_cut_leave_out_the_answer(event: str, name: str, cut: str) -> None:
+    events = [{"name": event, "attributes": {name: cut}}]
     samples, (note,) = read(spans(span(1, "chat", {"gen_ai.operation.name": "chat"}, events=events)))
     assert samples == []
-    assert "attributes['message']: was cut after 21 characters" in note
+    assert f"attributes['{name}']: was cut after {len(cut)} characters" in note
 
 
-def test_arguments_that_were_cut_are_unknown_and_named() -> None:
-    tool = {**TOOL, "gen_ai.tool.call.arguments": '{"city": "Ber', "gen_ai.tool.call.result": '{"temp": 1'}
-    tool.pop("gen_ai.tool.call.id")
-    (sample,), (note,) = read(spans(agent(end=9), span(3, "execute_tool", tool, parent=1, start=1)))
+def test_attributes_that_are_not_read_may_be_cut() -> None:
+    asked = agent(end=9)
+    asked["attributes"] += attributes({"content": '{"a": "b', "tool_calls": '[{"a'})
+    logged = [{"name": "logging", "attributes": attributes({"message": '{"level": "inf'})}]
+    (sample,), notes = read(spans({**asked, "events": logged}))
+    assert (sample.output, notes) == ("12", ())
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ({"gen_ai.operation.name": "execute_tool"}, "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"),
+        ({"gen_ai.operation.name": "execute_tool"}, "tool_arguments", "tool_response"),
+        (
+            {"ai.operationId": "ai.toolCall", "ai.toolCall.name": "weather"},
+            "ai.toolCall.args",
+            "ai.toolCall.result",
+        ),
+        (
+            {"spring.ai.kind": "tool_call", "spring.ai.tool.definition.name": "weather"},
+            "spring.ai.tool.call.arguments",
+            "spring.ai.tool.call.result",
+        ),
+        ({"traceloop.span.kind": "tool"}, "traceloop.entity.input", "traceloop.entity.output"),
+        ({"openinference.span.kind": "TOOL"}, "tool.parameters", "output.value"),
+        ({"openinference.span.kind": "TOOL"}, "input.value", "output.value"),
+    ],
+)
+def test_arguments_that_were_cut_are_unknown_and_named(tool: dict[str, str], arguments: str, result: str) -> None:
+    cut = {**tool, "gen_ai.tool.name": "weather", arguments: '{"city": "Ber', result: '{"temp": 1'}
+    (sample,), (note,) = read(spans(agent(end=9), span(3, "execute_tool", cut, parent=1, start=1)))
     assert note.startswith(f"2 × {span_tree.CUT}")
+    assert note.endswith(f"span 'execute_tool'.attributes['{arguments}']")
     (call,) = [call for each in sample.messages for call in each.tool_calls]
     assert (call.arguments, call.result) == ({}, None)
 
 
-def test_documents_that_were_cut_leave_the_context_absent() -> None:
-    values = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": '[{"id": "1", "content": "Bern i'}
-    found = {**values, "gen_ai.retrieval.documents": json.dumps([{"content": "Thun."}])}
+@pytest.mark.parametrize(
+    ("values", "base"),
+    [
+        ({"llm.request.type": "chat"}, "gen_ai.completion.0.tool_calls.0"),
+        (
+            {"openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant"},
+            "llm.output_messages.0.message.tool_calls.0.tool_call.function",
+        ),
+    ],
+)
+def test_arguments_in_a_message_that_were_cut_are_unknown_and_named(values: dict[str, str], base: str) -> None:
+    cut = {**values, f"{base}.name": "weather", f"{base}.arguments": '{"city": "Ber'}
+    (sample,), notes = read(spans(agent(end=9), span(3, "call", cut, parent=1, start=1)))
+    assert notes == (f"1 × {span_tree.CUT}; first in trace '{TRACE}', span 'call'.attributes['{base}.arguments']",)
+    (call,) = [call for each in sample.messages for call in each.tool_calls]
+    assert (call.name, call.arguments) == ("weather", {})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"openinference.span.kind": "AGENT", "input.value": "Weather?", "output.value": '{"temp": 1'},
+        {"ai.operationId": "ai.generateObject", "ai.prompt": '{"prompt": "Weather?"}', "ai.response.object": '{"t'},
+        {
+            "mastra.span.type": "workflow_run",
+            "mastra.workflow_run.input": "Weather?",
+            "mastra.workflow_run.output": '{"temp": 1',
+        },
+    ],
+)
+def test_an_answer_that_was_cut_is_none_and_is_named(values: dict[str, str]) -> None:
+    (sample,), (note,) = read(spans(span(1, "agent", values)))
+    assert (sample.input, sample.output) == ("Weather?", None)
+    assert note.startswith(f"1 × {span_tree.CUT}")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": '[{"id": "1", "content": "Bern i'},
+        {
+            "gen_ai.operation.name": "vector_db_retrieve",
+            "traceloop.span.kind": "task",
+            "traceloop.entity.output": '{"documents": [{"page_content": "Bern i',
+        },
+    ],
+)
+def test_documents_that_were_cut_leave_the_context_absent(values: dict[str, str]) -> None:
+    found = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": json.dumps([{"content": "Thun."}])}
     (sample,), notes = read(
         spans(agent(end=9), span(3, "retrieval", values, parent=1), span(4, "retrieval", found, parent=1))
     )

@@ -148,6 +148,37 @@ def test_an_object_with_more_than_the_text_is_kept_in_the_metadata() -> None:
     assert sample.metadata == {"inputs": {"question": "q", "user": "u"}}
 
 
+MESSAGE = {"role": "assistant", "content": "a"}
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "is_kept"),
+    [
+        ({"answer": "a"}, "a", False),
+        ({"answer": "a", "cost": 1}, "a", True),
+        ({"answer": None}, "", False),
+        ({"answer": None, "cost": 1}, "", True),
+        ({"parts": [{"text": "a"}], "role": "model"}, "a", True),
+        ({"messages": [MESSAGE]}, "a", False),
+        ({"messages": [MESSAGE], "cost": 1}, "a", True),
+        ({"choices": [{"message": MESSAGE}], "usage": {"total_tokens": 3}}, "a", True),
+        ({"object": "response", "output": [{"type": "message", **MESSAGE}]}, "a", True),
+        ({"role": "assistant", "tool_calls": [{"name": "look", "arguments": {"n": 1}}]}, "", False),
+    ],
+    ids=str,
+)
+def test_an_answer_in_an_object_is_kept_in_the_metadata_if_there_is_more(
+    output: dict[str, Any], text: str, is_kept: bool
+) -> None:
+    sample = sample_from({"input": "q", "output": output})
+    assert sample.output == text
+    assert sample.metadata == ({"output": output} if is_kept else {})
+
+
+def test_the_first_reference_with_text_is_the_reference() -> None:
+    assert sample_from({"output": "a", "reference": ["", None, " ", "r"]}).reference == "r"
+
+
 def test_metadata_entries_stand_beside_unknown_columns() -> None:
     sample = sample_from({"input": "q", "metadata": {"a": 1}, "b": 2})
     assert sample.metadata == {"a": 1, "b": 2}

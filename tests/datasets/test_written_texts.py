@@ -41,6 +41,7 @@ both = pytest.mark.parametrize("write", [json.dumps, repr])
         {"question": "q", "output": [{"type": "text", "text": "It's a"}], "ground_truths": ["r", "s"]},
         {"question": "q", "output": {"role": "assistant", "content": "a"}},
         {"input": [{"role": "user", "content": "q"}], "output": "a"},
+        {"input": "q", "output": {"role": "assistant", "tool_calls": [{"name": "look", "arguments": {"n": 1}}]}},
     ],
 )
 def test_what_a_csv_file_writes_out_is_read_as_from_a_typed_source(
@@ -58,10 +59,11 @@ def test_what_a_csv_file_writes_out_is_read_as_from_a_typed_source(
 def test_a_list_of_references_in_a_csv_file_is_refused(tmp_path: Path, column: str, write: Callable[[Any], str]):
     row = {"output": "Paris", column: ["Paris", "paris"]}
     assert sample_from(row).reference == "Paris"
-    with pytest.raises(
-        DataError, match=f"line 2: .*{column}.* must be text, not a list: .*; name the column ground_tru"
-    ):
-        read_csv(tmp_path / "d.csv", row, write)
+    for written in (write(row[column]), f" {write(row[column])}", "('Paris', 'paris')"):
+        with pytest.raises(
+            DataError, match=f"line 2: .*{column}.* must be text, not a list: .*; name the column ground_tru"
+        ):
+            read_csv(tmp_path / "d.csv", {**row, column: written}, write)
 
 
 @pytest.mark.parametrize("column", ["output", "response", "reference", "input", "instructions"])
@@ -99,6 +101,7 @@ def test_messages_as_python_prints_them_are_refused(text: str):
         "{'a': ",
         '[{"type": "text", "value": ',
         '{"role": "admin", "content": 1}',
+        '{"role":  "user", "note": "x"}',
         "{curly} prose",
         "AIMessage(content='a') is a message",
         "content='a'",
@@ -109,8 +112,13 @@ def test_an_answer_that_looks_like_data_stays_the_text_that_it_is(tmp_path: Path
     assert read_csv(tmp_path / "d.csv", {"output": text, "input": "q"}, str).output == text
 
 
+@pytest.mark.parametrize("text", ["[1, 2", "['a', b]", "Document(page_content='a')"])
+def test_a_ground_truth_that_only_resembles_a_list_is_a_text(text: str):
+    assert sample_from({"output": "a", "groundTruth": text}).reference == text
+
+
 def test_a_reference_of_numbers_or_json_stays_the_text_that_it_is(tmp_path: Path):
-    for text in ("[1,2]", '{"answer": "Paris"}', "(3, 4)", "[a, b]", "[1] Smith"):
+    for text in ("[1,2]", '{"answer": "Paris"}', "(3, 4)", "[a, b]", "[1] Smith", "[null]"):
         assert read_csv(tmp_path / "d.csv", {"output": "a", "reference": text}, str).reference == text
 
 

@@ -399,6 +399,9 @@ def test_at_most_four_frames_lie_between_a_question_and_the_http_client(monkeypa
         ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "a.b, 10.0.0.0/8"}, "http://10.1.2.3:80/v1", None),
         ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, "http://11.1.2.3/v1", "http://proxy:3128"),
         ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "fd00::/8"}, "http://[fd00::1]:80/v1", None),
+        ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "[fd00::/8]"}, "http://[fd00::1]:80/v1", None),
+        ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "10.1.2.3/33,10.0.0.0/8"}, "http://10.1.2.3/v1", None),
+        ({"HTTP_PROXY": "http://proxy:3128"}, "http://10.1.2.3/v1", "http://proxy:3128"),
         ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, "http://h.example", "http://proxy:3128"),
     ],
 )

@@ -213,12 +213,20 @@ def test_a_target_that_answers_questions_without_ids_is_compared_with_an_export_
 
     ran = judged(questions, target=FunctionTarget(function=agent))
     assert difference(ran, judged(rows(BETTER))) == (24, 0.25)
-    more = judged([*questions, {"input": "question 0 again"}], target=FunctionTarget(function=agent))
-    with pytest.raises(
-        ConfigError,
-        match=r"0 only in the first run, 1 only in the second \(such as 'question 0 again'\), by what was asked",
+    again = [{"input": f"question {n} again"} for n in range(2)]
+    more = judged([*questions, *again], target=FunctionTarget(function=agent))
+    for runs, told in (
+        (
+            (ran, more),
+            r"0 only in the first run, 2 only in the second \(such as 'question 0 again'\), by what was asked",
+        ),
+        (
+            (more, ran),
+            r"2 only in the first run \(such as 'question 0 again'\), 0 only in the second, by what was asked",
+        ),
     ):
-        compare(ran, more)
+        with pytest.raises(ConfigError, match=told):
+            compare(*runs)
     assert difference(ran, more, allow_mismatch=True) == difference(more, ran, allow_mismatch=True) == (24, 0.0)
 
 
@@ -268,6 +276,12 @@ def test_a_question_that_was_not_asked_equally_often_is_refused_with_the_columns
         compare(exported([0, 1, 1], 0), exported([0, 1, 1, 0], 100), allow_mismatch=allow_mismatch)
 
 
+def test_a_reference_without_a_question_is_named_if_it_was_not_asked_equally_often() -> None:
+    a, b = (judged([{"reference": "Bern", "output": str(n / 4)} for n in range(count)]) for count in (2, 3))
+    with pytest.raises(ConfigError, match=r"1 question \(such as 'Bern'\) was asked more often"):
+        compare(a, b)
+
+
 @pytest.mark.parametrize("allow_mismatch", [False, True])
 def test_samples_that_asked_nothing_need_ids(allow_mismatch: bool) -> None:
     a, b = (judged([{"output": str(answer), "context": [str(n)], "input": "", "reference": " "}
@@ -301,10 +315,23 @@ def test_samples_with_ids_of_their_own_are_paired_by_them_among_others() -> None
     assert difference(a, b) == (24, 0.25)
 
 
+def test_an_id_pairs_samples_before_their_question_does() -> None:
+    asked = [("x", "Which?"), ("y", "Which?"), (None, "Who?")]
+    a = judged([{"id": name, "input": text, "output": f"0.{n}"} for n, (name, text) in enumerate(asked)])
+    edited = [("y", "Which?"), (None, "Who?"), ("x", "Which one?")]
+    b = judged([{"id": name, "input": text, "output": f"1.{n}"} for n, (name, text) in enumerate(edited)])
+    assert pairs_of(a, b) == {"0.0": "1.2", "0.1": "1.0", "0.2": "1.1"}
+    assert pair_samples(a, b).notes == (BY_WHAT_WAS_ASKED,)
+
+
 def test_ids_that_have_nothing_in_common_are_refused_with_the_columns_that_can_be_ids() -> None:
     a = judged(rows(BETTER, id=lambda n: f"a{n}", case=lambda n: n))
     b = judged(rows(BETTER, id=lambda n: f"b{n}", case=lambda n: n))
     with pytest.raises(ConfigError, match=r"Samples are paired by IDs\. To pair them by ID, use the column case"):
+        compare(a, b, allow_mismatch=True)
+    several: dict[str, Callable[[int], Any]] = dict.fromkeys(("row", "number", "case", "key"), str)
+    a, b = (judged(rows(BETTER, id=lambda n, of=of: f"{of}{n}", **several)) for of in "ab")
+    with pytest.raises(ConfigError, match=r"use one of the columns row, number, .* mapping=\{\"id\": \"row\"\}"):
         compare(a, b, allow_mismatch=True)
 
 
@@ -339,8 +366,18 @@ def test_traces_of_the_same_questions_are_paired_by_them_and_the_same_traces_by_
     grown = traced(1, [*WORSE, 1.0])
     assert pair_samples(a, grown).notes == ()
     assert difference(a, grown, allow_mismatch=True) == (24, 0.0)
-    with pytest.raises(ConfigError, match="load the traces in Python and give the samples IDs of your own"):
-        compare(traced(1, [0, 1, 1], times=2), traced(100, [0, 1, 1, 0], times=2), allow_mismatch=True)
+    by_hand = "load the traces in Python and give the samples IDs of your own"
+    without_ids = judged(rows(BETTER))
+    twice = traced(1, [0, 1, 1], times=2), traced(100, [0, 1, 1, 0], times=2)
+    for runs in (twice, (a, without_ids), (without_ids, a)):
+        with pytest.raises(ConfigError, match=by_hand):
+            compare(*runs, allow_mismatch=True)
+    named = [
+        judged([replace(sample, id=f"case {n}") for n, sample in enumerate(run.dataset or ())])
+        for run in (a, traced(200, BETTER[::-1]))
+    ]
+    assert pair_samples(*named).notes == ()
+    assert difference(*named, allow_mismatch=True)[0] == 24
 
 
 def chat(*said: str, answers: Sequence[str], **fields: Any) -> Sample:
@@ -384,13 +421,18 @@ def test_what_a_simulated_user_says_does_not_decide_which_conversations_are_pair
     assert difference(held("0.5", 4), held("0.25", 5), allow_mismatch=True) == (4, -0.25)
 
 
-def test_turns_are_what_was_asked_and_their_answers_are_not() -> None:
-    def held(answer: str) -> Run:
-        turns = [[{"input": "Hi.", "output": answer}, {"input": f"I am {n}.", "reference": str(n)}] for n in range(4)]
-        return judged([{"turns": of, "output": answer} for of in turns])
+@pytest.mark.parametrize("referenced", [True, False])
+def test_turns_are_what_was_asked_and_their_answers_are_not(referenced: bool) -> None:
+    def held(answers: Sequence[str]) -> Run:
+        known = [{"reference": answer[2]} if referenced else {} for answer in answers]
+        turns = [
+            [{"input": "Hi.", "output": answer}, {"input": f"I am {answer[2]}.", **more}]
+            for answer, more in zip(answers, known, strict=True)
+        ]
+        return judged([{"turns": of, "output": answer} for of, answer in zip(turns, answers, strict=True)])
 
-    a, b = held("0.5"), held("0.25")
-    assert difference(a, b) == (4, -0.25)
+    a, b = held(["0.1", "0.2", "0.3"]), held(["0.35", "0.15", "0.25"])
+    assert pairs_of(a, b) == {"0.1": "0.15", "0.2": "0.25", "0.3": "0.35"}
     assert pair_samples(a, b).notes == (BY_WHAT_WAS_ASKED,)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import evalstone
-from evalstone.errors import BudgetExceeded, ReplyError
+from evalstone.errors import BudgetExceeded, ConfigError, ReplyError
 from evalstone.judges import Judge, SelfConsistency
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.claims import ListClaims
@@ -62,7 +62,35 @@ class Free(ByTheToken):
     cacheable = False
 
 
+@dataclass(frozen=True, eq=False)
+class Unpriced(Paid):
+    def price(self, usage: Usage) -> float | None:
+        return None
+
+
 QUESTION = ListClaims(text="The sky is blue.")
+
+
+@pytest.mark.parametrize("limit", [-0.01, float("nan"), True, "5"])
+def test_a_budget_is_an_amount_of_dollars(limit: Any) -> None:
+    with pytest.raises(ConfigError, match="the budget must be 0 or more US dollars, not"):
+        Budget(limit)
+    assert Budget(0).limit == 0
+
+
+def test_a_judge_without_a_known_price_has_no_budget_new_or_shared() -> None:
+    judges = Paid(), SelfConsistency(Unpriced(), 3)
+    unknown = "a budget needs a price, and the price of paid is unknown"
+    with pytest.raises(ConfigError, match=unknown):
+        Budget(1, *judges)
+    shared = Budget(1, judges[0])
+    assert Budget.of(shared, judges[0]) is shared
+    for budget in (shared, 1):
+        with pytest.raises(ConfigError, match=unknown):
+            Budget.of(budget, *judges)
+    with pytest.raises(ConfigError, match=unknown):
+        shared.reserve(QUESTION, Unpriced())
+    assert Budget.of(None, *judges) is None
 
 
 def test_a_reservation_is_replaced_by_what_each_attempt_cost() -> None:

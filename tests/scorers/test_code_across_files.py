@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -356,6 +358,420 @@ def made(word='WORD'):
         return word
     return agent
 """,
+    "a default of a pydantic model": """
+# app.py
+from helper import C
+def agent(*, input):
+    return C().word
+# helper.py
+from pydantic import BaseModel, Field
+class C(BaseModel):
+    word: str = 'WORD'
+""",
+    "a description in a pydantic model": """
+# app.py
+from helper import C
+def agent(*, input):
+    return C.model_json_schema()
+# helper.py
+from pydantic import BaseModel, Field
+class C(BaseModel):
+    word: str = Field('a', description='WORD')
+""",
+    "a description in a model of another model": """
+# app.py
+from helper import C
+def agent(*, input):
+    return C.model_json_schema()
+# helper.py
+from pydantic import BaseModel, Field
+class Inner(BaseModel):
+    word: str = Field('a', description='WORD')
+class C(BaseModel):
+    inner: list[Inner] | None
+""",
+    "a description in a model of another model whose types are text": """
+# app.py
+from helper import C
+def agent(*, input):
+    return C.model_json_schema()
+# helper.py
+from __future__ import annotations
+from pydantic import BaseModel, Field
+class Inner(BaseModel):
+    word: str = Field('a', description='WORD')
+class C(BaseModel):
+    inner: list[Inner]
+""",
+    "a constant in the description of a field": """
+# app.py
+from helper import TEXT
+from pydantic import BaseModel, Field
+class C(BaseModel):
+    word: str = Field('a', description=TEXT)
+def agent(*, input):
+    return C.model_json_schema()
+# helper.py
+TEXT = 'WORD'
+""",
+    "an object of a pydantic model": """
+# app.py
+from helper import settings
+def agent(*, input):
+    return settings.word
+# helper.py
+from pydantic import BaseModel, Field
+class C(BaseModel):
+    word: str = 'WORD'
+settings = C()
+""",
+    "a default of a data class with slots": """
+# app.py
+from helper import settings
+def agent(*, input):
+    return settings.word
+# helper.py
+from dataclasses import dataclass
+@dataclass(slots=True)
+class C:
+    word: str = 'WORD'
+settings = C()
+""",
+    "the metadata of a field": """
+# app.py
+from helper import C
+def agent(*, input):
+    return C.__dataclass_fields__['a'].metadata
+# helper.py
+from dataclasses import dataclass, field
+@dataclass
+class C:
+    a: str = field(default='a', metadata={'word': 'WORD'})
+""",
+    "the setter of a property": """
+# app.py
+from helper import C
+def agent(*, input):
+    return setattr(C(), 'word', input)
+# helper.py
+class C:
+    @property
+    def word(self): return self._word
+    @word.setter
+    def word(self, value): self._word = WORD
+""",
+    "a metaclass": """
+# app.py
+from helper import C
+def agent(*, input):
+    return C.word()
+# helper.py
+class Meta(type):
+    def word(cls): return WORD
+class C(metaclass=Meta): pass
+""",
+    "a function for one type": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+import functools
+@functools.singledispatch
+def say(x): return 1
+@say.register
+def _(x: str): return WORD
+""",
+    "an attribute of a function": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+def say(x): return say.word
+say.word = 'WORD'
+""",
+    "an attribute that setattr sets": """
+# app.py
+from helper import P
+def agent(*, input):
+    return P.word
+# helper.py
+class C: pass
+P = C()
+setattr(P, 'word', 'WORD')
+""",
+    "a namespace package that is imported in the body": """
+# app.py
+def agent(*, input):
+    from deep.down.helper import say
+    return say(input)
+# deep/down/helper.py
+def say(x):
+    return WORD
+""",
+    "an object of an installed package in a class": """
+# app.py
+from helper import C
+def agent(*, input):
+    return C.parts.render()
+# helper.py
+from jinja2 import Template
+class Other:
+    parts = Template('a')
+class C:
+    class Inner:
+        parts = Template('b')
+    parts = Template('WORD')
+""",
+    "an object that registers itself": """
+# app.py
+import more
+from helper import KNOWN
+def agent(*, input):
+    return KNOWN['Say'].say(input)
+# helper.py
+KNOWN = {}
+def known(kind):
+    KNOWN[kind.__name__] = kind()
+    return kind
+# more.py
+from helper import known
+@known
+class Say:
+    def say(self, x): return WORD
+""",
+    "a function in an object that is registered": """
+# app.py
+import more
+from helper import KNOWN
+def agent(*, input):
+    return KNOWN['say'].function(input)
+# helper.py
+KNOWN = {}
+class Tool:
+    def __init__(self, function): self.function = function
+def known(f):
+    KNOWN[f.__name__] = Tool(f)
+    return f
+# more.py
+from helper import known
+@known
+def say(x):
+    return WORD
+""",
+    "a function that registers itself in an object": """
+# app.py
+import more
+from helper import KNOWN
+def agent(*, input):
+    return KNOWN.tools['say'](input)
+# helper.py
+class Registry:
+    def __init__(self): self.tools = {}
+    def add(self, f):
+        self.tools[f.__name__] = f
+        return f
+KNOWN = Registry()
+known = KNOWN.add
+# more.py
+from helper import known
+@known
+def say(x):
+    return WORD
+""",
+    "a subclass that registers itself in its base": """
+# app.py
+import more
+from helper import Base
+def agent(*, input):
+    return Base.known['Say']().say(input)
+# helper.py
+class Base:
+    known = {}
+    def __init_subclass__(cls): Base.known[cls.__name__] = cls
+# more.py
+from helper import Base
+class Say(Base):
+    def say(self, x): return WORD
+""",
+    "a module that is imported by its name": """
+# app.py
+import importlib
+def agent(*, input):
+    return importlib.import_module('helper').say(input)
+# helper.py
+def say(x):
+    return WORD
+""",
+    "a module that __import__ loads": """
+# app.py
+import importlib
+def agent(*, input):
+    return __import__('helper').say(input)
+# helper.py
+def say(x):
+    return WORD
+""",
+    "an attribute that is read by its name": """
+# app.py
+import helper
+def agent(*, input):
+    return getattr(helper, 'say')(input)
+# helper.py
+def say(x):
+    return WORD
+""",
+    "a method of a text in an enumeration": """
+# app.py
+from helper import LEVEL
+def agent(*, input):
+    return LEVEL.say()
+# helper.py
+from enum import Enum
+class Level(str, Enum):
+    LOW = 'low'
+    def say(self): return WORD
+LEVEL = Level.LOW
+""",
+    "a type in a default": """
+# app.py
+from helper import say
+def agent(*, input):
+    return say(input)
+# helper.py
+from typing import Literal
+def say(x, kind=Literal['WORD']):
+    return kind
+""",
+    "a partial of a function": """
+# app.py
+import functools
+from helper import say
+agent = functools.partial(say, more=1)
+# helper.py
+def say(*, input, more):
+    return WORD
+""",
+    "a cached function in a closure": """
+# app.py
+from helper import say
+def made(f):
+    def agent(*, input):
+        return f(input)
+    return agent
+agent = made(say)
+# helper.py
+import functools
+@functools.cache
+def say(x):
+    return WORD
+""",
+    "an import that has another if it fails": """
+# app.py
+try: from helper import P
+except ImportError: from nothing_of_this_name import P
+def agent(*, input):
+    return P
+# helper.py
+P = {'a': 'WORD'}
+""",
+    "a module beside the package that is imported in the body": """
+# app.py
+def agent(*, input):
+    from deep.helper import say
+    return say(input)
+# deep/__init__.py
+# deep/helper.py
+import more
+say = more.say
+# more.py
+def say(x):
+    return WORD
+""",
+    "what a package imports that is imported in the body": """
+# app.py
+def agent(*, input):
+    import deep
+    return deep.say(input)
+# deep/__init__.py
+from .more import say
+# deep/more.py
+def say(x):
+    return WORD
+""",
+    "a function that registers itself in a tuple": """
+# app.py
+import more
+from helper import KNOWN
+def agent(*, input):
+    return KNOWN['say']
+# helper.py
+import functools
+KNOWN = {}
+def known(f):
+    KNOWN[f.__name__] = (f, 'a')
+    return f
+# more.py
+from helper import known
+@known
+def say(x):
+    return WORD
+""",
+    "a function that registers itself in a dictionary": """
+# app.py
+import more
+from helper import KNOWN
+def agent(*, input):
+    return KNOWN['say']
+# helper.py
+import functools
+KNOWN = {}
+def known(f):
+    KNOWN[f.__name__] = {'function': f}
+    return f
+# more.py
+from helper import known
+@known
+def say(x):
+    return WORD
+""",
+    "a function that registers itself in a list": """
+# app.py
+import more
+from helper import KNOWN
+def agent(*, input):
+    return KNOWN['say']
+# helper.py
+import functools
+KNOWN = {}
+def known(f):
+    KNOWN[f.__name__] = [f]
+    return f
+# more.py
+from helper import known
+@known
+def say(x):
+    return WORD
+""",
+    "a function that registers itself in a partial": """
+# app.py
+import more
+from helper import KNOWN
+def agent(*, input):
+    return KNOWN['say']
+# helper.py
+import functools
+KNOWN = {}
+def known(f):
+    KNOWN[f.__name__] = functools.partial(f)
+    return f
+# more.py
+from helper import known
+@known
+def say(x):
+    return WORD
+""",
 }
 for kind, statements in {
     "in an except block": "try: import nothing_of_this_name\nexcept ImportError: PROMPTS = {'a': 'WORD'}",
@@ -372,6 +788,25 @@ def agent(*, input):
     return PROMPTS['a']
 # helper.py
 {statements}
+"""
+
+for kind, block in {
+    "an if statement": "if MODE == '1': P = {'a': 1}\nelse: P = {'a': 2}",
+    "an if statement around another": "if MODE == '1':\n    if True: P = {'a': 1}\nelse: P = {'a': 2}",
+    "a match statement": "match MODE:\n    case '1': P = {'a': 1}\n    case _: P = {'a': 2}",
+    "a case": "match '1':\n    case 'WORD': P = {'a': 1}\n    case _: P = {'a': 2}",
+    "a while statement": "P = {}\nwhile len(P) < int(MODE): P[len(P)] = 1",
+    "an if statement around an except block": "if MODE == '1':\n    try: import nothing_of_this_name\n"
+    "    except ImportError: P = {'a': 1}\nelse: P = {'a': 2}",
+}.items():
+    FOLLOWED[f"a dictionary that depends on the condition of {kind}"] = f"""
+# app.py
+from helper import P
+def agent(*, input):
+    return P
+# helper.py
+MODE = 'WORD'
+{block}
 """
 
 UNCHANGED = {
@@ -445,6 +880,44 @@ def odd(x):
     import app
     return app.agent(input=x)  # WORD
 """,
+    "another class with an attribute of the same name": """
+# app.py
+from helper import C
+def agent(*, input):
+    return C.parts.render()
+# helper.py
+from jinja2 import Template
+class C:
+    parts = Template('a')
+class Other:
+    parts = Template('WORD')
+""",
+    "what the standard library has at the time": """
+# app.py
+import sys
+def agent(*, input):
+    return sys.path  # WORD
+""",
+    "a condition of something else": """
+# app.py
+from helper import P
+def agent(*, input):
+    return P['a']
+# helper.py
+P = {'a': 1}
+if WORD:
+    OTHER = 1
+""",
+    "a comment in a pydantic model": """
+# app.py
+from helper import C
+def agent(*, input):
+    return C().word
+# helper.py
+from pydantic import BaseModel
+class C(BaseModel):
+    word: str = 'a'  # WORD
+""",
 }
 
 
@@ -498,12 +971,15 @@ def test_the_file_of_each_change_is_named(imported: Callable[..., Any], case: st
     assert any(path.endswith(f"/{changed}") for path in code_files(imported(FOLLOWED[case]).agent))
 
 
+@pytest.mark.parametrize(
+    "case", ["an import in the body", "what a module imports that is imported in the body", "a relative import"]
+)
 def test_a_module_beside_the_code_is_found_where_its_folder_is_not_on_the_path(
-    imported: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    imported: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     hashes: list[str] = []
     for word in ("1", "1", "2"):
-        module = imported(FOLLOWED["an import in the body"], word)
+        module = imported(FOLLOWED[case], word)
         with monkeypatch.context() as patch:
             patch.setattr(sys, "path", [path for path in sys.path if "edition" not in path])
             hashes.append(program_hash(module.agent))
@@ -523,12 +999,13 @@ def test_calls_do_not_change_a_function(imported: Callable[..., Any]) -> None:
         """
 # app.py
 import functools
-from helper import CACHE
+from helper import CACHE, Answer, bot
 calls = []
 def made(seen=[]):
     mine = {}
     def agent(*, input):
-        calls.append(input), seen.append(input), mine.update({input: 1}), CACHE.update({input: 1}), twice(input)
+        calls.append(input), seen.append(input), mine.update({input: 1}), CACHE.update({input: Answer(1)}), twice(input)
+        bot.last = input
         return input
     return agent
 @functools.cache
@@ -537,6 +1014,12 @@ def twice(x):
 agent = made()
 # helper.py
 CACHE = {}
+class Answer:
+    def __init__(self, text): self.text = text
+class Bot:
+    def __init__(self): self.last, self.handlers = "", [self.handle]
+    def handle(self): return self.last
+bot = Bot()
 """
     )
     for hashed in (code_hash, program_hash):
@@ -545,16 +1028,18 @@ CACHE = {}
         assert hashed(module.agent) == before
 
 
-@pytest.mark.parametrize(("one", "other"), [("Search.", "Find."), ("x: int", "x: str")])
+@pytest.mark.parametrize(("one", "other"), [("Search.", "Find."), ("x: int", "x: str"), ("A query.", "A question.")])
 def test_descriptions_of_tools_are_part_of_a_program_but_not_of_a_scorer(
     imported: Callable[..., Any], one: str, other: str
 ) -> None:
     files = """
 # app.py
-from helper import search
+from helper import Query, search
 def agent(*, input):
-    return [search]
+    return [search, Query]
 # helper.py
+class Query:
+    '''A query.'''
 def search(x: int):
     '''Search.'''
 """
@@ -572,3 +1057,59 @@ def test_code_of_an_installed_package_is_followed_through_its_own_package(import
 def test_installed_packages_and_the_standard_library_are_not_followed(imported: Callable[..., Any]) -> None:
     module = imported("# app.py\nimport json, pytest\ndef agent(*, input): return json.dumps(pytest.approx(input))\n")
     assert [Path(path).name for path in code_files(module.agent)] == ["app.py"]
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+@pytest.mark.parametrize("case", ["an imported function", "an import in the body"])
+def test_an_installed_package_is_followed_by_its_name_alone(
+    imported: Callable[..., Any], case: str, folder: str
+) -> None:
+    first, second = (program_hash(imported(FOLLOWED[case], word, folder).agent) for word in ("1", "2"))
+    assert first == second
+
+
+def test_a_set_is_the_same_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "from enum import Enum\n"
+        "Word = Enum('Word', ['A', 'B', 'C', 'D', 'E'])\n"
+        "WORDS, LETTERS = frozenset(Word), frozenset('abcdef')\n"
+        "def agent(*, input): return WORDS, LETTERS\n"
+        "from evalstone.scorers.code_identity import code_hash\n"
+        "print(code_hash(agent))\n",
+        encoding="utf-8",
+    )
+    seeds = [{**os.environ, "PYTHONHASHSEED": str(seed)} for seed in range(1, 5)]
+    run = [sys.executable, str(tmp_path / "app.py")]
+    assert len({subprocess.run(run, env=env, check=True, capture_output=True).stdout for env in seeds}) == 1
+
+
+def test_a_cell_of_a_notebook_that_defines_what_a_function_reads_is_part_of_it() -> None:
+    def hashed(word: str) -> str:
+        cells = [
+            "from jinja2 import Template",
+            f"ASKED = Template({word!r})",
+            "!ls",
+            "def agent(*, input): return ASKED",
+        ]
+        namespace: dict[str, Any] = {"__name__": "__main__", "In": cells}
+        for cell in cells:
+            if not cell.startswith("!"):
+                exec(cell, namespace)
+        return program_hash(namespace["agent"])
+
+    assert hashed("a") == hashed("a") != hashed("b")
+
+
+def test_a_long_chain_of_objects_is_described_as_far_as_it_can_be(imported: Callable[..., Any]) -> None:
+    files = """
+# app.py
+class Link:
+    def __init__(self, before): self.before = before
+def made(link=None):
+    for _ in range(5000): link = Link(link)
+    def agent(*, input):
+        return link
+    return agent
+agent = made()
+"""
+    assert code_hash(imported(files).agent) == code_hash(imported(files).agent)

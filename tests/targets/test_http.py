@@ -14,7 +14,7 @@ import pytest
 
 from evalstone import Failed, Sample, evaluate
 from evalstone.errors import ConfigError, TargetUnavailable
-from evalstone.targets import parse_target
+from evalstone.targets import HTTPTarget, parse_target
 from evalstone.types import Message, ToolCall
 from tests.hostile_serving import Reply, chunked, http, serving_hostile
 from tests.serving import Response, completion, serving
@@ -340,6 +340,24 @@ def test_a_template_is_part_of_the_identity() -> None:
     secret = parse_target({"address": url, "body": {"q": "{input}"}, "headers": {"Authorization": "Bearer x"}})
     assert secret.name in names
     assert parse_target("https://host.example/v1/chat/completions").name == "https://host.example/v1/chat/completions"
+
+
+def test_a_secret_in_the_body_is_hidden_in_an_answer_that_repeats_it() -> None:
+    with serving(lambda request, n: {"output": f"got {request['auth']['token']}"}) as server:
+        target = HTTPTarget(url=f"{server.url}/ask", body={"q": "{input}", "auth": {"token": "b0dy-s3cret"}})
+        run = evaluate([{"input": "x"}], BORN, target=target, ledger=None)
+    assert server.requests[0]["auth"] == {"token": "b0dy-s3cret"}
+    assert next(iter(run.dataset or ())).output == "got ***"
+
+
+@pytest.mark.parametrize("parameter", ["code", "key", "token", "session_id"])
+def test_a_hidden_parameter_that_may_be_no_secret_is_part_of_the_identity(parameter: str) -> None:
+    def name(text: str) -> str:
+        return parse_target({"address": f"https://host.example/ask?{parameter}={text}", "api": "chat"}).name
+
+    assert name("de") == name("de") != name("fr")
+    assert name("s3cret-1") == name("s3cret-2")
+    assert name("fr").startswith(f"https://host.example/ask?{parameter}=***(")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalstone.types import ToolCall
-from evalstone.types.accounts import is_hidden, merged_call, merged_calls, merged_value, paired, same_value
+from evalstone.types.accounts import first_shown, is_hidden, merged_call, merged_calls, merged_value, paired, same_value
 
 WHOLE = ToolCall(name="f", arguments={"city": "Bern"}, result="12", id="c1")
 BARE = ToolCall(name="f", state="call")
@@ -24,6 +24,19 @@ def test_what_is_absent_empty_or_redacted_is_hidden(value: Any) -> None:
         assert not is_hidden(present)
         assert merged_value(value, present) == (present, False)
         assert merged_value(present, value) == (present, False)
+
+
+SHOWN: list[tuple[tuple[Any, ...], Any]] = [
+    (("[REDACTED]", "12"), "12"),
+    (("", {}, 0, "12"), 0),
+    ((None, "[REDACTED]", ""), "[REDACTED]"),
+    ((None, None), None),
+]
+
+
+@pytest.mark.parametrize(("values", "shown"), SHOWN)
+def test_of_several_accounts_the_first_that_says_something_is_shown(values: tuple[Any, ...], shown: Any) -> None:
+    assert first_shown(*values) == shown
 
 
 @pytest.mark.parametrize("fields", list(product((True, False), repeat=4)))

@@ -85,6 +85,29 @@ def test_a_step_is_read_as_a_call_with_its_id_its_error_and_arguments_of_any_for
     assert call == ToolCall(name="weather", arguments={"arguments": "Bern"}, id="c7", state="error", error="boom")
 
 
+@pytest.mark.parametrize(
+    ("data", "state"),
+    [
+        ({}, "call"),
+        ({"tool_result": {"value": "12"}}, "result"),
+        ({"success": True}, "result"),
+        ({"success": False, "tool_result": {"value": "12"}}, "error"),
+    ],
+)
+def test_a_step_with_a_result_or_with_success_is_a_call_that_returned(data: dict[str, Any], state: str) -> None:
+    (call,) = calls_of(sample(steps=[{"step_type": "tool_call", "name": "weather", **data}]))
+    assert call.state == state
+
+
+def test_a_note_on_a_call_is_added_to_the_notes_of_its_message() -> None:
+    message = Message(role="assistant", tool_calls=[CALL], notes=["cut off"])
+    made = Sample(messages=[QUESTION, message, ANSWER], trajectory=[{**STEP, "tool_args": {"city": "Basel"}}])  # pyright: ignore[reportArgumentType]
+    first, second = notes_of(made)
+    assert first == "cut off"
+    assert "Bern" in second
+    assert "Basel" in second
+
+
 def test_a_call_inside_a_step_of_a_workflow_has_what_the_message_says() -> None:
     made = sample(CALL, steps=[{"step_type": "workflow_step", "name": "look_up", "children": [STEP]}])
     assert [data["tool_result"] for _, data in steps_of(made)] == [{"value": "12"}]

@@ -31,7 +31,7 @@ _DECODER = json.JSONDecoder(parse_constant=finite_constant)
 
 _FIRST_TEXT = re.compile(rf"(?P<open>[\[({{])[\s\[({{]*+(?:{_STRING})\s*+(?P<next>.?)", re.DOTALL)
 _OPEN_TEXT = re.compile(r"""[\[({][\s\[({]*+["']""")
-_NO_TEXTS = re.compile(r"\[[-+\d\s.,]*+(?:\.\.\.[-+\d\s.,]*+)?\]?|\[\s*(?:None|nan|null|NaN)\s*[,\]].*", re.DOTALL)
+_NO_TEXTS = re.compile(r"\[[-+\d\s.,]*+\]?|\[\s*(?:None|nan|null|NaN)\s*[,\]].*", re.DOTALL)
 _OBJECTS = re.compile(
     # A list of objects; a link whose text looks like one is prose.
     r"\[\s*(?![^\]\n]*\]\()(?:b['\"]|[A-Za-z_][\w.]*\(\s*(?:\w+\s*=|[\[{\"']|\))|<[\w.]+ (?:object )?at 0x)"
@@ -163,6 +163,8 @@ def _python(text: str) -> tuple[Any, int] | None:
             case "close":
                 bracket, commas = groups.pop()
                 if _CLOSING[bracket] != piece or (piece == ")" and not commas and pieces[-1] != "["):
+                    return None
+                if pieces[-2:] in (["[", ","], ["{", ","]):
                     return None
                 if pieces[-1] == ",":
                     pieces.pop()

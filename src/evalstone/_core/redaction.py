@@ -38,7 +38,8 @@ _BEFORE_WORD = (
 
 _CREDENTIAL = re.compile(
     r"authori[sz]ation|authenticat|credential|cookie|passw|passphrase|passcode|secret|signature|jwt|bearer"
-    r"|(?:key|auth|token|pwd|sig)$|(?:^|[-_.])(?:pat|session[-_]?id)$|^sessionid$",
+    r"|hmac|csrf|(?:key|auth|token|pwd|sig|creds?|sess(?:ion)?[-_]?id)$|api[-_]?keys?(?:[-_]?\d+)?$"
+    r"|(?:^|[-_.]|db|user)(?:pass|pw)$|(?:^|[-_.])(?:pat|otp)$",
     re.IGNORECASE,
 )
 _NO_CREDENTIAL = re.compile(
@@ -86,6 +87,9 @@ _PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"""(\bbearer\s{1,8})(?=[^\s"']{0,512}\d)[^\s"',;)]{6,}""", re.IGNORECASE), rf"\1{MARK}"),
 )
 _LOGIN_OPTIONS = ("-u", "--user", "--proxy-user", "-U")
+_LOGIN = re.compile(r"(?:-[uU]=?|--user=|--proxy-user=)[^:]*:(?![a-z]*:?//)(.+)", re.DOTALL)
+_ORDINARY = ("key", "signature")
+"""Names of credentials that are also names of parameters in code: `sorted(…, key=len)`."""
 _DEEPEST_COMMAND = 4
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/?@]*):(.*)@", re.DOTALL)
 _PATH_PART = re.compile(r"(?<=[^/]/)[^/?#\s]{20,512}(?=[/?#]|$)")
@@ -214,14 +218,19 @@ def _settings(text: str) -> Iterator[tuple[int, int]]:
             continue
         in_url = text[match.start() - 1 : match.start()] in tuple("?&#")
         if in_url:
-            secret = name == "code" or is_credential(name)
+            secret = _is_url_credential(name)
         elif separator.endswith("="):
-            secret = name.lower() not in ("key", "signature") and is_credential(name)
+            secret = is_credential(name) and (name.lower() not in _ORDINARY or _is_random(text, match.end()))
         else:
             secret = is_credential(name) and (separator != ":" or _BEFORE_COLON.search(name) is not None)
         if secret and (value := (_URL_VALUE if in_url else _VALUE).match(text, match.end())):
             end = value.end()
             yield (value.start(1) if value[1] else value.start(2)), end
+
+
+def _is_random(text: str, start: int) -> bool:
+    value = _VALUE.match(text, start)
+    return value is not None and _RANDOM.fullmatch(value[2].strip("\"'")) is not None
 
 
 def command_secrets(words: Sequence[str], *, depth: int = 0) -> Iterator[str]:
@@ -230,11 +239,16 @@ def command_secrets(words: Sequence[str], *, depth: int = 0) -> Iterator[str]:
     import shlex  # noqa: PLC0415 - rarely needed
 
     for before, word in itertools.pairwise(("", *words)):
-        is_option = before.startswith("-") and "=" not in before and not word.startswith("-")
-        if is_option and (is_credential(before) or (before == "-p" and _RANDOM.fullmatch(word))):
+        is_named = "=" not in before and is_credential(before.rstrip(":"))
+        is_random = _RANDOM.fullmatch(word) is not None
+        is_value = is_named and before.startswith("-") and not word.startswith("-")
+        if is_value or (is_random and (is_named or before == "-p")):
             yield word
-        elif before in _LOGIN_OPTIONS and (password := word.partition(":")[2]) and not password.isdecimal():
-            yield password
+        elif word.startswith("-p") and _RANDOM.fullmatch(word[2:]):
+            yield from (word, word[2:])
+        login = _LOGIN.fullmatch(word if before not in _LOGIN_OPTIONS else f"{before}={word}")
+        if login and not login[1].isdecimal():
+            yield login[1]
         header, colon, text = word.partition(":")
         if colon and (text := text.strip()) and is_credential(header) and re.fullmatch(r"[\w-]+", header):
             yield text
@@ -267,6 +281,15 @@ def is_credential(name: str) -> bool:
     return _CREDENTIAL.search(name) is not None and _NO_CREDENTIAL.search(name) is None
 
 
+def _is_url_credential(name: str) -> bool:
+    return name == "code" or is_credential(name)
+
+
+def query_secrets(url: str) -> list[str]:
+    """The values of the parameters of a URL with the name of a credential, as they are written."""
+    return [text for name, text in _URL_OPTION.findall(url) if _is_url_credential(name)]
+
+
 def header_secrets(headers: Mapping[str, str]) -> Iterator[str]:
     """The secrets in HTTP headers: values of credential headers, and values that look random."""
     for name, text in headers.items():
@@ -282,7 +305,7 @@ def register_url(url: str) -> None:
     import base64  # noqa: PLC0415 - rarely needed
     from urllib.parse import unquote  # noqa: PLC0415
 
-    found: list[str] = [text for name, text in _URL_OPTION.findall(url) if is_credential(name)]
+    found = query_secrets(url)
     if match := _URL_PASSWORD.search(url):
         found += [match[2], match[2].partition("@")[0]]
         pair = f"{unquote(match[1])}:{unquote(match[2])}"
@@ -304,7 +327,7 @@ def register_settings(value: Any) -> None:
     if isinstance(value, str):
         values = (value[start:end].strip("\"'") for start, end in _settings(value))
         register(*(_SCHEME.sub("", text, count=1).strip("\"'") for text in values))
-        for url in re.findall(r"[a-z]+://[^\s,]+", value) if "@" in value or "=" in value else ():
+        for url in re.findall(r"[a-z]+://[^\s,]+", value) if "://" in value else ():
             register_url(url)
     elif isinstance(value, Mapping):
         for name, inner in cast("Mapping[Any, Any]", value).items():

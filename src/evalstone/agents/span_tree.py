@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from evalstone._core.display import excerpt
-from evalstone.agents.formats.cut import REMEDY, cut_attributes, cut_error, has_messages, without
+from evalstone.agents.formats.cut import REMEDY, cut_attributes, cut_error, has_messages, has_question, without
 from evalstone.agents.formats.dialects import (
     INPUT,
     OUTPUT,
-    QUESTION,
     Kind,
     asked,
     event_message,
@@ -152,7 +151,7 @@ def _readable(
         if has_messages(name):
             unreadable.setdefault(id(record.source), error)
             continue
-        if name == QUESTION:
+        if has_question(name):
             questions.setdefault(id(record.source), error)
         if record.kind != "span" or kind_of(record) is not None:
             notes.add(CUT, trace, f"span {excerpt(record.name)}{error.place}")

@@ -13,6 +13,7 @@ import ast
 import dis
 import functools
 import inspect
+import itertools
 import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +24,15 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import PurePath
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -42,6 +51,11 @@ _CONSTANTS = (
 _CONTAINERS = (dict, list, set)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _DEEPEST = 60
+_MOST_HELD = 10_000
+"""The most objects in which code is searched: no registry has as many, but data may have millions."""
+_BY_NAME = frozenset(("getattr", "globals", "vars", "attrgetter", "methodcaller"))
+"""Functions that find a value by its name."""
+_IMPORT_BY_NAME = frozenset(("import_module", "__import__"))
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 
 
@@ -63,27 +77,27 @@ def is_own_code(value: Any) -> bool:
 
 def class_hash(kind: type[Any]) -> str:
     """The hash of the functions and attributes of a class and its bases outside evalstone; empty if there are none."""
-    parts = _Reader(kind).kind(kind)
-    return content_hash(parts) if parts else ""
+    reader = _Reader(kind)
+    parts = reader.kind(kind)
+    return content_hash([*parts, *reader.registered()]) if parts else ""
 
 
 def code_hash(function: Any) -> str:
     """The hash of a function, a partial, a method or another callable."""
-    return content_hash(_Reader(function).described(function))
+    return content_hash(_Reader(function).all_of(function))
 
 
 def program_hash(*functions: Any) -> str:
     """The hash of functions with their docstrings and annotations, which frameworks show to models as descriptions of
     tools."""
     reader = _Reader(*functions, documented=True)
-    return content_hash([reader.described(function) for function in functions])
+    return content_hash(reader.all_of(*functions))
 
 
 def code_files(*roots: Any) -> tuple[str, ...]:
     """The user's files that the hash of these functions, classes or objects depends on, in the order of reading."""
     reader = _Reader(*roots, documented=True)
-    for root in roots:
-        reader.described(root)
+    reader.all_of(*roots)
     return tuple(reader.files)
 
 
@@ -94,6 +108,8 @@ class _Reader:
         self.files: dict[str, None] = {}
         self._documented = documented
         self._seen: set[object] = set()
+        self._registered: dict[type[Any], None] = {}
+        """The classes of objects in containers, which may have registered themselves there."""
         self._depth = 0
         # The package of the code itself is the user's, even if it is installed.
         self._packages = {str(_module_of(root)).partition(".")[0] for root in roots} - {"builtins", PACKAGE}
@@ -147,8 +163,9 @@ class _Reader:
     def _items(self, value: Any) -> Any:
         if isinstance(value, Mapping):
             return [[str(key), self.described(item)] for key, item in list(cast("Mapping[Any, Any]", value).items())]
-        items = [self.described(item) for item in list(value)]
-        return items if isinstance(value, tuple | list) else sorted(map(str, items))
+        if isinstance(value, tuple | list):
+            return [self.described(item) for item in list(cast("Iterable[Any]", value))]
+        return sorted(str(self.described(item)) for item in sorted(value, key=_order))
 
     def function(self, function: FunctionType) -> Any:
         """A function by its code and what it reads."""
@@ -165,7 +182,8 @@ class _Reader:
             [[name, self._cell(function, name, cell)] for name, cell in cells],
             self._reads(function, _names(code), function.__globals__),
             [self._imported(name, level, function.__globals__) for name, level in sorted(set(_imports(code)))],
-            *([function.__doc__, self._annotations(function)] if self._documented else []),
+            *self._attributes(function),
+            *([function.__doc__, self._annotations(function, function.__globals__)] if self._documented else []),
             *_answered_by(function),
         ]
 
@@ -175,8 +193,15 @@ class _Reader:
             return []
         self._seen.add(id(function))
         values = [getattr(function, "__wrapped__", None), *map(_contents, function.__closure__ or ())]
+        registry = getattr(function, "registry", None)  # of functools.singledispatch
+        values += cast("Mapping[Any, Any]", registry).values() if isinstance(registry, Mapping) else ()
         inner = [self.function(value) for value in values if isinstance(value, FunctionType)]
         return [*inner, *_answered_by(function)]
+
+    def _attributes(self, function: FunctionType) -> list[Any]:
+        """What was set on a function, as in `agent.prompt = "…"`."""
+        attributes = {name: value for name, value in vars(function).items() if not name.startswith("__")}
+        return [[name, self._owned(function, name, value, counts=True)] for name, value in attributes.items()]
 
     def _cell(self, owner: Any, name: str, cell: Any) -> Any:
         return self._owned(owner, name, _contents(cell))
@@ -200,16 +225,20 @@ class _Reader:
             reader = _Reader(documented=self._documented)
             reader._packages, reader._depth = self._packages, self._depth + 1
             contents[key] = _Contents(identity, _name(type(cast(object, value))))  # it may hold itself
-            known = contents[key] = _Contents(identity, reader.described(value), tuple(reader.files))
+            known = contents[key] = _Contents(identity, reader.all_of(value), tuple(reader.files))
         self.files.update(dict.fromkeys(known.files))
         return known.described
 
-    def _annotations(self, value: Any) -> Any:
+    def _annotations(self, value: Any, namespace: Mapping[str, Any]) -> Any:
+        """Annotations as text, with the user's classes in them, from which frameworks derive schemas."""
         try:
             annotations = cast("Mapping[str, Any]", inspect.get_annotations(value))
         except Exception:  # noqa: BLE001 - from Python 3.14 on, reading them runs the user's code
             return None
-        return [[name, _ADDRESS.sub("", str(kind))] for name, kind in annotations.items()]
+        return [
+            [name, _ADDRESS.sub("", str(kind)), *map(self.kind, filter(self._is_users_class, _types(kind, namespace)))]
+            for name, kind in annotations.items()
+        ]
 
     def _state(self, value: Any) -> Any:
         """An object by its class and its attributes; a callable one also by its code."""
@@ -229,7 +258,8 @@ class _Reader:
         if ("class", kind) in self._seen:
             return []
         self._seen.add(("class", kind))
-        return [part for base in kind.__mro__ if self._is_users_class(base) for part in self._class(base)]
+        bases = (*inspect.getmro(kind), *inspect.getmro(type(kind)))
+        return [part for base in bases if self._is_users_class(base) for part in self._class(base)]
 
     def _class(self, base: type[Any]) -> Iterator[list[Any]]:
         module = module_named(base.__module__)
@@ -241,13 +271,20 @@ class _Reader:
                 described = self.described(value)
             elif source is not None and (statements := source.in_class(base.__qualname__, name)):
                 described = [self._statement(statement, namespace, name) for statement in statements]
+                described.append(self._held(value))
             else:
                 described = self._owned(base, name, value)
             yield [base.__qualname__, name, described]
+        for name, statement in () if source is None else source.fields(base.__qualname__):
+            is_taken = name not in vars(base) or isinstance(vars(base)[name], MemberDescriptorType)
+            if is_taken or isinstance(statement.value, ast.Call):  # as by pydantic and slots, and all of field(…)
+                yield [base.__qualname__, name, self._statement(statement, namespace, name)]
+        if self._documented:
+            yield [base.__qualname__, "docstring", vars(base).get("__doc__")]
         for name, field in cast("Mapping[str, Any]", getattr(base, "__dataclass_fields__", {})).items():
             if isinstance(factory := field.default_factory, FunctionType):
                 yield [base.__qualname__, name, self.function(factory)]
-        if annotations := self._annotations(base):
+        if annotations := self._annotations(base, namespace):
             yield [base.__qualname__, "annotations", annotations]
 
     def _reads(self, owner: Any, names: Iterable[str], namespace: Mapping[str, Any]) -> list[Any]:
@@ -278,22 +315,56 @@ class _Reader:
         statements = [self._statement(statement, namespace, name) for statement in source.statements(name)]
         if (origin := source.origin(name, namespace)) is not None:
             other, its_name = origin
-            statements += self._reads(owner, [its_name], vars(other)) if self._is_users(vars(other)) else []
+            statements += self._reads(owner, [its_name], vars(other))
         return [_name(type(value)), statements, held]
 
     def _held(self, value: Any) -> list[Any]:
-        """The user's code in a global: the functions in a container, which may have registered themselves there, the
+        """The user's code in a global: what a container or an object holds, as it may have registered itself there, the
         class of an object, and the function that it wraps."""
         kind = cast("type[Any]", type(value))
-        if isinstance(value, _CONTAINERS):
-            items = cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)
-            functions = [item for item in list(items) if isinstance(item, FunctionType | type)]
-            return sorted((self.described(item) for item in functions), key=content_hash)
         if isinstance(wrapped := getattr(value, "__wrapped__", None), FunctionType):
             return [self.function(wrapped)]
-        return [self._state(value)] if _is_frozen(kind) else self.kind(kind)
+        if _is_frozen(kind):
+            return [self._state(value)]
+        held: list[Any] = []
+        for item in itertools.islice(self._inner(value), _MOST_HELD):
+            if isinstance(item, MethodType):  # its object may change with every call
+                held.append(self.described(item.__func__))
+            elif isinstance(item, (FunctionType, functools.partial, type)):
+                held.append(self.described(item))
+            else:
+                self._registered[type(item)] = None
+        return [*self.kind(kind), *sorted(held, key=content_hash)]
 
-    def _statement(self, statement: ast.stmt, namespace: Mapping[str, Any], name: str) -> list[Any]:
+    def _inner(self, value: Any, depth: int = 3) -> Iterator[Any]:
+        """What is in a container, or in an object of a user's class, and what is in that."""
+        if isinstance(value, (*_CONTAINERS, tuple)):
+            items = cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)
+        elif self._is_users_class(type(cast(object, value))):
+            items = cast("dict[str, Any]", getattr(value, "__dict__", {})).values()
+        else:
+            return
+        for item in list(items):
+            yield item
+            if depth and not isinstance(item, type):
+                yield from self._inner(item, depth - 1)
+
+    def all_of(self, *values: Any) -> list[Any]:
+        """Values as data, with what is registered in the globals that they read."""
+        described = [self.described(value) for value in values]
+        return [*described, *self.registered()]
+
+    def registered(self) -> list[Any]:
+        """The classes of objects in containers, except those that have been described: an object of such a class may
+        also be in a cache, after a call."""
+        found: list[Any] = []
+        while self._registered:
+            kinds = sorted(self._registered, key=_name)
+            self._registered.clear()
+            found += filter(None, map(self.kind, kinds))
+        return found
+
+    def _statement(self, statement: ast.AST, namespace: Mapping[str, Any], name: str) -> list[Any]:
         """A statement of a module, and the globals that it reads."""
         nodes = list(ast.walk(statement))
         read = {node.id for node in nodes if isinstance(node, ast.Name)}
@@ -341,6 +412,17 @@ class _Reader:
             self.files[path] = None
 
 
+def _types(annotation: Any, namespace: Mapping[str, Any]) -> Iterator[type[Any]]:
+    """The classes in an annotation, which may be text."""
+    if isinstance(annotation, type) and not isinstance(annotation, GenericAlias):
+        yield annotation
+    elif isinstance(annotation, str):
+        named = (namespace.get(name) for name in re.findall(r"[^\W\d]\w*", annotation))
+        yield from (value for value in named if isinstance(value, type))
+    for part in typing.get_args(annotation):
+        yield from _types(part, namespace)
+
+
 def _is_frozen(kind: type[Any]) -> bool:
     parameters: Any = getattr(kind, "__dataclass_params__", None)
     return parameters is not None and parameters.frozen
@@ -354,6 +436,12 @@ def _module_of(value: Any) -> str:
     while isinstance(value, functools.partial):
         value = cast("functools.partial[Any]", value).func
     return str(getattr(value, "__module__", None) or type(value).__module__)
+
+
+def _order(item: Any) -> str:
+    """What orders a set: what is described first has its class described."""
+    named = item.name if isinstance(item, Enum) else repr(cast(object, item)) if isinstance(item, _CONSTANTS) else ""
+    return f"{_name(type(cast(object, item)))} {_name(item)} {named}"
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -373,6 +461,7 @@ def _members(kind: type[Any]) -> Iterator[tuple[str, Any]]:
         if isinstance(value, staticmethod | classmethod):
             value = cast("staticmethod[..., Any]", value).__func__
         elif isinstance(value, property):
+            yield from ((name, part) for part in (value.fset, value.fdel) if isinstance(part, FunctionType))
             value = value.fget
         elif isinstance(value, functools.cached_property):
             value = cast("functools.cached_property[Any]", value).func
@@ -410,12 +499,20 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _names(code: CodeType) -> list[str]:
     """The global names that a function's code may read, sorted, including those of inner functions."""
-    return sorted({name for each in _codes(code) for name in each.co_names})
+    names = {name for each in _codes(code) for name in each.co_names}
+    return sorted(names if names.isdisjoint(_BY_NAME) else names | {*filter(str.isidentifier, _literals(code))})
+
+
+def _literals(code: CodeType) -> Iterator[str]:
+    for each in _codes(code):
+        yield from (constant for constant in each.co_consts if isinstance(constant, str))
 
 
 def _imports(code: CodeType) -> Iterator[tuple[str, int]]:
     """The modules that a function imports when it runs, each with the level of a relative import."""
     for each in _codes(code):
+        if not _IMPORT_BY_NAME.isdisjoint(each.co_names):
+            yield from ((name, 0) for name in _literals(each) if all(map(str.isidentifier, name.split("."))))
         if _IMPORT_NAME not in each.co_code[::2]:
             continue
         arguments: list[Any] = [0, None]

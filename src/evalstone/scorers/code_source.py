@@ -6,6 +6,7 @@ import ast
 import functools
 import importlib.machinery
 import os
+import pkgutil
 import sys
 import sysconfig
 import tokenize
@@ -43,7 +44,7 @@ def is_users_file(name: str, path: str) -> bool:
     Packages that are installed in editable mode are the user's.
     """
     package = name.partition(".")[0]
-    if package == PACKAGE or package in sys.builtin_module_names:
+    if package == PACKAGE:
         return False
     if not path:
         return package == "__main__" or package not in sys.stdlib_module_names
@@ -77,19 +78,29 @@ class ModuleSource:
         return _of_cells(tuple(dict.fromkeys(str(cell) for cell in cast("list[Any]", cells))))
 
     @functools.cached_property
-    def _by_name(self) -> Mapping[str, Sequence[ast.stmt]]:
-        found: dict[str, list[ast.stmt]] = {}
-        for statement in _flat(self._tree.body):
+    def _by_name(self) -> Mapping[str, Sequence[ast.AST]]:
+        found: dict[str, list[ast.AST]] = {}
+        for statement, conditions in _guarded(self._tree.body):
             for name in dict.fromkeys(_defines(statement)):
-                found.setdefault(name, []).append(statement)
+                found.setdefault(name, []).extend((*conditions, statement))
         return found
 
-    def statements(self, name: str) -> Sequence[ast.stmt]:
-        """The statements that bind a name, or change its value: assignments, calls of its methods, decorators."""
+    def statements(self, name: str) -> Sequence[ast.AST]:
+        """The statements that bind a name, or change its value: assignments, calls of its methods, decorators. Each
+        follows the conditions that decide whether it runs."""
         return self._by_name.get(name, ())
 
     def in_class(self, qualname: str, name: str) -> Sequence[ast.stmt]:
         """The statements in the body of a class that bind a name."""
+        return [each for each in self._body(qualname) if name in _defines(each)]
+
+    def fields(self, qualname: str) -> Iterator[tuple[str, ast.AnnAssign]]:
+        """The names in the body of a class that have an annotation and a value, with their statements."""
+        for each in self._body(qualname):
+            if isinstance(each, ast.AnnAssign) and each.value is not None and isinstance(each.target, ast.Name):
+                yield each.target.id, each
+
+    def _body(self, qualname: str) -> Sequence[ast.stmt]:
         body: Sequence[ast.stmt] = self._tree.body
         for part in qualname.split("."):
             if part == "<locals>":
@@ -101,7 +112,7 @@ class ModuleSource:
             if not named:
                 return ()
             body = named[-1].body
-        return [each for each in _flat(body) if name in _defines(each)]
+        return [*_flat(body)]
 
     def origin(self, name: str, namespace: Mapping[str, Any]) -> tuple[ModuleType, str] | None:
         """The loaded module from which a name is imported, and its name there; None if it is defined here."""
@@ -154,9 +165,7 @@ def module_content(
             spec = _spec(full, beside)
             path = "" if spec is None or not spec.has_location or spec.origin is None else os.path.abspath(spec.origin)  # noqa: PTH100
             package_name = full.partition(".")[0]
-            if not path or package_name == PACKAGE:
-                continue
-            if package_name not in packages and not is_users_file(full, path):
+            if not path or (package_name not in packages and not is_users_file(full, path)):
                 continue
             source = _parsed(path)
             if source is None:
@@ -196,10 +205,20 @@ def _spec(full: str, beside: str) -> importlib.machinery.ModuleSpec | None:
                 break
         if spec is None and path is None and beside:  # a module of a folder that isn't on sys.path
             spec = importlib.machinery.PathFinder.find_spec(name, [beside])
+        if spec is None and path:
+            spec = _in_namespace(name, path)
         if spec is None:
             return None
         path = None if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
     return spec
+
+
+def _in_namespace(name: str, path: Sequence[str]) -> importlib.machinery.ModuleSpec | None:
+    """Where a part of a namespace package would be loaded from. The finders on sys.meta_path find it only after the
+    packages around it are imported."""
+    importers = filter(None, map(pkgutil.get_importer, path))
+    specs = [spec for importer in importers if (spec := importer.find_spec(name)) is not None]
+    return next((spec for spec in specs if spec.has_location), next(iter(specs), None))
 
 
 _PARSED: dict[str, tuple[_Stat, ModuleSource | None]] = {}
@@ -249,6 +268,33 @@ def _flat(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _flat(case.body)
 
 
+def _guarded(
+    statements: Sequence[ast.stmt], conditions: tuple[ast.AST, ...] = ()
+) -> Iterator[tuple[ast.stmt, tuple[ast.AST, ...]]]:
+    """Statements as by `_flat`, with the conditions of the blocks of `if`, `while` and `match` around each."""
+    for statement in statements:
+        yield statement, conditions
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        test = getattr(statement, "test", None)
+        tests = [] if test is None or _is_of_running(test) else [test]
+        for block in _BLOCKS:
+            yield from _guarded(getattr(statement, block, ()), (*conditions, *tests))
+        for handler in getattr(statement, "handlers", ()):
+            yield from _guarded(handler.body, conditions)
+        if isinstance(statement, ast.Match):
+            of_match = ast.Match(
+                statement.subject, [ast.match_case(each.pattern, each.guard, []) for each in statement.cases]
+            )
+            for case in statement.cases:
+                yield from _guarded(case.body, (*conditions, of_match))
+
+
+def _is_of_running(test: ast.expr) -> bool:
+    """Whether a condition is about how the module runs, such as `__name__ == "__main__"`, and not about its values."""
+    return any(isinstance(node, ast.Name) and node.id in ("__name__", "TYPE_CHECKING") for node in ast.walk(test))
+
+
 def _defines(statement: ast.stmt) -> Iterator[str]:
     """The names that a statement binds, or whose value it may change."""
     match statement:
@@ -279,6 +325,8 @@ def _defines(statement: ast.stmt) -> Iterator[str]:
             for node in ast.walk(statement):
                 if isinstance(node, ast.Global):
                     yield from node.names
+        case ast.Expr(value=ast.Call(func=ast.Name("setattr" | "delattr"), args=[target, *_])):
+            yield from _roots(target)
         case ast.Expr(value=ast.Call(func=function)):  # as in PROMPTS.update(…)
             yield from _roots(function)
         case _:

@@ -14,7 +14,15 @@ from evalstone._core.display import shortlist
 from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.json import content_hash
 from evalstone._core.observe import observer
-from evalstone._core.redaction import header_secrets, is_credential, masked_url, register
+from evalstone._core.redaction import (
+    header_secrets,
+    is_credential,
+    is_distinct,
+    masked_url,
+    query_secrets,
+    register,
+    register_settings,
+)
 from evalstone._core.sizes import MOST_RETRIES
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.formats.values import read_usage
@@ -106,6 +114,7 @@ class HTTPTarget(Target):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        register_settings(self.body)
         _check_url(self.address)
         if self.api and self.api not in APIS:
             raise ConfigError(f"api must be {' or '.join(APIS)}, not {self.api!r}")
@@ -143,6 +152,8 @@ class HTTPTarget(Target):
         own_settings = settings != [None, [""] * len(PATHS), [], ""]
         if (path := urlsplit(self.url).path) != urlsplit(self.shown).path:  # what is masked may be no secret
             settings, own_settings = [*settings, path], True
+        if words := [text for text in query_secrets(self.address) if not is_distinct(text)]:
+            settings, own_settings = [*settings, words], True
         parts = [self.model] * bool(self.model)
         parts += [f"settings={content_hash(settings)[:8]}"] * own_settings
         return f"{self.shown}({', '.join(parts)})" if parts else self.shown

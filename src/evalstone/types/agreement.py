@@ -139,7 +139,7 @@ def _added_to_messages(
     for number, call in enumerate(runs):
         if number in pairs:
             before = places[pairs[number]][0] + 1
-        elif id(steps[number]) not in inside and call.state != "partial":
+        elif id(steps[number]) not in inside:
             following = (places[pairs[n]][0] for n in range(number + 1, len(runs)) if n in pairs)
             added.append((before if before is not None else min(next(following, answer), answer), call))
     return added

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from evalstone._core.files import check_containers
-from evalstone.agents.formats.dialects import ANSWER, INPUT, OUTPUT, QUESTION, SYSTEM
+from evalstone.agents.formats.dialects import ANSWER, DOCUMENTS, INPUT, OUTPUT, QUESTION, SYSTEM, kind_of
 from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.values import PlacedError
 from evalstone.errors import DataError
@@ -17,7 +17,7 @@ _MESSAGES = re.compile(
     "|".join(
         (
             *map(re.escape, (INPUT, OUTPUT, SYSTEM, "pydantic_ai.all_messages", "gen_ai.event.content")),
-            r"gen_ai\.(prompt|completion)(\.\d+\.(content|tool_calls\.\d+\.arguments))?",
+            r"gen_ai\.(prompt|completion)(\.\d+\.content)?",
             r"ai\.prompt(\.messages)?",
             r"ai\.response\.toolCalls",
             r"llm\.(input|output)_messages",
@@ -30,6 +30,8 @@ _OTHERS = re.compile(
         (
             *map(re.escape, (QUESTION, ANSWER, "ai.response.object", "tool.parameters", "tool_arguments")),
             "tool_response",
+            r"gen_ai\.(prompt|completion)\.\d+\.tool_calls\.\d+\.arguments",
+            r"llm\.(input|output)_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.function\.arguments",
             r"gen_ai\.tool\.call\.(arguments|result)",
             r"ai\.toolCall\.(args|result)",
             r"spring\.ai\.tool\.call\.(arguments|result)",
@@ -39,8 +41,11 @@ _OTHERS = re.compile(
         )
     )
 )
+_TRACELOOP_OUTPUT = "traceloop.entity.output"
+_QUESTIONS = (QUESTION, "traceloop.entity.input", "mastra.workflow_run.input")
 _EVENT = re.compile(r"content|message|tool_calls")
-_LITERALS = ("true", "false", "null")
+_LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+_IN_NUMBER = re.compile(r"(?<=\d)(?:\.|[eE][-+]?)")
 
 
 def is_cut(text: str) -> bool:
@@ -54,7 +59,8 @@ def is_cut(text: str) -> bool:
     except json.JSONDecodeError as error:
         rest = text[error.pos :]
         in_text = error.msg.startswith("Unterminated string") or (error.msg.startswith("Invalid \\u") and len(rest) < 7)
-        return in_text or rest in ("", "-") or any(literal.startswith(rest) for literal in _LITERALS)
+        in_number = _IN_NUMBER.fullmatch(text, error.pos) is not None
+        return in_text or in_number or any(literal.startswith(rest) for literal in _LITERALS)
     except (DataError, ValueError, RecursionError):  # whoever reads it says so
         return False
     return False
@@ -78,9 +84,16 @@ def has_messages(name: str) -> bool:
     return _MESSAGES.fullmatch(name) is not None or _EVENT.fullmatch(name) is not None
 
 
+def has_question(name: str) -> bool:
+    """Whether an attribute has the question of an agent or a chain."""
+    return name in _QUESTIONS
+
+
 def without(record: Record, cut: list[str]) -> Record:
     """A record without attributes that are cut. Documents stay: they are known to be unreadable then, not absent."""
     kept = {name: value for name, value in record.attributes.items() if name not in cut or name.endswith(".documents")}
+    if _TRACELOOP_OUTPUT in cut and kind_of(record) == "retrieval":
+        kept[DOCUMENTS] = record.attributes[_TRACELOOP_OUTPUT]
     return replace(record, attributes=kept)
 
 
