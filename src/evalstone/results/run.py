@@ -456,7 +456,7 @@ class Run:
         return f"<p>{html.escape(visible(self.title))}</p>{table}<p>{'<br>'.join(map(html.escape, self._notes()))}</p>"
 
     def __repr__(self) -> str:
-        return f"<Run {self.id}: {len(self.records)} records of {len(self.scorers)} scorers>"
+        return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
 
 
 def _with_later(paid: Paid | None, records: float | None) -> Paid | None:
