@@ -158,7 +158,7 @@ def word_overlap(low: Sequence[str], passages: Passages) -> float:
 
 
 def _lacking(claim: Claim, passages: Passages) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
-    """The content stems and figures of a claim that no passage has, and the lines of false fields it states."""
+    """The content stems and figures of a claim that no passage has, and the lines of the fields that it contradicts."""
     lost = frozenset(item for item in claim.content if item not in passages.postings)
     contradicted = [field for field in passages.fields if field.stems <= claim.content and _contradicts(claim, field)]
     lost = lost.union(*(field.stems for field in contradicted))
