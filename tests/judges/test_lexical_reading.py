@@ -184,7 +184,13 @@ def test_a_field_that_is_repeated_is_one_field():
 
 
 @pytest.mark.parametrize(
-    "claim", ["Joe's has no outdoor seating.", "Outdoor seating isn't offered.", "The outdoor seating is unavailable."]
+    "claim",
+    [
+        "Joe's has no outdoor seating.",
+        "Outdoor seating isn't offered.",
+        "The outdoor seating is unavailable.",
+        "Outdoor seating is not allowed.",
+    ],
 )
 def test_a_claim_that_denies_a_field_that_is_a_yes_is_contradicted(claim: str):
     found = verdict(claim, "Outdoor seating: Yes.")

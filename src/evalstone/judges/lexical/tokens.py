@@ -16,6 +16,7 @@ _SOFTENERS = frozenset({"only", "all", "just", "necessarily", "always", "every"}
 _UNAVAILABLE = frozenset({"unavailable", "absent", "false"})
 _AVAILABLE = frozenset(
     {"available", "offered", "offer", "provided", "provide", "included", "include", "there", "present"}
+    | {"allowed", "permitted"}
 )
 REACH = 4
 STEMMER = "suffix rules, text.stem"
