@@ -178,6 +178,7 @@ ROWS = [(page, header, row) for page, header, rows in tables() if header in EXAM
     ("header", "row"), [pytest.param(header, row, id=f"{page}: {row[0]}") for page, header, row in ROWS]
 )
 def test_a_row_of_examples_is_so(header: tuple[str, ...], row: list[str]) -> None:
+    assert any(map(codes, row))
     EXAMPLES[header](row)
 
 
