@@ -37,9 +37,12 @@ class Number(NamedTuple):
 @functools.cache
 def _pattern(decimal: str) -> re.Pattern[str]:
     point, group = re.escape(decimal), re.escape("," if decimal == "." else ".")
+    # Groups of two digits and a last one of three, as in 1,00,000.
+    indian = r"(?!0,)\d{1,2}(?P<indian>,\d{2}){1,6},\d{3}(?!\d)(?!,\d)|" if decimal == "." else ""
+    unlike = "(?(indian)(?!))" if indian else ""
     # A sign that groups is a decimal sign before other than three digits; between more than two numbers it separates.
     other = (
-        rf"(?(whole)|(?!)) (?(group)(?!)) (?(listed)(?!)) {group}(?:(?<=(?<!\d)0{group})|(?!\d{{3}}(?!\d)))"
+        rf"(?(whole)|(?!)) {unlike} (?(group)(?!)) (?(listed)(?!)) {group}(?:(?<=(?<!\d)0{group})|(?!\d{{3}}(?!\d)))"
         rf" (?P<other>\d++) (?!{group}\d)"
     )
     return re.compile(
@@ -50,7 +53,9 @@ def _pattern(decimal: str) -> re.Pattern[str]:
         (?:
             # Where the decimal sign groups and the other one follows, they have changed places: 1.234,5 is 1234.5.
             (?(listed)(?!)) (?P<swapped>(?!0{point})\d{{1,3}}(?:{point}\d{{3}})+){group}(?P<rest>\d++)(?![.,]\d)
-            | (?P<whole>(?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++)?
+            | (?P<whole>
+                {indian}(?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++
+              )?
               (?:{point}(?P<part>\d++) | {other})? (?(whole)|(?(part)|(?!)))
         )
         (?!{point}\d|\.\d|[⁰¹²³⁴⁵⁶⁷⁸⁹])
@@ -69,10 +74,11 @@ def _pattern(decimal: str) -> re.Pattern[str]:
 def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[Number]:
     """The numbers of a text, in order.
 
-    A number may have groups of three digits (1,234; 1'234; no-break spaces), decimals (.5), a sign, a currency sign
-    ($5), a unit or a percent sign after it, and a power of ten (1e3, 1 × 10^3, 1 × 10³); 3/4 is a fraction. LaTeX's
-    \\frac{3}{4}, 1{,}234 and 50\\% are read too. Digits of any script count. Words (five, infinity) are not numbers,
-    nor are digits in a word (B2, GPT-4), a version (1.2.3), a date with slashes or another power (10²).
+    A number may have groups of three digits (1,234; 1'234; no-break spaces; also 1,00,000), decimals (.5), a sign, a
+    currency sign ($5), a unit or a percent sign after it, and a power of ten (1e3, 1 × 10^3, 1 × 10³); 3/4 is a
+    fraction. LaTeX's \\frac{3}{4}, 1{,}234 and 50\\% are read too. Digits of any script count. Words (five, infinity)
+    are not numbers, nor are digits in a word (B2, GPT-4), a version (1.2.3), a date with slashes or another power
+    (10²).
 
     Args:
         text: The text to read.
@@ -127,11 +133,11 @@ class NumericMatch(TextCheck):
     The expected number is `expected`, or else the only number in the sample's reference. Numbers are compared exactly,
     not as floats: 0.3 is 0.30, and 1.1 is within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "3/4" and "5 kg"
     are numbers, and "50%" is 0.5; "five" and "1.2.3" are not. Units and words such as "million" are ignored. A comma
-    before three digits groups them (12,500 is 12500). Before any other number of digits, it is a decimal comma (12,5 is
-    12.5), as it is after groups with points (1.234,5 is 1234.5, also in brackets), but "1,2,3" are three numbers.
-    Apostrophes and no-break spaces group digits; plain spaces separate numbers ("1 234,5" are 1 and 234.5). 0 if the
-    answer has no number, or the number has over 4,000 digits. Undefined if the reference has no number, or several. No
-    judge call.
+    before three digits groups them (12,500 is 12500), also after groups of two (1,00,000 is 100000). Before any other
+    number of digits, it is a decimal comma (12,5 is 12.5), as it is after groups with points (1.234,5 is 1234.5, also
+    in brackets), but "1,2,3" are three numbers. Apostrophes and no-break spaces group digits; plain spaces separate
+    numbers ("1 234,5" are 1 and 234.5). 0 if the answer has no number, or the number has over 4,000 digits. Undefined
+    if the reference has no number, or several. No judge call.
 
     Attributes:
         expected: The number for all samples, or a text with it; by default each sample's reference.
@@ -145,6 +151,7 @@ class NumericMatch(TextCheck):
     """
 
     name = "numeric_match"
+    version = 2
 
     expected: float | str | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     _: KW_ONLY
