@@ -41,7 +41,7 @@ class Row:
     plain_overlaps: the same from the words as they are written, all of them and each once; what the judge is compared
     with. fields: whether the context is fields and values. short: whether the response is. refusal: whether it only
     says that the answer is unknown. conflict: whether some claim has another figure or negation than its sentence.
-    states_false: whether some claim states a field that is false in a structured context.
+    contradicts_field: whether some claim states a field that is false in a structured context.
     """
 
     data_set: str
@@ -56,7 +56,7 @@ class Row:
     short: bool
     refusal: bool
     conflict: bool
-    states_false: bool
+    contradicts_field: bool
 
 
 def read(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -75,19 +75,19 @@ def counted(rows: Sequence[Mapping[str, Any]]) -> tuple[int, dict[str, int]]:
 
 
 def measured(
-    name: str, rows: Sequence[Mapping[str, Any]], words: Lexicon, *, false_fields: bool = True
+    name: str, rows: Sequence[Mapping[str, Any]], words: Lexicon, *, boolean_fields: bool = True
 ) -> Iterator[Row]:
     """The rows of a dataset, measured. Neighbors mostly share their context, which is read once for them.
 
-    false_fields: whether the rule for fields that are false is applied.
+    boolean_fields: whether the rule for fields that are a yes or a no is applied.
     """
     last, passages = "", prepared((), words)
     for row in rows:
         if row["context"] != last:
             last = row["context"]
             passages = prepared((last,), words)
-            if not false_fields:
-                passages = replace(passages, false_fields=())
+            if not boolean_fields:
+                passages = replace(passages, fields=())
         yield _row(name, row, passages)
 
 
@@ -110,7 +110,7 @@ def _row(name: str, row: Mapping[str, Any], passages: Passages) -> Row:
         short=len(low) <= SHORT,
         refusal=not claims and all(map(is_refusal, sentences(response))),
         conflict=any(conflict(one) or other_numbers(one) for one in evidences),
-        states_false=any(one.contradicting for one in evidences),
+        contradicts_field=any(one.contradicting for one in evidences),
     )
 
 

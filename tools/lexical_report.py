@@ -54,16 +54,16 @@ def _left_out(probability: Numbers, rows: Table) -> dict[str, Any]:
 
 
 def ablation(rows: Sequence[Row], whole: dict[str, Any], without: Table) -> list[dict[str, Any]]:
-    """AUROC by dataset with the rule for false fields, as reported, and without it."""
+    """AUROC by dataset with the rule for fields that are a yes or a no, as reported, and without it."""
     source, other = by_source(without), left_out(without)
     found: list[dict[str, Any]] = []
     for name in DATA_SETS:
         there, figures = without.of(name), whole["data_sets"][name]
         found.append(
             {
-                "rule": "false_fields",
+                "rule": "boolean_fields",
                 "name": name,
-                "responses": sum(row.states_false for row in rows if row.data_set == name),
+                "responses": sum(row.contradicts_field for row in rows if row.data_set == name),
                 "auroc": figures["auroc"],
                 "auroc_without": round(auroc(source[there], without.supported[there]), DIGITS),
                 "left_out": figures["left_out"]["auroc"],

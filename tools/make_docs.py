@@ -1,5 +1,5 @@
-"""Generate the pages of scorers, of the command line and of other systems' names, the exports of scorers, and figures
-in pages that are written by hand.
+"""Generate the pages of scorers, of the command line, of other systems' names and of the lexical judge, the exports of
+scorers, and figures in pages that are written by hand.
 
 `python tools/make_docs.py` writes them. With `--check`, nothing is written, and a difference is an error.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cli_page import CLI_PAGE, cli_page
+from lexical_card import CARD, shipped_card
 
 from evalstone.questions.base import Question
 from evalstone.results.endings import ENDINGS, EXIT_CODES
@@ -347,7 +348,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    made = {**with_figures(), **pages(), CLI_PAGE: cli_page(), EXPORTS: exports()}
+    made = {**with_figures(), **pages(), CLI_PAGE: cli_page(), CARD: shipped_card(), EXPORTS: exports()}
     stale = {path for path in (DOCS / "scorers").glob("*.md") if path not in made}
     different = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
     if options.check:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lexical_card import card
+from lexical_card import CARD, card, measured_speed
 from lexical_data import DATA_SETS, DIALOGUE, Numbers, Row, counted, dialogues, measured, read, words_of
 from lexical_fit import (
     FOLDS,
@@ -43,7 +43,6 @@ from evalstone.judges.lexical.model import FORMAT
 from evalstone.judges.lexical.tokens import STEMMER
 
 PACKAGE = Path(__file__).parent.parent / "src" / "evalstone" / "judges" / "lexical"
-DOCS = Path(__file__).parent.parent / "docs"
 DIGITS = 4
 
 
@@ -144,7 +143,7 @@ def train(folder: Path) -> None:
     written(PACKAGE / "model.json.gz", model)
     talks = dialogues(data[DIALOGUE], words)
     found = report(columns, {name: table(list(measured(name, one, words))) for name, one in talks.items()})
-    without = [row for name in DATA_SETS for row in measured(name, data[name], words, false_fields=False)]
+    without = [row for name in DATA_SETS for row in measured(name, data[name], words, boolean_fields=False)]
     found["ablation"] = ablation(rows, found, table(without))
     by_form = (claim_curve(claims, fields=True)[2], claim_curve(claims, fields=False)[2])
     found["claims"] = claim_report(claims, np.where(claims.fields, *by_form))
@@ -152,7 +151,7 @@ def train(folder: Path) -> None:
     found["statements"] = pair_report(statements, statement[2])
     found["model"] = hashlib.sha256((PACKAGE / "model.json.gz").read_bytes()).hexdigest()[:16]
     (PACKAGE / "measured.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (DOCS / "lexical-judge.md").write_text(card(found, model), encoding="utf-8")
+    CARD.write_text(card(found, model, measured_speed()), encoding="utf-8")
 
 
 def claim_report(claims: Claims, probability: Numbers) -> dict[str, Any]:

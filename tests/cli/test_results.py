@@ -427,7 +427,9 @@ def test_runs_of_files_without_ids_are_paired_by_their_questions(
         assert gated.returncode == 1
     evalstone("annotate", "a", "--labels", "a.csv", "--count", "3", typed="y\nn\ny\n")
     same = "annotate", "b", "--labels", "b.csv", "--same-as", "a.csv"
-    assert "a default ID changes with the answer, so it fits one run only" in told(*same)
+    message = told(*same)
+    assert "a default ID changes with the answer, so it fits one run only" in message
+    assert "if a.csv has the labels of another run, name that run with --baseline" in message
     assert "--baseline is the run of the labels in --same-as" in told(*same[:4], "--baseline", "a")
     assert "3 labels added" in evalstone(*same, "--baseline", "a", typed="y\nn\ny\n").stdout
     labels = ("--labels", "A:contains=a.csv", "--labels", "B:contains=b.csv")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from evalstone._core.text import words
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.lexical.classifier import LONGEST_QUOTE, outside_training, quote
+from evalstone.judges.lexical.features import Evidence, evidence
 from evalstone.judges.lexical.model import shipped
-from evalstone.judges.lexical.normalization import evened, false_key, fields, is_structured
+from evalstone.judges.lexical.normalization import boolean_field, evened, fields, is_structured
 from evalstone.judges.lexical.passages import prepared
 from evalstone.questions import ClaimVerdict, VerifyClaims
 from evalstone.questions.verdict import ClaimSupported
@@ -33,6 +34,10 @@ def test_a_long_quotation_is_cut_between_words() -> None:
     assert text.startswith(f"{head} ")
     assert text.endswith(f" {tail}")
     assert len(quote("x" * 500)) > LONGEST_QUOTE / 2
+
+
+def prepared_evidence(claim: str, *context: str) -> Evidence:
+    return evidence(claim, prepared(context, shipped().lexicon))
 
 
 def verdict(claim: str, *context: str) -> ClaimVerdict:
@@ -119,28 +124,96 @@ def test_a_claim_that_fields_bear_out_is_supported(claim: str):
 
 
 @pytest.mark.parametrize(
-    ("line", "key"),
+    ("line", "field"),
     [
-        ("outdoor seating: no", "outdoor seating"),
-        ("hours lot: False", "hours lot"),
-        ("wifi: 'none'", "wifi"),
+        ("outdoor seating: no", ("outdoor seating", False)),
+        ("hours lot: False", ("hours lot", False)),
+        ("wifi: 'none'", ("wifi", False)),
+        ("Wifi: No.", ("Wifi", False)),
+        ("**wifi**: no", ("wifi", False)),
+        ("- **Wi-Fi:** *No*", ("Wi-Fi", False)),
+        ("3. `has_wifi` = false", ("has_wifi", False)),
+        ("wifi — none", ("wifi", False)),
+        ("wifi - n/a", ("wifi", False)),
+        ("wifi：no", ("wifi", False)),
+        ("wifi: No (only in the lobby)", ("wifi", False)),
+        ("wifi: not available", ("wifi", False)),
+        ("wifi: ✗", ("wifi", False)),
+        ("wifi: Yes.", ("wifi", True)),
+        ("**wifi** = true", ("wifi", True)),
         ("wifi: free", None),
+        ("wi-fi-no", None),
         ("Monday: closed", None),
         ("is there any: note", None),
         ("none", None),
+        ("wifi:", None),
+        ("note: wifi: no", None),
+        ("No - wifi", None),
     ],
 )
-def test_a_field_is_false_when_its_value_says_no(line: str, key: str | None):
-    assert false_key(line) == key
+def test_a_line_is_a_field_when_its_value_is_a_yes_or_a_no(line: str, field: tuple[str, bool] | None):
+    assert boolean_field(line) == field
 
 
-def test_a_false_field_is_recognized_by_the_words_that_no_other_line_has():
+@pytest.mark.parametrize(("line", "field"), [("wifi: ", ("wifi", False)), ("a: b: null", ("a: b", False))])
+def test_a_field_of_a_structured_source_may_be_empty_and_its_key_any_text(line: str, field: tuple[str, bool]):
+    assert boolean_field(line, structured=True) == field
+
+
+def test_a_field_is_recognized_by_the_words_that_no_other_line_has():
     source = '{"parking garage": true, "parking lot": false, "Take Out": null, "stars": 4}'
-    fields = prepared((source,), shipped().lexicon).false_fields
-    assert [(field.line, sorted(field.stems)) for field in fields] == [
-        ("parking lot: false", ["lot"]),
-        ("Take Out: null", ["tak"]),
+    fields = prepared((source,), shipped().lexicon).fields
+    assert [(field.line, sorted(field.stems), field.value) for field in fields] == [
+        ("parking garage: true", ["garag"], True),
+        ("parking lot: false", ["lot"], False),
+        ("Take Out: null", ["tak"], False),
     ]
+
+
+@pytest.mark.parametrize("line", ["outdoor seating: no; wifi: free", "wifi: free, outdoor seating: No."])
+def test_a_line_may_have_several_fields(line: str):
+    assert verdict("Joe's offers outdoor seating.", line).verdict == "contradicted"
+    assert verdict("The wifi is free.", line).verdict == "supported"
+
+
+def test_a_field_that_is_repeated_is_one_field():
+    assert (
+        verdict("There is no outdoor seating.", "outdoor seating: yes", "outdoor seating: yes").verdict
+        == "contradicted"
+    )
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Joe's has no outdoor seating.",
+        "Outdoor seating isn't offered.",
+        "The outdoor seating is unavailable.",
+        "Outdoor seating is not allowed.",
+    ],
+)
+def test_a_claim_that_denies_a_field_that_is_a_yes_is_contradicted(claim: str):
+    found = verdict(claim, "Outdoor seating: Yes.")
+    assert found.verdict == "contradicted"
+    assert 'the source has "Outdoor seating: Yes."' in found.reason
+    assert verdict(claim, "Outdoor seating: No.").verdict != "contradicted"
+    response = asyncio.run(LexicalJudge().answer(ClaimSupported(claim=claim, context=("Outdoor seating: Yes.",)))).value
+    assert response.probability is not None
+    assert response.probability < 0.2
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "There is outdoor seating.",
+        "There is outdoor seating, and wifi is not available.",
+        "There isn't a fee for outdoor seating.",
+        "Outdoor seating is not only for guests.",
+        "No, it has outdoor seating.",
+    ],
+)
+def test_a_negation_of_something_else_denies_no_field(claim: str):
+    assert not prepared_evidence(claim, "outdoor seating: yes").contradicting
 
 
 @pytest.mark.parametrize("others", [(), ("wifi: free",), ("wifi: free", "parking: yes")])
@@ -160,8 +233,8 @@ def test_a_false_field_contradicts_a_claim_however_few_lines_the_source_has(clai
 @pytest.mark.parametrize(
     "text", ["He asked for parking: no, they said.", "These have parking:\nGoleta and Ventura", "a: b: no", "no"]
 )
-def test_prose_has_no_false_fields(text: str):
-    assert prepared((text,), shipped().lexicon).false_fields == ()
+def test_prose_has_no_fields(text: str):
+    assert prepared((text,), shipped().lexicon).fields == ()
 
 
 def test_a_claim_in_chinese_is_compared_by_pairs_of_characters_and_said_to_be_outside():

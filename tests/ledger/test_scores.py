@@ -13,7 +13,7 @@ import pytest
 from evalstone import ConfigError
 from evalstone.ledger import RunRow, live
 from evalstone.ledger.live import LiveScore
-from evalstone.ledger.scores import ListedScore, list_scores, newest_record, watched_scores
+from evalstone.ledger.scores import ListedScore, list_scores, newest_record, unknown_names, watched_scores
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 from tests.ledger.rows import record, run
@@ -194,6 +194,19 @@ def test_scores_of_one_time_by_scorers_of_one_name_are_in_one_order(url: str, si
         before = page[-1].cursor
         assert len(found) <= 6
     assert found == [f"ta/{number}" for number in (5, 4, 3, 2, 1, 0)]
+
+
+@pytest.mark.parametrize("scorer", ["s(expected=1)", "s( expected = '1' )", "s(expected=1, scale=1)", A])
+def test_a_scorer_is_named_with_its_parameters_in_any_spelling(url: str, scorer: str) -> None:
+    with Ledger(url) as ledger:
+        add_live(ledger, "a/1", 1, Score(1.0), scorer=A)
+        add_live(ledger, "a/2", 2, Score(1.0), scorer=B)
+        add_run(ledger, "r1", 0, [A, B], number=1)
+    assert {one.scorer for one in list_scores(url, scorer=scorer)} == {A}
+    assert len(list_scores(url, scorer=scorer)) == 2
+    assert unknown_names(url, scorer=scorer) == []
+    assert list_scores(url, scorer="s(expected=2)") == []
+    assert unknown_names(url, scorer="s(expected=2)") != []
 
 
 def test_a_run_whose_time_has_no_zone_began_in_utc(url: str) -> None:

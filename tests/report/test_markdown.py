@@ -52,7 +52,7 @@ def test_names_in_our_own_sentences_are_escaped() -> None:
             "www<!-- -->.evil.com \\(WWW<!-- -->.evil.com \\_www<!-- -->.evil.com",
         ),
         ("other/project#12 GH-3", "other/project#<!-- -->12 GH<!-- -->\\-3"),
-        ("lexical@5 # 1 awww.x", "lexical\\@5 \\# 1 awww.x"),
+        ("lexical@6 # 1 awww.x", "lexical\\@6 \\# 1 awww.x"),
     ],
 )
 def test_what_becomes_a_link_by_itself_is_broken_up(text: str, broken: str) -> None:

@@ -64,6 +64,7 @@ WRONG = [
     ("contains", "contains is ambiguous; name one of contains"),
     ("contains(expected=York)", "unknown scorer 'contains(expected=York)'"),
     ("contains(expected='New York')", "unknown scorer"),
+    ("contains(expected=York)", "name only parameters that differ from their default"),
     ("regex(pattern=[0-9]+)", "put the value in quotes: pattern='[0-9]+'"),
     ("regex(pattern=a", "the closing bracket is missing"),
     ("no_such_module:thing", "unknown scorer 'no_such_module:thing'"),

@@ -27,7 +27,7 @@ MAX_REPLY = 2_000_000
 _OPENING = re.compile(r'\[\s*+(?=[{"])|\{(?=\s*+(?:["}]|//)|[\s`]*+\Z)')
 _MOST_BRACKETS = 50
 _COMMENT = r"//[^\n]*+"
-_FORGIVEN = re.compile(rf'"(?:[^"\\]|\\.)*+"|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[\]}}])', re.DOTALL)
+_FORGIVEN = re.compile(rf'"(?:[^"\\]++|\\.)*"|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[\]}}])', re.DOTALL)
 _LATEX = "|".join(
     rf"{commands[0]}(?=(?:{commands[1:]})\b)"
     for commands in (

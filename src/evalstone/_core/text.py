@@ -131,6 +131,12 @@ _STARTERS = _set(
 )
 
 
+def unmarked(line: str) -> str:
+    """A line without the list markers and heading signs at its start."""
+    marker = _MARKER.match(line)
+    return line[marker.end() :] if marker else line
+
+
 def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text in order, without list markers. Pieces without a letter or digit are dropped.
 

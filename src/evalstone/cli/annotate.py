@@ -15,7 +15,7 @@ from evalstone.cli import options
 from evalstone.cli.options import finite, option, scorer_named
 from evalstone.cli.output import console
 from evalstone.cli.results import find_run
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, DataError
 from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def annotate(
         chosen = select_for_labeling(found, title, known, count=number, seed=seed)
     else:
         names = (
-            load_labels(found, title, same_as)
+            _same(found, title, same_as)
             if baseline is None
             else _partners(find_run(baseline, ledger), found, title, same_as)
         )
@@ -110,6 +110,19 @@ def annotate(
     command = f"evalstone report {of} --labels {shlex.quote(f'{title}={file.path}')}"
     screen.print(command, style="dim", soft_wrap=True)
     return ExitCode.OK
+
+
+def _same(run: Run, title: str, labels: str) -> Mapping[str, float]:
+    """The samples of a run that are labeled in this file."""
+    from evalstone.results.human_labels import load_labels
+    from evalstone.types.samples import is_own_id
+
+    try:
+        return load_labels(run, title, labels)
+    except DataError as error:
+        if all(is_own_id(record.key) for record in run.records):
+            raise
+        raise DataError(f"{error}; if {labels} has the labels of another run, name that run with --baseline") from None
 
 
 def _partners(baseline: Run, run: Run, title: str, labels: str) -> list[str]:

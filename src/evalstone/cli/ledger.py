@@ -61,7 +61,10 @@ def info(ledger: options.Ledger = None) -> int:
 
 def scores(
     ledger: options.Ledger = None,
-    scorer: Annotated[options.Value, option("--scorer SCORER", "Only this scorer: its name or its signature.")] = None,
+    scorer: Annotated[
+        options.Value,
+        option("--scorer SCORER", "Only this scorer: its name, with or without parameters, or its signature."),
+    ] = None,
     source: Annotated[
         options.Value, option("--source live|run|trace", "Only scores of live traffic, of runs, or of stored traces.")
     ] = None,
@@ -80,7 +83,7 @@ def scores(
     """
     from evalstone.cli.output import deliver, json_lines
     from evalstone.ledger.scores import list_scores, unknown_names
-    from evalstone.results.summary import without_fingerprints
+    from evalstone.types import without_fingerprints
 
     found = list_scores(
         ledger,
@@ -211,7 +214,7 @@ def prune(
     older_than: Annotated[
         float | None, option("--older-than DAYS", "Runs started, and live scores, more than DAYS ago.")
     ] = None,
-    unfinished: Annotated[bool, option("--unfinished", "Unfinished runs that are not running now.")] = False,
+    unfinished: Annotated[bool, option("--unfinished", "Incomplete runs that are not running now.")] = False,
     unused_answers: Annotated[bool, option("--unused-answers", "Answers that no remaining record uses.")] = False,
     yes: Annotated[bool, option("--yes", "Delete. Without it, only show what would be deleted.")] = False,
 ) -> int:

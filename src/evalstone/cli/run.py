@@ -224,7 +224,7 @@ def score(
 
 
 def _show_record(record: evalstone.Record) -> None:
-    from evalstone.results.summary import without_fingerprints
+    from evalstone.types import without_fingerprints
 
     match record.outcome:
         case evalstone.Score(value, scale, reason):

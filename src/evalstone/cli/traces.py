@@ -308,7 +308,7 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
     scoring = receiver.scoring
     if live is None or scoring is None:
         return
-    from evalstone.results.summary import without_fingerprints
+    from evalstone.types import without_fingerprints
 
     for note in scoring.notes.lines():
         to_stderr(safe(note, 2000))

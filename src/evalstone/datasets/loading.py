@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
-from evalstone._core.display import excerpt, named
+from evalstone._core.display import count, excerpt, named
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
 from evalstone.agents.turns import turns_of
@@ -44,6 +44,9 @@ class Dataset:
     notes: tuple[str, ...] = ()
     """What was read with a caveat: records of traces that didn't become samples, parts of messages of an unknown type,
     two accounts of a tool call that differ."""
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.name}: {count(len(self.samples), 'sample')}>"
 
     def __post_init__(self) -> None:
         if isinstance(self.samples, SampleFile):

@@ -23,6 +23,7 @@ from evalstone.ledger.base import existing, storable
 from evalstone.ledger.schema import live_scores, records, runs, samples
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Record, Score, scorer_name
+from evalstone.types.scorer_names import is_named
 
 Source: TypeAlias = Literal["live", "run", "trace"]
 PAGE = 100
@@ -78,7 +79,8 @@ def list_scores(
 
     Args:
         ledger: Path or URL; by default `.evalstone/ledger.db`.
-        scorer: Only scores of the scorer with this signature, or of all scorers with this name.
+        scorer: Only scores of the scorer with this signature, or of all scorers with this name, or with this name and
+            these parameters.
         source: "live" for traffic, "trace" for stored traces, "run" for runs.
         stream: Only live scores of the `Live` of this name.
         run: Only scores of the run with this ID, or of all runs with this name.
@@ -124,7 +126,7 @@ def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, strea
                 ids = connection.scalars(sa.select(runs.c.id)).all()
             parts = (_distinct(opened, records.c.scorer, records.c.run == run) for run in ids)
             signatures = {*_distinct(opened, live_scores.c.scorer), *itertools.chain.from_iterable(parts)}
-            if not any(_is(signature, scorer) for signature in signatures):
+            if not any(is_named(signature, scorer) for signature in signatures):
                 problems.append(unknown("scorer", scorer, {scorer_name(signature) for signature in signatures}))
         if stream is not None and stream not in (known := live.streams(opened)):
             problems.append(unknown("stream", stream, known))
@@ -175,7 +177,7 @@ class _Search:
         """Live scores, one part per signature with the scorer's name."""
         if self.scorer is None:
             return [self._live(None)]
-        return [self._live(one) for one in _distinct(self.ledger, live_scores.c.scorer) if _is(one, self.scorer)]
+        return [self._live(one) for one in _distinct(self.ledger, live_scores.c.scorer) if is_named(one, self.scorer)]
 
     def _live(self, signature: str | None) -> _Part:
         at = self.before
@@ -226,7 +228,7 @@ class _Search:
                 continue
             for scorer in _distinct(self.ledger, table.scorer, table.run == run):
                 if (run == after[0] and scorer < after[1]) or (
-                    self.scorer is not None and not _is(scorer, self.scorer)
+                    self.scorer is not None and not is_named(scorer, self.scorer)
                 ):
                     continue
                 # The records of a scorer are in this order in an index.
@@ -307,11 +309,6 @@ def _listed(record: Record, cursor: _Cursor, of: _Origin) -> ListedScore:
         reason=outcome.error if isinstance(outcome, Failed) else outcome.reason,
         cursor=str(cursor),
     )
-
-
-def _is(signature: str, scorer: str) -> bool:
-    """Whether a signature is this one, or that of a scorer of this name."""
-    return scorer in (signature, scorer_name(signature))
 
 
 def _time(started: str) -> datetime:

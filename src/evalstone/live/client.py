@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from evalstone._core import sync
-from evalstone._core.display import excerpt
+from evalstone._core.display import count, excerpt
 from evalstone._core.sizes import MOST_CONCURRENCY, MOST_QUEUED, whole
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
 from evalstone.errors import ConfigError, described, error_text
@@ -181,6 +181,9 @@ class Live:
         self._random = random.Random()
         self._sender = Sender(settings, queue, _in_process if process else _in_thread)
         atexit.register(self._sender.exit, SHUTDOWN)
+
+    def __repr__(self) -> str:
+        return f"<Live {self.name}: {count(len(self._rates), 'scorer')}>"
 
     def submit(
         self,

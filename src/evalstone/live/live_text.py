@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from evalstone._core.display import aligned, count, digits_for, number, percent, safe
 from evalstone._core.terms import term
-from evalstone.results.summary import without_fingerprints
+from evalstone.types import without_fingerprints
 
 if TYPE_CHECKING:
     from evalstone.live.accounting import Coverage, ScorerCoverage

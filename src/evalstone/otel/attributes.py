@@ -19,10 +19,20 @@ from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
 from evalstone.judges.providers.base import ChatMessage, split_model, url_parts
 from evalstone.questions.base import Question
-from evalstone.results.summary import without_fingerprints
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import brief
-from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Skipped, Usage, scorer_name, trace_metadata
+from evalstone.types import (
+    OUTCOME_NAMES,
+    Failed,
+    Record,
+    Sample,
+    Score,
+    Skipped,
+    Usage,
+    scorer_name,
+    trace_metadata,
+    without_fingerprints,
+)
 
 Attributes: TypeAlias = dict[str, str | bool | int | float]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.summary import ScorerInfo
@@ -182,6 +183,9 @@ class Audit:
             applied = ", ".join(dict.fromkeys(effect.perturbation.name for effect in self.effects))
             raise ConfigError(f"the perturbation {perturbation!r} was not applied; applied: {applied}")
         return matches[0]
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.judge}: {count(self.samples, 'sample')}, {count(len(self.effects), 'effect')}>"
 
     def __str__(self) -> str:
         """The effect of each perturbation as a table."""

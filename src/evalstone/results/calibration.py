@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
+from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, unknown
@@ -196,6 +197,9 @@ class Calibration:
     def probability(self, value: float) -> float | None:
         """The probability that people say yes, for a score in [0, scale]; None if no mapping was fitted."""
         return None if self.recalibration is None else self.recalibration(value / self.scale)
+
+    def __repr__(self) -> str:
+        return f"<Calibration of {self.name} by {self.judge}: {count(len(self.pairs), 'labeled sample')}>"
 
     def __str__(self) -> str:
         """The agreement with people as a table."""

@@ -147,6 +147,9 @@ class Comparison:
             return "not corrected for multiple comparisons"
         return f"corrected for {count(len(self.scorers), 'comparison')} ({CORRECTION_NAMES[self.correction]})"
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.runs)}: {count(len(self.scorers), 'comparison')}>"
+
     def __str__(self) -> str:
         """The table that `evalstone compare` shows."""
         from evalstone.results.comparison_text import comparison_text  # noqa: PLC0415 - numpy

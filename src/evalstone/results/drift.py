@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import aligned, p_value, visible
+from evalstone._core.display import aligned, count, p_value, visible
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import PairedScores, pair_runs
@@ -59,6 +59,9 @@ class DriftResult:
 
     def __iter__(self) -> Iterator[ScorerDrift]:
         return iter(self.scorers)
+
+    def __repr__(self) -> str:
+        return f"<DriftResult of {self.before.id} and {self.now.id}: {count(len(self.scorers), 'scorer')}>"
 
     def __str__(self) -> str:
         """The table of scorers, with the mean before and now, the change, its interval, and the verdict."""

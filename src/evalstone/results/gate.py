@@ -79,6 +79,9 @@ class Gate:
         runs = (self.run, *filter(None, (self.baseline,)))
         return None if any(run.drawn is not None for run in runs) else self.look + 1
 
+    def __repr__(self) -> str:
+        return f"<Gate of {self.run.id}: {self.verdict}, {count(len(self.decisions), 'check')}>"
+
     def __str__(self) -> str:
         """The table of checks that `evalstone gate` shows."""
         from evalstone.results.gate_text import gate_text  # noqa: PLC0415 - only printing a gate needs it

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
@@ -61,6 +62,9 @@ class PowerAnalysis:
 
     def __iter__(self) -> Iterator[ScorerPower]:
         return iter(self.scorers)
+
+    def __repr__(self) -> str:
+        return f"<PowerAnalysis of {self.difference:g} at {self.power:.0%}: {count(len(self.scorers), 'scorer')}>"
 
     def __str__(self) -> str:
         """The number of samples for each scorer as a table."""

@@ -392,7 +392,7 @@ class Run:
 
     @property
     def samples_and_judge(self) -> str:
-        """Samples and trials, target and judge: "60 samples × 4 trials · target app:agent · judge lexical@5"."""
+        """Samples and trials, target and judge: "60 samples × 4 trials · target app:agent · judge lexical@6"."""
         several = len({judge for line in self.summary for judge in line.judges}) > 1
         judge = "no judge needed" if self.judge == "none" else f"{'judges' if several else 'judge'} {self.judge}"
         samples = count(self.samples, "sample")
@@ -462,7 +462,7 @@ class Run:
         return f"<p>{html.escape(visible(self.title))}</p>{table}<p>{'<br>'.join(map(html.escape, self._notes()))}</p>"
 
     def __repr__(self) -> str:
-        return f"<Run {self.id}: {len(self.records)} records of {len(self.scorers)} scorers>"
+        return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
 
 
 def _with_later(paid: Paid | None, records: float | None) -> Paid | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,24 +10,27 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from evalstone._core.display import count, digits_for, excerpt, joined, number
-from evalstone._core.json import brief
-from evalstone._core.syntax import parse_spec
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
-from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, StoredScorer, total_cost
+from evalstone.types import (
+    Failed,
+    JudgeCall,
+    Outcome,
+    Record,
+    Score,
+    Skipped,
+    StoredScorer,
+    total_cost,
+    without_fingerprints,
+)
+from evalstone.types.scorer_names import is_spelled, parse_name
 
-_FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
 MAX_REASONS = 1000
 WITHOUT = " without "
 V = TypeVar("V")
 TOP_REASONS = 5
 CORRECTION_COUNTS = ("corrections", "corrected", "lost")
-
-
-def without_fingerprints(signature: str) -> str:
-    """A scorer's name with its non-default parameters, from its signature."""
-    return _FINGERPRINTS.sub(lambda match: ")" if match[1] == "; " else "", signature)
 
 
 @dataclass(frozen=True)
@@ -84,31 +86,19 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
     matches = matches or [info for info in scorers if name in (info.parameters, info.name)]
     if not matches:
         try:
-            base, parameters = parse_spec(name, nested="scorer")
+            base, parameters = parse_name(name)
         except ValueError as error:
             raise ConfigError(f"{unknown('scorer', name, titles.values())}; {error}") from None
-        base = base.replace("-", "_")
-        matches = [info for info in scorers if _is_spelled(info, base, parameters)]
+        matches = [info for info in scorers if is_spelled(info.signature, base, parameters, info.scale)]
         if not matches and not parameters:
             matches = [info for info in scorers if info.name == base]
-    if not matches:
-        raise ConfigError(unknown("scorer", name, titles.values()))
+        if not matches:
+            known = base in (info.name for info in scorers)
+            hint = "; name only parameters that differ from their default" if known else ""
+            raise ConfigError(unknown("scorer", name, titles.values()) + hint)
     if len(matches) > 1:
         raise ConfigError(f"{name} is ambiguous; name one of {', '.join(titles[info.signature] for info in matches)}")
     return matches[0]
-
-
-def _is_spelled(info: ScorerInfo, name: str, parameters: Mapping[str, Any]) -> bool:
-    """Whether a scorer has this name and exactly these parameters. Its scale may be named even if it is the default."""
-    given = {key: brief(value) for key, value in parameters.items() if (key, value) != ("explain", False)}
-    parts = [f"{key}={value}" for key, value in given.items()]
-    if f"scale={info.scale:g}" in parts and f"scale={info.scale:g}" not in info.parameters:
-        parts.remove(f"scale={info.scale:g}")
-    shown = f"{name}({', '.join(parts)})" if parts else name
-    # A value may hold a comma, so the parts of the scorer's own text can't be told apart.
-    return len(shown) == len(info.parameters) and all(
-        part in info.parameters for part in (f"{name}(" if parts else name, *parts)
-    )
 
 
 def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: str) -> dict[ScorerInfo, V]:

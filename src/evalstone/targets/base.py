@@ -336,6 +336,10 @@ class Target(ABC):
     def __post_init__(self) -> None:
         check_settings(self)
 
+    def __repr__(self) -> str:
+        # Without the settings: a command or a URL may hold a secret, which the name masks.
+        return f"<{type(self).__name__} {self.identity}>"
+
     @property
     @abstractmethod
     def name(self) -> str:
@@ -407,7 +411,7 @@ class Target(ABC):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FunctionTarget(Target):
     """A Python function as a target; a plain one runs in a thread.
 

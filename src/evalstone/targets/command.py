@@ -47,7 +47,7 @@ _PIECE = 1 << 16
 _LONGEST_NAME = 120
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CommandTarget(Target):
     """A command that reads a sample from stdin and writes its answer to stdout, both as JSON.
 

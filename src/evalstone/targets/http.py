@@ -63,7 +63,7 @@ PATHS = ("output", "context", "messages", "trajectory", "state", "metadata", "co
 """The fields of an answer that a path may point to."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class HTTPTarget(Target):
     """A service that takes JSON by POST and replies with JSON. Redirects are not followed.
 
@@ -125,7 +125,7 @@ class HTTPTarget(Target):
             known = " or ".join(f'api = "{name}"' for name in APIS)
             example = '{"question": "{input}"}'
             raise ConfigError(
-                f"{self.shown} needs the form of its requests; in a [target] table or HttpTarget, set {known}, or body "
+                f"{self.shown} needs the form of its requests; in a [target] table or HTTPTarget, set {known}, or body "
                 f"to an object such as {example}"
             )
         if self.body is not None:

@@ -50,7 +50,7 @@ class _FreeText(Question[str]):
         return str(data)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ModelTarget(Target):
     """A language model, named `provider/model` like a judge.
 

@@ -48,7 +48,7 @@ class RecordedRun(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ReplayTarget(Target):
     """The answers of a recorded run, by sample ID and trial.
 

@@ -30,7 +30,6 @@ from evalstone.types.records import Record as Record
 from evalstone.types.records import Score as Score
 from evalstone.types.records import Skipped as Skipped
 from evalstone.types.records import reaches as reaches
-from evalstone.types.records import scorer_name as scorer_name
 from evalstone.types.records import total_cost as total_cost
 from evalstone.types.samples import LARGEST as LARGEST
 from evalstone.types.samples import LISTS as LISTS
@@ -41,6 +40,8 @@ from evalstone.types.samples import default_id_note as default_id_note
 from evalstone.types.samples import is_own_id as is_own_id
 from evalstone.types.samples import passages as passages
 from evalstone.types.samples import trace_metadata as trace_metadata
+from evalstone.types.scorer_names import scorer_name as scorer_name
+from evalstone.types.scorer_names import without_fingerprints as without_fingerprints
 from evalstone.types.trajectories import STEP_DATA as STEP_DATA
 from evalstone.types.trajectories import TOOL_STEPS as TOOL_STEPS
 from evalstone.types.trajectories import ExpectedStep as ExpectedStep

@@ -263,11 +263,6 @@ class _StoredError:
     traceback: str | None = None
 
 
-def scorer_name(signature: str) -> str:
-    """The name of a scorer, from its signature: `contains` of `contains(expected=x)@1`."""
-    return signature.partition("(")[0].partition("@")[0]
-
-
 def _check_reason(reason: object) -> None:
     if not isinstance(reason, str):
         raise OutcomeError(f"a reason must be text, not {type(reason).__name__}: {excerpt(reason)}")

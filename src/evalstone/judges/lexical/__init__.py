@@ -41,7 +41,7 @@ class LexicalJudge(Judge):
 
     @property
     def identity(self) -> str:
-        return "lexical@5"
+        return "lexical@6"
 
     @property
     def context_limits(self) -> ContextLimits:

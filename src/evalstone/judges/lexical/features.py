@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from evalstone._core.text import STOPWORDS
 from evalstone.judges.lexical.normalization import comparable
 from evalstone.judges.lexical.numbers import figures
-from evalstone.judges.lexical.passages import Passages, Piece, Window, grams_of, meet, met_pairs, windows
-from evalstone.judges.lexical.tokens import content, denied, is_negated, quantified, stems_of
+from evalstone.judges.lexical.passages import Field, Passages, Piece, Window, grams_of, meet, met_pairs, windows
+from evalstone.judges.lexical.tokens import content, denied, is_negated, quantified, stems_of, unavailable
 
 LONGEST_COMPARED = 1000
 # A claim with fewer content words has less weight: "That is cool" says little.
@@ -32,9 +32,9 @@ NAMES = (
     "figures_lost", "figures_near", "names_lost", "names_share",
     # content words that no passage has: their weight, their count, the three rarest, the longest run of them
     "lost_weight", "lost_count", "lost_rarest", "lost_row",
-    # a negated word that the best sentence states, quantities ("all", "up") that the window lacks, fields that are
-    # false in a structured source but stated by the claim
-    "denial", "quantities", "false_fields",
+    # a negated word that the best sentence states, quantities ("all", "up") that the window lacks, fields that are a no
+    # but stated by the claim, or a yes but denied by it
+    "denial", "quantities", "contradicted_fields",
     # pairs of the claim's rarest words that share a sentence: of ten and of five; the best sentence, or 0 if a figure
     # is missing
     "together", "together_rare", "best_match",
@@ -42,7 +42,7 @@ NAMES = (
 
 # The features of a text without claims: nothing is missing.
 IDEAL = tuple(
-    0.0 if name.startswith(("lost", "denial", "quant", "false")) or name.endswith(("_lost", "_near")) else 1.0
+    0.0 if name.startswith(("lost", "denial", "quant", "contradicted")) or name.endswith(("_lost", "_near")) else 1.0
     for name in NAMES
 )
 
@@ -97,7 +97,7 @@ class Evidence:
     lost_figures: tuple[str, ...]
     lost_names: tuple[str, ...]
     contradicting: tuple[str, ...]
-    """The lines of fields that are false in a structured source but stated by the claim."""
+    """The lines of fields that are a no but stated by the claim, or a yes but denied by it."""
     denial: bool
     """Whether the claim and its best sentence differ in a negation."""
     best: Piece | None
@@ -158,13 +158,21 @@ def word_overlap(low: Sequence[str], passages: Passages) -> float:
 
 
 def _lacking(claim: Claim, passages: Passages) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
-    """The content stems and figures of a claim that no passage has, and the lines of false fields it states."""
+    """The content stems and figures of a claim that no passage has, and the lines of the fields that it contradicts."""
     lost = frozenset(item for item in claim.content if item not in passages.postings)
-    # Skip claims with a negation: word comparison can't tell which words it negates.
-    stated = [] if is_negated(claim.low) else [field for field in passages.false_fields if field.stems <= claim.content]
-    lost = lost.union(*(field.stems for field in stated))
+    contradicted = [field for field in passages.fields if field.stems <= claim.content and _contradicts(claim, field)]
+    lost = lost.union(*(field.stems for field in contradicted))
     absent = tuple(figure for figure in claim.figures if not passages.has_number(figure))
-    return lost, absent, tuple(field.line for field in stated)
+    return lost, absent, tuple(field.line for field in contradicted)
+
+
+def _contradicts(claim: Claim, field: Field) -> bool:
+    """Whether a claim with all words of a field's key says the opposite of its value."""
+    gone = unavailable(claim.low, claim.stems)
+    if field.value:
+        return not field.stems.isdisjoint(gone | denied(claim.low, claim.stems))
+    # A claim with a negation is skipped: word comparison can't tell which words it negates.
+    return not gone and not is_negated(claim.low)
 
 
 def _overlap(claim: Claim, best: Window | None, passages: Passages) -> tuple[float, float]:

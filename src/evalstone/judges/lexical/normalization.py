@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from evalstone._core.text import sentences, tokens
+from evalstone._core.text import sentences, tokens, unmarked
 from evalstone.judges.lexical.numbers import evened_dates, evened_numbers, is_even, numbered
 
 LONGEST_PIECE = 600
 STRUCTURED = 0.5
-LONGEST_FALSE = 10
+LONGEST_FIELD = 200
 _FEWEST_LINES = 3
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z])_(?=[a-z])")
@@ -27,8 +28,17 @@ _SPAN = re.compile(
 _LINE = re.compile(r"[^\S\n]*[\"']?[^\W_][\w &/().'\"-]{0,60}?[\"']? ?[:=] ?\S")
 _BRACKETS = re.compile(r"\s*[\[{]")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
-_NOISE = re.compile(r"[\"'“”]")
-_FALSE = frozenset({"no", "false", "none", "null", "n/a", "nan", ""})
+_KEY = re.compile(r"\s*([^\W_][\w &/().'’-]{0,60}?)\s*(?:[:：=]|\s[-–—]{1,3}\s)")
+_EMPHASIS = re.compile(r"[*`\"“”]|(?<!\w)['_]+|['_]+(?!\w)")
+_BETWEEN_FIELDS = re.compile(r"[;,|·•](?=\s|\Z)")
+_AROUND_VALUES = " \t.,;!"
+_BOOLEANS: Mapping[str, bool] = {
+    **dict.fromkeys(
+        ("no", "false", "none", "null", "n/a", "nan", "not available", "unavailable", "not offered"), False
+    ),
+    **dict.fromkeys(("✗", "✘", "❌"), False),
+    **dict.fromkeys(("yes", "true", "available", "✓", "✔", "✅"), True),
+}
 
 
 def comparable(text: str) -> Sequence[str]:
@@ -84,21 +94,30 @@ def is_structured(passage: str) -> bool:
 def pieces(passage: str, *, structured: bool) -> Iterator[str]:
     """The sentences of a passage, or the fields and sentences of a structured one, up to LONGEST_PIECE characters.
 
-    A line that states a false field is a piece in any passage.
+    A line that is a boolean field is a piece in any passage.
     """
     if not structured:
-        for false, lines in itertools.groupby(passage.split("\n"), is_false_field):
-            for sentence in map(str.strip, lines) if false else sentences("\n".join(lines)):
+        for alone, lines in itertools.groupby(_lines(passage), lambda line: boolean_field(line) is not None):
+            for sentence in map(str.strip, lines) if alone else sentences("\n".join(lines)):
                 yield from _cut(sentence)
         return
-    text = "\n".join(fields(passage)) if _BRACKETS.match(passage) else passage
-    for line in text.split("\n"):
+    for line in "\n".join(fields(passage)).split("\n") if _BRACKETS.match(passage) else _lines(passage):
         if len(line) <= LONGEST_PIECE // 2:
             if line.strip():
                 yield line.strip()
         else:
             for sentence in sentences(line):
                 yield from _cut(sentence)
+
+
+def _lines(passage: str) -> Iterator[str]:
+    """The lines of a passage. A line of several fields, one of them a yes or a no, is several lines."""
+    for line in passage.split("\n"):
+        each = _BETWEEN_FIELDS.split(line)
+        if len(each) > 1 and any(map(boolean_field, each)) and all(_LINE.match(part) for part in each):
+            yield from each
+        else:
+            yield line
 
 
 def _cut(sentence: str) -> Iterator[str]:
@@ -161,14 +180,31 @@ def _bare(token: str) -> str:
     return token
 
 
-def false_key(line: str) -> str | None:
-    """The key of a field with a false, missing or "no" value; None for any other line."""
-    key, colon, value = line.rpartition(":")
-    return key if colon and len(value) < LONGEST_FALSE and _NOISE.sub("", value).strip().lower() in _FALSE else None
+class BooleanField(NamedTuple):
+    """A key, and whether its value is yes or no."""
+
+    key: str
+    value: bool
 
 
-def is_false_field(line: str) -> bool:
-    """Whether a line of any text is a field with a false value, such as `outdoor seating: no`. In prose, a line that
-    ends with a colon is none."""
-    key, _, value = line.partition(":")
-    return bool(value.strip()) and _LINE.match(line) is not None and false_key(line) == key
+def boolean_field(line: str, *, structured: bool = False) -> BooleanField | None:
+    """A line as a field whose value is a yes or a no, such as `outdoor seating: no`, `**WiFi**: Yes.` or `lot = false`;
+    None for any other line.
+
+    In a structured source, a key may be any text, and an empty value is a no. In prose, a line that ends with a colon
+    introduces something.
+    """
+    if structured:
+        key, colon, value = line.rpartition(":")
+        found = _boolean(value) if _bare(value) else False
+        if colon and found is not None:
+            return BooleanField(key, found)
+    plain = _EMPHASIS.sub("", unmarked(line[:LONGEST_FIELD]))
+    start = _KEY.match(plain)
+    found = _boolean(plain[start.end() :]) if start else None
+    return BooleanField(start[1], found) if start and found is not None else None
+
+
+def _boolean(value: str) -> bool | None:
+    """Whether a value is a yes or a no, with or without a remark in parentheses."""
+    return _BOOLEANS.get(_EMPHASIS.sub("", value[:LONGEST_FIELD].partition("(")[0]).strip(_AROUND_VALUES).lower())

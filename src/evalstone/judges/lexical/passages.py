@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalstone.judges.lexical.normalization import (
+    BooleanField,
+    boolean_field,
     comparable_low,
-    false_key,
-    is_false_field,
     is_structured,
     parts,
     pieces,
@@ -22,7 +22,7 @@ GRAM = 4
 CANDIDATES = 6
 MOST_LOOKUPS = 1000
 MOST_PLACES = 50
-MOST_FALSE_FIELDS = 400
+MOST_FIELDS = 400
 _ARTICLES = frozenset({"a", "an"})
 
 
@@ -50,14 +50,13 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class FalseField:
-    """A false field of a structured source, such as `outdoor_seating: no`.
-
-    stems: the stems of its key that occur in no other line.
-    """
+class Field:
+    """A field that is a yes or a no, such as `outdoor_seating: no`."""
 
     line: str
     stems: frozenset[str]
+    """The stems of its key that occur in no other line, except that false fields may share them."""
+    value: bool
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,8 @@ class Passages:
     words: frozenset[str]
     """Every word, in lower case."""
     numbers: frozenset[str]
-    false_fields: tuple[FalseField, ...]
+    fields: tuple[Field, ...]
+    """The fields that are a yes or a no."""
     structured: bool
     """Whether most passages start with fields and values."""
 
@@ -93,16 +93,16 @@ class Passages:
 def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
     """Split passages into pieces and index them."""
     found: list[Piece] = []
-    structured_lines: set[str] = set()
+    booleans: dict[int, BooleanField] = {}
     tables = section = 0
     for number, passage in enumerate(context, start=1):
         for first, part in enumerate(parts(passage)):
             structured = is_structured(part)
             tables += structured and not first
             for text in pieces(part, structured=structured):
+                if field := boolean_field(text, structured=structured):
+                    booleans[len(found)] = field
                 found.append(_piece(number, section, text))
-                if structured or is_false_field(text):
-                    structured_lines.add(text)
             section += 1
     # One text for all pieces: a claim hardly ever contains a sequence that spans two of them.
     plain = "\n".join([piece.plain for piece in found])
@@ -120,22 +120,27 @@ def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
         grams_of(plain),
         frozenset(plain.split()),
         frozenset(itertools.chain.from_iterable(piece.numbers for piece in found)),
-        _false_fields(found, structured_lines),
+        _fields(found, booleans),
         2 * tables > len(context),
     )
 
 
-def _false_fields(found: Sequence[Piece], lines: Collection[str]) -> tuple[FalseField, ...]:
-    """The false fields among some lines. Stems that occur in other pieces too are ignored: they are ambiguous."""
-    fields: list[tuple[str, frozenset[str]]] = []
-    stated: set[str] = set()
-    for piece in found:
-        key = false_key(piece.text) if piece.text in lines else None
-        if key is None:
-            stated |= piece.content
-        elif len(fields) < MOST_FALSE_FIELDS:
-            fields.append((piece.text, content(stems_of(comparable_low(key)))))
-    return tuple(FalseField(line, stems - stated) for line, stems in fields if stems - stated)
+def _fields(found: Sequence[Piece], booleans: Mapping[int, BooleanField]) -> tuple[Field, ...]:
+    """The fields among some pieces. Stems that occur in other pieces too are ignored: they are ambiguous."""
+    stated = Counter[str]()
+    every: dict[str, tuple[frozenset[str], bool]] = {}
+    for place, piece in enumerate(found):
+        field = booleans.get(place)
+        if (field is None or field.value) and piece.text not in every:
+            stated.update(piece.content)
+        if field is not None and len(every) < MOST_FIELDS:
+            every.setdefault(piece.text, (content(stems_of(comparable_low(field.key))), field.value))
+    false = frozenset[str]().union(*(stems for stems, value in every.values() if not value))
+    fields = [
+        Field(line, frozenset(item for item in stems if stated[item] <= value and not (value and item in false)), value)
+        for line, (stems, value) in every.items()
+    ]
+    return tuple(field for field in fields if field.stems)
 
 
 def _piece(number: int, section: int, text: str) -> Piece:

@@ -13,6 +13,11 @@ from evalstone._core.text import STOPWORDS, stem
 NEGATIONS = frozenset({"not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without", "cannot"})
 _NEARLY_NEGATIONS = frozenset({"rather", "instead", "unable", "fail", "fails", "failed", "lack", "lacks", "hardly"})
 _SOFTENERS = frozenset({"only", "all", "just", "necessarily", "always", "every"})
+_UNAVAILABLE = frozenset({"unavailable", "absent", "false"})
+_AVAILABLE = frozenset(
+    {"available", "offered", "offer", "provided", "provide", "included", "include", "there", "present"}
+    | {"allowed", "permitted"}
+)
 REACH = 4
 STEMMER = "suffix rules, text.stem"
 _NEGATING = NEGATIONS | _NEARLY_NEGATIONS
@@ -79,6 +84,18 @@ def content(stems: Iterable[str]) -> frozenset[str]:
 def is_negated(low: Sequence[str]) -> bool:
     """Whether some words contain a known negation."""
     return not _NEGATING.isdisjoint(low) or any("n't" in word for word in low)
+
+
+def unavailable(low: Sequence[str], stems: Sequence[str]) -> frozenset[str]:
+    """The stems that are said not to be there: the last content word before each "isn't available", "unavailable", "is
+    false" and so on."""
+    gone: set[str] = set()
+    for place, word in enumerate(low):
+        is_denied = (word == "not" or word.endswith("n't")) and not _AVAILABLE.isdisjoint(low[place + 1 : place + 3])
+        if is_denied or word in _UNAVAILABLE:
+            before = (item for item in reversed(stems[:place]) if item not in _STOP_STEMS)
+            gone.update(itertools.islice(before, 1))
+    return frozenset(gone)
 
 
 def denied(low: Sequence[str], stems: Sequence[str]) -> frozenset[str]:

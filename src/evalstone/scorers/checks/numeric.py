@@ -45,13 +45,14 @@ class Number(NamedTuple):
 @functools.cache
 def _pattern(decimal: str) -> re.Pattern[str]:
     point, group = re.escape(decimal), re.escape("," if decimal == "." else ".")
+    # Groups of two digits and a last one of three, as in 1,00,000.
+    indian = r"(?!0,)\d{1,2}(?P<indian>,\d{2}){1,6},\d{3}(?!\d)(?!,\d)|" if decimal == "." else ""
+    unlike = "(?(indian)(?!))" if indian else ""
     # A sign that groups is a decimal sign before other than three digits; between more than two numbers it separates.
     other = (
-        rf"(?(whole)|(?!)) (?(group)(?!)) (?(listed)(?!)) {group}(?:(?<=(?<!\d)0{group})|(?!\d{{3}}(?!\d)))"
+        rf"(?(whole)|(?!)) {unlike} (?(group)(?!)) (?(listed)(?!)) {group}(?:(?<=(?<!\d)0{group})|(?!\d{{3}}(?!\d)))"
         rf" (?P<other>\d++) (?!{group}\d)"
     )
-    # India groups by two digits, and the last three: 1,00,000.
-    indian = r"(?!0,)\d{1,2}(?:,\d\d)+,\d{3}(?!\d)|" if group == "," else ""
     return re.compile(
         rf"""
         # Not in a word, a version, a date or an exponent.
@@ -62,7 +63,7 @@ def _pattern(decimal: str) -> re.Pattern[str]:
             # Where the decimal sign groups and the other one follows, they have changed places: 1.234,5 is 1234.5.
             (?(listed)(?!)) (?P<swapped>(?!0{point})\d{{1,3}}(?:{point}\d{{3}})+){group}(?P<rest>\d++)(?![.,]\d)
             | (?P<whole>
-                (?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|{indian}\d++
+                {indian}(?!0{group})\d{{1,3}}(?P<group>[{group}{_GROUPING}])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)|\d++
               )?
               (?:{point}(?P<part>\d++) | {other})? (?(whole)|(?(part)|(?!)))
             | (?P<vulgar>[{_VULGAR}])

@@ -1,0 +1,56 @@
+"""The names of a scorer, by its signature."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from evalstone._core.json import brief
+from evalstone._core.syntax import parse_spec
+
+_FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
+
+
+def scorer_name(signature: str) -> str:
+    """The name of a scorer, from its signature: `contains` of `contains(expected=x)@1`."""
+    return signature.partition("(")[0].partition("@")[0]
+
+
+def without_fingerprints(signature: str) -> str:
+    """A scorer's name with its non-default parameters, from its signature."""
+    return _FINGERPRINTS.sub(lambda match: ")" if match[1] == "; " else "", signature)
+
+
+def parse_name(text: str) -> tuple[str, Mapping[str, Any]]:
+    """The name and parameters in a scorer's name as people write it. Hyphens in the name count as underscores.
+
+    Raises:
+        ValueError: It can't be parsed.
+    """
+    name, parameters = parse_spec(text, nested="scorer")
+    return name.replace("-", "_"), parameters
+
+
+def is_spelled(signature: str, name: str, parameters: Mapping[str, Any], scale: float = 1) -> bool:
+    """Whether a scorer has this name and exactly these parameters, in any order. Its scale may be named even if it is
+    the default."""
+    own = without_fingerprints(signature)
+    given = {key: brief(value) for key, value in parameters.items() if (key, value) != ("explain", False)}
+    parts = [f"{key}={value}" for key, value in given.items()]
+    if f"scale={scale:g}" in parts and f"scale={scale:g}" not in own:
+        parts.remove(f"scale={scale:g}")
+    shown = f"{name}({', '.join(parts)})" if parts else name
+    # A value may hold a comma, so the parts of the scorer's own text can't be told apart.
+    return len(shown) == len(own) and all(part in own for part in (f"{name}(" if parts else name, *parts))
+
+
+def is_named(signature: str, text: str) -> bool:
+    """Whether a text is the signature of a scorer, its name, or its name with parameters."""
+    if text in (signature, scorer_name(signature), without_fingerprints(signature)):
+        return True
+    try:
+        name, parameters = parse_name(text)
+    except ValueError:
+        return False
+    return is_spelled(signature, name, parameters) or (not parameters and name == scorer_name(signature))
