@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evalstone import score
 from tests.agents.test_traces import CALL, only, read
 from tests.traced import attributes, chat, message, span, spans
 
@@ -125,6 +126,75 @@ def test_a_failure_that_the_model_was_told_of_keeps_its_words() -> None:
     )
     (call,) = (call for each in sample.messages for call in each.tool_calls)
     assert (sample.output, call.state, call.error) == ("Sorry.", "error", "Error: weather down")
+
+
+def told(status: str) -> dict[str, Any]:
+    """What LangChain's message with a tool's result has."""
+    return {"type": "tool", "content": "station down", "tool_call_id": "c1", "status": status}
+
+
+def langchain_tools(status: str) -> list[tuple[str, dict[str, Any]]]:
+    """The spans of OpenInference and Traceloop for a tool whose failure LangChain catches and tells the model."""
+    kept = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "ToolMessage"]}
+    openinference = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "weather",
+        "input.value": "Bern",
+        "output.value": json.dumps({"type": "tool", "data": told(status)}),
+    }
+    traceloop = {
+        "traceloop.span.kind": "tool",
+        "traceloop.entity.name": "weather",
+        "traceloop.entity.input": json.dumps({"input_str": "{'city': 'Bern'}"}),
+        "traceloop.entity.output": json.dumps({"output": {**kept, "kwargs": told(status)}}),
+    }
+    return [("openinference", openinference), ("traceloop", traceloop)]
+
+
+@pytest.mark.parametrize(("status", "passed"), [("error", 0), ("success", 1)])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_failure_that_langchain_caught_is_one(status: str, passed: int, place: int) -> None:
+    _, values = langchain_tools(status)[place]
+    told_it = {"type": "tool_call_response", "id": "c1", "response": "station down"}
+    last = chat([QUESTION, message("assistant", CALL), message("tool", told_it)], "Sorry.")
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", chat([QUESTION], message("assistant", CALL)), parent=1),
+            span(3, "weather", values, parent=1, start=1),
+            span(4, "chat", last, parent=1, start=3),
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.arguments, call.state) == ({"city": "Bern"}, "result" if passed else "error")
+    assert call.error == (None if passed else "station down")
+    assert score("no_tool_errors", sample).value == passed
+
+
+def test_the_span_of_a_tool_whose_result_says_that_it_failed_failed() -> None:
+    result = {"content": [{"type": "text", "text": "no such city"}], "isError": True}
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {**chat([QUESTION], "Sorry."), "gen_ai.operation.name": "invoke_agent"}, end=9),
+            tool(2, 1, {"gen_ai.tool.call.result": json.dumps(result)}, start=1),
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.state, call.error) == ("error", "no such city")
+
+
+def test_a_tool_of_pydantic_ai_returned_what_the_model_gets() -> None:
+    returned = {"return_value": "rainy", "content": ["a picture"], "metadata": {"id": 1}, "kind": "tool-return"}
+    answered = message("tool", {"type": "tool_call_response", "id": "c1", "response": "rainy"})
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", chat([QUESTION, message("assistant", CALL), answered], "Yes."), parent=1, start=3),
+            tool(3, 1, {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": json.dumps(returned)}, start=1),
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert call.result == "rainy"
 
 
 def test_an_error_is_its_message_and_not_the_code_that_was_run() -> None:

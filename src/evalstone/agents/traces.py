@@ -18,16 +18,17 @@ from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
 from evalstone.agents.formats.dialects import DOCUMENTS, QUESTION, translated
 from evalstone.agents.formats.mastra_spans import without_summaries
+from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.parts import text_of
-from evalstone.agents.formats.records import Record
-from evalstone.agents.formats.spans import SpanReader, cost_of, is_part
+from evalstone.agents.formats.records import Record, records_in
+from evalstone.agents.formats.spans import SpanReader, cost_of, is_part, read_spans
 from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
 from evalstone.agents.formats.values import first
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.agents.notes import Notes
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
 from evalstone.errors import ConfigError, DataError
-from evalstone.types import NO_USAGE, Message, Role, Sample, ToolCall, Trajectory, TrajectoryStep
+from evalstone.types import NO_USAGE, Message, Role, Sample, ToolCall, Trajectory, TrajectoryStep, Usage
 from evalstone.types.agreement import step_of
 
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client.conversation.id")
@@ -35,6 +36,7 @@ _ENTITIES = ("gen_ai.agent.name", "gen_ai.workflow.name", "traceloop.entity.name
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
 _RESPONSE = "gen_ai.response.id"
+UNANSWERED = "an agent whose answer is in no span, since those of its model calls are missing"
 
 
 @dataclass
@@ -91,6 +93,48 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
             message = f"span {excerpt(unit.main.record.name)}{place}: {said}"
             notes.add("an answer that cannot be read and is left out", trace, message)
     return samples
+
+
+def read_trace(value: Any) -> Reading:
+    """A transcript of the spans or the log records of a trace: its only request, as `samples_of` reads it. The messages
+    of several requests are one conversation.
+
+    Raises PlacedError when they have no messages, or some that cannot be read.
+    """
+    listed, notes = without_summaries(records_in(value)), Notes()
+    trace = next((record.trace for record in listed if record.trace), "")
+    if any(record.trace != trace for record in listed):
+        return read_spans(value)
+    roots = tree_of(listed, trace, notes)
+    units = _units(roots, trace, notes)
+    if len(units) == 1:
+        try:
+            return _transcript_of(_sample(units[0], trace, notes, alone=True), notes)
+        except DataError:
+            read_spans(value)  # which names the place of what can't be read
+            raise
+    reading = read_spans(value)
+    if not units and {node.kind for node in walk(roots)} & {"agent", "chain", "model"}:
+        raise DataError(without_content(listed))
+    return reading
+
+
+def _transcript_of(sample: Sample, notes: Notes) -> Reading:
+    messages, took = [*sample.messages], sample.metadata.get("target", {})
+    if messages:
+        said = (": ".join(filter(None, (reason, notes.examples[reason]))) for reason in notes.counts)
+        messages[-1] = replace(messages[-1], notes=(*messages[-1].notes, *said))
+    passages = None if sample.context is None else dict.fromkeys(sample.context)
+    unanswered = sample.output is None and answer_text(messages) is not None
+    return Reading(
+        Conversation(messages, passages or {}),
+        Usage(**took["usage"]) if "usage" in took else None,
+        took.get("cost"),
+        sample.output,
+        sample.trajectory,
+        error=sample.metadata.get("error", UNANSWERED) if unanswered else "",
+        retrieved=passages is not None,
+    )
 
 
 def _units(roots: Sequence[Node], trace: str, notes: Notes) -> list[_Unit]:
@@ -250,7 +294,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         silent = said[0] == "" or any(node.kind == "model" and node.has_messages for node in read)
         output = next(filter(None, said), "" if silent and "" in said else None)
         if output is None and said[1] == "":
-            notes.add("an agent whose answer is in no span, since those of its model calls are missing", trace)
+            notes.add(UNANSWERED, trace)
     output = _as_said(output, messages, "assistant")
     metadata = {**_measured(unit, whole), **_described(main, whole, trace)}
     if "group" not in metadata and not alone and trace:

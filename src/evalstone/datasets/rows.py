@@ -133,7 +133,8 @@ class RowReader:
             messages=messages,
             instructions=_text_or(texts["instructions"], messages, "instructions"),
             metadata=self._metadata(cells, chosen, used, texts),
-            trajectory=self._value("trajectory", chosen, lambda cell: _trajectory(Trajectory.read, cell.value)),
+            trajectory=self._value("trajectory", chosen, lambda cell: _trajectory(Trajectory.read, cell.value))
+            or (None if transcript is None else transcript.trajectory),
             expected_trajectory=self._value(
                 "expected_trajectory", chosen, lambda cell: _trajectory(TrajectoryExpectation.read, cell.value)
             ),

@@ -329,6 +329,7 @@ def _traceloop_tool(own: Entries) -> Entries:
         "gen_ai.tool.call.id": own.get("gen_ai.tool.call.id") or said.get("tool_call_id") or call_id,
         "gen_ai.tool.call.arguments": _arguments(called),
         "gen_ai.tool.call.result": said["content"] if "tool_call_id" in said and "content" in said else output,
+        "error.type": _failure(said),
     }
 
 
@@ -355,7 +356,13 @@ def _openinference_tool(record: Record) -> Entries:
         "gen_ai.tool.call.id": own.get("tool.id") or said.get("tool_call_id"),
         "gen_ai.tool.call.arguments": _arguments(parsed(first(own, (QUESTION, "tool.parameters")))),
         "gen_ai.tool.call.result": result,
+        "error.type": _failure(said),
     }
+
+
+def _failure(message: Entries) -> str | None:
+    """That a tool failed, as LangChain's message with its result has it, where its span is of a call that returned."""
+    return "error" if message.get("status") == "error" else None
 
 
 def _prompt(value: Any) -> list[Any] | None:

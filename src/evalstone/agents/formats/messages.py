@@ -175,7 +175,8 @@ class Reading:
     """What a whole transcript has.
 
     output: the answer, where it is said apart from the messages. usage: the tokens of everything, likewise. cost: US
-    dollars. trajectory: the steps, where they are no tool calls in the messages. error: why the run failed.
+    dollars. trajectory: the steps, where they are no tool calls in the messages. error: why the run failed. retrieved:
+    whether the passages are known, be there none.
     """
 
     conversation: Conversation
@@ -184,6 +185,7 @@ class Reading:
     output: Any = None
     trajectory: Trajectory | None = None
     error: str = ""
+    retrieved: bool = False
 
 
 def read_conversation(items: Iterable[Any], where: str = "", into: Conversation | None = None) -> Conversation:
