@@ -259,3 +259,46 @@ def test_a_retriever_inside_another_is_a_step_if_it_has_documents_or_the_other_o
         "Silent.retrieve",
         "Silent._retrieve",
     ]
+
+
+def test_the_model_calls_of_a_tool_are_no_part_of_the_conversation_of_its_agent() -> None:
+    ask = {"type": "tool_call", "id": "a1", "name": "ask_guide", "arguments": {}}
+    inner = [message("system", "Know it."), message("user", "Weather?")]
+    chain, looked = {"openinference.span.kind": "CHAIN"}, {"openinference.span.kind": "TOOL", "tool.name": "weather"}
+    sample = only(
+        spans(
+            span(1, "graph", chain, end=9),
+            span(2, "chat", chat([message("system", "Delegate."), QUESTION], message("assistant", ask)), parent=1),
+            span(3, "ask_guide", {**looked, "tool.name": "ask_guide"}, parent=1, start=1, end=7),
+            span(4, "guide", chain, parent=3, start=2, end=6),
+            span(5, "chat", chat(inner, message("assistant", CALL)), parent=4, start=2, end=3),
+            span(6, "weather", {**looked, "input.value": "Bern", "output.value": "rainy"}, parent=4, start=3, end=4),
+            span(7, "chat", chat([*inner, message("assistant", CALL)], "It rains."), parent=4, start=4, end=5),
+            span(8, "chat", chat([QUESTION, message("assistant", ask)], "Yes."), parent=1, start=7, end=8),
+        )
+    )
+    assert (sample.input, sample.output, sample.instructions) == ("Umbrella?", "Yes.", "Delegate.")
+    assert [each.content for each in sample.messages if each.role == "user"] == ["Umbrella?"]
+    assert score("max_tool_calls(limit=1)", sample).value == 1
+    assert sample.trajectory is not None
+    (step,) = sample.trajectory.steps
+    (nested,) = step.children
+    assert (step.name, nested.name, nested.data["tool_args"]) == ("ask_guide", "weather", {"city": "Bern"})
+
+
+def test_a_call_that_only_its_span_has_comes_before_the_answer_beside_an_agent_inside() -> None:
+    values = {**chat([QUESTION], "Yes."), "gen_ai.operation.name": "invoke_agent"}
+    inner = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"}
+    sample = only(
+        spans(
+            span(1, "invoke_agent", values, end=9),
+            tool(2, 1, {"gen_ai.tool.call.id": "c1"}, start=1, end=8),
+            span(3, "invoke_agent", inner, parent=2, start=2, end=7),
+            span(4, "chat", chat([message("user", "Weather?")], "Rain."), parent=3, start=3),
+        )
+    )
+    assert [[call.name for call in each.tool_calls] or each.content for each in sample.messages] == [
+        "Umbrella?",
+        ["weather"],
+        "Yes.",
+    ]

@@ -272,14 +272,17 @@ def start_of(node: Node) -> float:
     return node.record.start or 0.0
 
 
-def walk(nodes: Iterable[Node], *, into_agents: bool = True) -> Iterator[Node]:
-    """These spans and all below them, parents first; without into_agents, those of agents inside are left out."""
+def walk(nodes: Iterable[Node], *, nested: bool = True) -> Iterator[Node]:
+    """These spans and all below them, parents first. Without nested, those of agents inside are left out, and what is
+    below tools: model calls of a tool's own, and the agent that it asks."""
     waiting = list(nodes)[::-1]
     while waiting:
         node = waiting.pop()
         yield node
-        inside = node.children if into_agents else [child for child in node.children if child.kind != "agent"]
-        waiting += reversed(inside)
+        if nested:
+            waiting += reversed(node.children)
+        elif node.kind != "tool":
+            waiting += (child for child in reversed(node.children) if child.kind != "agent")
 
 
 def _has_messages(attributes: Entries) -> bool:

@@ -36,6 +36,7 @@ _ENTITIES = ("gen_ai.agent.name", "gen_ai.workflow.name", "traceloop.entity.name
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
 _RESPONSE = "gen_ai.response.id"
+_ASKED = ("agent", "chain", "model")
 UNANSWERED = "an agent whose answer is in no span, since those of its model calls are missing"
 
 
@@ -74,8 +75,7 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
         notes.add("a trace that cannot be read", trace, said)
         return []
     if not units:
-        kinds = {node.kind for node in walk(roots)}
-        if kinds & {"agent", "chain", "model"} or (roots and is_known(listed)):
+        if any(node.kind in _ASKED for node in walk(roots)) or (roots and is_known(listed)):
             notes.add(without_content(listed), trace)
         elif roots:
             notes.add("a trace without a span of a model, a chain or an agent", trace)
@@ -102,19 +102,19 @@ def read_trace(value: Any) -> Reading:
     Raises PlacedError when they have no messages, or some that cannot be read.
     """
     listed, notes = without_summaries(records_in(value)), Notes()
-    trace = next((record.trace for record in listed if record.trace), "")
-    if any(record.trace != trace for record in listed):
-        return read_spans(value)
-    roots = tree_of(listed, trace, notes)
-    units = _units(roots, trace, notes)
+    traces: dict[str, list[Record]] = {}
+    for record in listed:
+        traces.setdefault(record.trace, []).append(record)
+    roots = {trace: tree_of(records, trace, notes) for trace, records in traces.items()}
+    units = [(unit, trace) for trace, nodes in roots.items() for unit in _units(nodes, trace, notes)]
     if len(units) == 1:
         try:
-            return _transcript_of(_sample(units[0], trace, notes, alone=True), notes)
+            return _transcript_of(_sample(*units[0], notes, alone=True), notes)
         except DataError:
             read_spans(value)  # which names the place of what can't be read
             raise
     reading = read_spans(value)
-    if not units and {node.kind for node in walk(roots)} & {"agent", "chain", "model"}:
+    if not units and any(node.kind in _ASKED for nodes in roots.values() for node in walk(nodes)):
         raise DataError(without_content(listed))
     return reading
 
@@ -201,7 +201,7 @@ def _messages_of(node: Node) -> list[Message]:
     """The messages of a model call, or of an agent's calls apart from its instructions."""
     reader, alone = SpanReader(), node.kind == "model"
     try:
-        for each in [node] if alone else sorted(walk([node], into_agents=False), key=start_of):
+        for each in [node] if alone else sorted(walk([node], nested=False), key=start_of):
             _read_node(reader, each, main=alone, counted=False)
         messages = reader.reading().conversation.messages
     except DataError:
@@ -255,7 +255,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     """The sample of a unit. Raises DataError, ConfigError or RecursionError when something in it can't be read."""
     main = unit.main
     whole = sorted(walk((*unit.nodes, *unit.beside)), key=start_of)
-    inside = [*walk((*unit.nodes, *unit.beside), into_agents=False)]
+    inside = [*walk((*unit.nodes, *unit.beside), nested=False)]
     # What only passes a question on to an agent has the messages of that agent.
     calls = [node for node in inside if node.has_messages and not is_part(node.attributes)]
     read = inside if calls else whole
@@ -268,7 +268,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     tools: list[Node] = []
     # The evaluated span comes last: it has the first and the last message, between which its calls have the others. If
     # these have none, it comes first, before its tools.
-    alone_in_words = main.has_messages and not any(node.has_messages for node in whole if node is not main)
+    alone_in_words = main.has_messages and not any(node.has_messages for node in read if node is not main)
     for node in sorted(
         (each for each in whole if id(each) in own),
         key=lambda each: ((each is main) != alone_in_words, is_part(each.attributes)),
@@ -425,10 +425,11 @@ def _trajectory(unit: _Unit, messages: Sequence[Message], made: Mapping[int, Too
 
 
 def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> dict[int, ToolCall]:
-    """The calls of nested agents, as their own messages and the spans of their tools have them."""
+    """The calls inside of agents and of tools, as the messages there and the spans of their tools have them."""
     found: dict[int, ToolCall] = {}
-    for agent in (node for node in walk(nodes) if node.kind == "agent"):
-        inside = sorted(walk([agent], into_agents=False), key=start_of)
+    for holder in (node for node in walk(nodes) if node.kind in ("agent", "tool")):
+        own = [holder] if holder.kind == "agent" else [child for child in holder.children if child.kind != "agent"]
+        inside = sorted(walk(own, nested=False), key=start_of)
         tools = [node for node in inside if node.kind == "tool"]
         if not tools or all(id(node) in made for node in tools):
             continue
