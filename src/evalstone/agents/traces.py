@@ -17,6 +17,7 @@ from typing import Any
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
 from evalstone.agents.formats.dialects import DOCUMENTS, QUESTION, translated
+from evalstone.agents.formats.graph_states import answer_in, state_in
 from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.parts import text_of
@@ -258,7 +259,8 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     inside = [*walk((*unit.nodes, *unit.beside), nested=False)]
     # What only passes a question on to an agent has the messages of that agent.
     calls = [node for node in inside if node.has_messages and not is_part(node.attributes)]
-    read = inside if calls else whole
+    state = _state(unit.nodes, trace, notes)
+    read = inside if calls or state is not None else whole
     if (unreadable := next(filter(None, (node.unreadable for node in read)), None)) is not None:
         raise unreadable
     if not calls and main.question is not None:
@@ -266,6 +268,8 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     own = {id(node) for node in read}
     reader, alone_reader = SpanReader(), SpanReader()
     tools: list[Node] = []
+    if state is not None:
+        reader.read_state(state.conversation, alone=not calls)
     # The evaluated span comes last: it has the first and the last message, between which its calls have the others. If
     # these have none, it comes first, before its tools.
     alone_in_words = main.has_messages and not any(node.has_messages for node in read if node is not main)
@@ -285,7 +289,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     question = last_user_text(of_main) or reader.asked
     if main.kind != "model":
         question = reader.asked or question
-    output = reading.output
+    output = answer_in(state) if reading.output is None and state is not None else reading.output
     ends = [each[-1] for each in (of_main, messages) if each]
     if output is None and not (main.record.error is not None and ends and all(map(_goes_on, ends))):
         # What is said beside calls is no answer where none came after them.
@@ -309,6 +313,26 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         trajectory=_trajectory(unit, messages, {id(n): call for n, call in zip(tools, reader.runs, strict=True)}),
         metadata=metadata,
     )
+
+
+def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
+    """The state that the graph of a unit returned, of its outermost span with one. None if several have one."""
+    found, waiting = list[Reading](), list(nodes)
+    while waiting:
+        node = waiting.pop()
+        state = None
+        if node.kind in ("agent", "chain"):
+            try:
+                state = state_in(node.attributes)
+            except DataError as error:
+                notes.add(
+                    "the state of a graph that cannot be read", trace, f"span {excerpt(node.record.name)}: {error}"
+                )
+        if state is not None:
+            found.append(state)
+        elif node.kind != "tool":
+            waiting += (child for child in node.children if child.kind != "agent")
+    return found[0] if len(found) == 1 else None
 
 
 def _as_said(text: str | None, messages: Sequence[Message], role: Role) -> str | None:

@@ -1,0 +1,35 @@
+"""The state that a graph of LangGraph returned, in the span of its chain: another account of its messages.
+
+It has the whole conversation without the instructions, whether each tool failed, the structured answer, and documents.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from evalstone._core.json import to_jsonable
+from evalstone.agents.formats.dialects import ANSWER
+from evalstone.agents.formats.messages import Reading, is_conversation
+from evalstone.agents.formats.parts import text_of
+from evalstone.agents.formats.results import is_state, read_state
+from evalstone.agents.formats.values import Entries, entries_of, parsed
+from evalstone.agents.messages import answer_text
+
+
+def state_in(attributes: Entries) -> Reading | None:
+    """The state in the attributes of a chain; None if it returned none, or an update of one without its question.
+
+    Raises PlacedError when its messages can't be read.
+    """
+    returned = entries_of(parsed(attributes.get(ANSWER)))
+    state: Any = entries_of(returned.get("outputs")) or returned
+    if not is_state(state) or not is_conversation(cast("list[Any]", state["messages"])):
+        return None
+    reading = read_state(state)
+    return reading if any(message.role == "user" for message in reading.conversation.messages) else None
+
+
+def answer_in(state: Reading) -> str | None:
+    """The structured answer of a state, else the text of its last message."""
+    answer = answer_text(state.conversation.messages) if state.output is None else state.output
+    return answer if answer is None or isinstance(answer, str) else text_of(to_jsonable(answer))
