@@ -302,3 +302,25 @@ def test_a_call_that_only_its_span_has_comes_before_the_answer_beside_an_agent_i
         ["weather"],
         "Yes.",
     ]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_tool_that_hands_over_returned_its_message(place: int) -> None:
+    _, values = langchain_tools("success")[place]
+    key = ("output.value", "traceloop.entity.output")[place]
+    returned = json.loads(values[key])
+    message_of = returned["output"] if place else returned
+    handed = {"graph": "__parent__", "update": {"messages": [message_of]}, "resume": None, "goto": "writer"}
+    said = json.dumps({"output": handed} if place else handed)
+    given = {**chat([QUESTION], message("assistant", CALL)), "gen_ai.operation.name": "invoke_agent"}
+    sample = only(
+        spans(span(1, "invoke_agent", given, end=9), span(3, "weather", {**values, key: said}, parent=1, start=1))
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.id, call.arguments, call.result) == ("c1", {"city": "Bern"}, "station down")
+
+
+def test_a_trace_that_only_creates_an_agent_needs_no_note() -> None:
+    created = {"gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "a", "gen_ai.system_instructions": "Hi."}
+    assert read(spans(span(1, "create_agent a", created))) == ([], ())
+    assert len(read(spans(span(1, "create_agent a", created), span(2, "GET /", {})))[1]) == 1

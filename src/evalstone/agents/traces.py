@@ -16,7 +16,7 @@ from typing import Any
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
-from evalstone.agents.formats.dialects import DOCUMENTS, QUESTION, translated
+from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, translated
 from evalstone.agents.formats.graph_states import answer_in, state_in
 from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.messages import Conversation, Reading
@@ -78,7 +78,7 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
     if not units:
         if any(node.kind in _ASKED for node in walk(roots)) or (roots and is_known(listed)):
             notes.add(without_content(listed), trace)
-        elif roots:
+        elif any(node.attributes.get(OPERATION) != "create_agent" for node in walk(roots)):
             notes.add("a trace without a span of a model, a chain or an agent", trace)
         return []
     samples: list[Sample] = []

@@ -238,7 +238,7 @@ def _said_by_user(message: Any) -> str | None:
         pair = cast("list[Any]", message)
         message = {"role": pair[0], "content": pair[1]} if len(pair) == 2 else {}
     entries = entries_of(message)
-    entries = entries_of(entries.get("kwargs")) or entries_of(entries.get("data")) or entries  # LangChain's
+    entries = _kept(entries) or entries
     said = entries.get("content")
     by_user = (entries.get("role") or entries.get("type")) in ("user", "human")
     return said if by_user and isinstance(said, str) else None
@@ -323,12 +323,12 @@ def _traceloop_tool(own: Entries) -> Entries:
     returned: Any = json_text(result)
     returned = parsed(returned)
     output = entries_of(returned).get("output", returned)
-    said = entries_of(entries_of(output).get("kwargs"))
+    said = _tool_message(output)
     return {
         "gen_ai.tool.name": own.get("gen_ai.tool.name") or own.get("traceloop.entity.name"),
         "gen_ai.tool.call.id": own.get("gen_ai.tool.call.id") or said.get("tool_call_id") or call_id,
         "gen_ai.tool.call.arguments": _arguments(called),
-        "gen_ai.tool.call.result": said["content"] if "tool_call_id" in said and "content" in said else output,
+        "gen_ai.tool.call.result": said.get("content", output),
         "error.type": _failure(said),
     }
 
@@ -345,9 +345,8 @@ def _arguments(called: Any) -> Any:
 def _openinference_tool(record: Record) -> Entries:
     own = record.attributes
     result: Any = own.get(ANSWER)
-    said = entries_of(entries_of(parsed(result)).get("data"))  # LangChain's message with the result
-    if "tool_call_id" in said:
-        result = said.get("content")
+    said = _tool_message(parsed(result))
+    result = said.get("content", result)
     output = entries_of(parsed(result))
     if {"blocks", "raw_input", "raw_output"} <= output.keys():  # LlamaIndex's, whose blocks are what the model gets
         result = "\n".join(str(block.get("text", "")) for block in objects_in(output["blocks"]))
@@ -358,6 +357,20 @@ def _openinference_tool(record: Record) -> Entries:
         "gen_ai.tool.call.result": result,
         "error.type": _failure(said),
     }
+
+
+def _tool_message(returned: Any) -> Entries:
+    """LangChain's message with the result of a tool: what the tool returned, or the last one in an update of a graph's
+    state that it returned to hand over (`Command`). No entries for anything else."""
+    entries = entries_of(returned)
+    commanded = entries_of(entries.get("update")) if "goto" in entries else {}
+    messages = [_kept(each) for each in (entries, *objects_in(commanded.get("messages")))]
+    return next((each for each in reversed(messages) if "tool_call_id" in each), {})
+
+
+def _kept(message: Entries) -> Entries:
+    """The entries of one of LangChain's messages, as `messages_to_dict` or `dumpd` has it."""
+    return entries_of(message.get("data")) or entries_of(message.get("kwargs"))
 
 
 def _failure(message: Entries) -> str | None:
