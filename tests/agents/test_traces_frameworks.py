@@ -324,3 +324,32 @@ def test_a_trace_that_only_creates_an_agent_needs_no_note() -> None:
     created = {"gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "a", "gen_ai.system_instructions": "Hi."}
     assert read(spans(span(1, "create_agent a", created))) == ([], ())
     assert len(read(spans(span(1, "create_agent a", created), span(2, "GET /", {})))[1]) == 1
+
+
+def test_calls_that_are_sent_again_with_the_ids_of_their_items_are_made_once() -> None:
+    def calling(id: str, city: str) -> dict[str, Any]:
+        return message("assistant", {"type": "tool_call", "id": id, "name": "weather", "arguments": {"city": city}})
+
+    def told_of(id: str, result: str) -> dict[str, Any]:
+        return message("tool", {"type": "tool_call_response", "id": id, "response": result})
+
+    made = [calling("call_1", "Bern"), calling("call_2", "Thun")]
+    again = [
+        QUESTION,
+        calling("fc_1", "Bern"),
+        calling("fc_2", "Thun"),
+        told_of("call_1", "wet"),
+        told_of("call_2", "dry"),
+    ]
+    last = [*again, calling("fc_3", "Bern"), told_of("call_3", "dry")]
+    sample = only(
+        spans(
+            span(1, "guide.agent", {"traceloop.span.kind": "agent", "gen_ai.agent.name": "guide"}, end=9),
+            span(2, "openai.response", {**chat([QUESTION], ""), "gen_ai.output.messages": json.dumps(made)}, parent=1),
+            span(3, "openai.response", chat(again, calling("call_3", "Bern")), parent=1, start=3),
+            span(4, "openai.response", chat(last, "Dry."), parent=1, start=5),
+        )
+    )
+    calls = [(call.id, call.result, call.state) for each in sample.messages for call in each.tool_calls]
+    assert calls == [("call_1", "wet", "result"), ("call_2", "dry", "result"), ("call_3", "dry", "result")]
+    assert [each.content for each in sample.messages if not each.tool_calls] == ["Umbrella?", "Dry."]

@@ -24,7 +24,7 @@ from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record, records_in
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part, read_spans
 from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
-from evalstone.agents.formats.values import first
+from evalstone.agents.formats.values import first, parsed
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.agents.notes import Notes
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
@@ -337,11 +337,13 @@ def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
 
 def _as_said(text: str | None, messages: Sequence[Message], role: Role) -> str | None:
     """A text as its message has it, if they differ only in the blanks around it: the span of an agent may show its
-    answer as a terminal would, with a newline at the end."""
+    answer as a terminal would, with a newline at the end. JSON that no message has is written as every structured
+    answer is."""
     if text is None:
         return None
     said = (message.content for message in reversed(messages) if message.role == role)
-    return next((each for each in said if each.strip() == text.strip()), text)
+    spoken = next((each for each in said if each.strip() == text.strip()), None)
+    return text_of(parsed(text)) if spoken is None else spoken
 
 
 def _goes_on(message: Message) -> bool:

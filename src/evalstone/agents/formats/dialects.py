@@ -125,6 +125,8 @@ def translated(record: Record) -> Entries:
         added |= _spring_log(match[1], match[2])
     if own.get(OPERATION) == "execute_tool":
         added |= _tool_events(record)
+    if isinstance(own.get(INPUT), str) and '"fc_' in own[INPUT]:
+        replaced[INPUT] = _with_call_ids(parsed(own[INPUT]))
     added, replaced = ({key: value for key, value in each.items() if value is not None} for each in (added, replaced))
     hidden = {key: added[key] for key in added.keys() & own.keys() if is_hidden(parsed(own[key]))}
     return {**added, **own, **hidden, **replaced}
@@ -246,6 +248,24 @@ def _said_by_user(message: Any) -> str | None:
 
 def _list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _with_call_ids(messages: Any) -> Any:
+    """Messages whose calls have the IDs of their answers. Traceloop gives OpenAI's calls those of their items (`fc_…`)
+    when they are sent again, though not when they are made."""
+    made = [dict(each) for each in objects_in(messages)]
+    waiting, answering = list[Entries](), False
+    for message in made:
+        message["parts"] = [dict(part) for part in objects_in(message.get("parts"))]
+        for part in message["parts"]:
+            if part.get("type") == "tool_call" and str(part.get("id")).startswith("fc_"):
+                waiting, answering = ([] if answering else waiting), False
+                waiting.append(part)
+            elif part.get("type") == "tool_call_response":
+                answering = True
+                if waiting:
+                    waiting.pop(0)["id"] = part.get("id")
+    return made if len(made) == len(_list(messages)) else messages
 
 
 def _flat(own: Entries) -> Entries:
