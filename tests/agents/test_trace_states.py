@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evalstone import Sample, score
+from evalstone.types import TrajectoryExpectation
 from tests.agents.test_traces import only, read
 from tests.traced import chat, message, span, spans
 
@@ -56,7 +57,9 @@ def models(parent: int = 1) -> list[dict[str, Any]]:
 
 
 def checked(sample: Sample) -> None:
-    expected = [{"step_type": "tool_call", "name": "weather", "tool_args": {"city": "Bern"}}]
+    expected = TrajectoryExpectation.read(
+        [{"step_type": "tool_call", "name": "weather", "tool_args": {"city": "Bern"}}]
+    )
     whole = Sample(messages=sample.messages, trajectory=sample.trajectory, expected_trajectory=expected)
     for scorer in ("tool_call_f1", "trajectory_accuracy", "max_tool_calls(limit=1)"):
         assert score(scorer, whole).value == 1
@@ -92,11 +95,12 @@ def test_the_structured_answer_of_a_graph_is_its_output(graph: Any) -> None:
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_documents_in_a_state_are_the_context(graph: Any) -> None:
-    documents = [{"page_content": "It rains in April.", "metadata": {}, "type": "Document"}]
-    for state in (
+    documents: list[Any] = [{"page_content": "It rains in April.", "metadata": {}, "type": "Document"}]
+    states: list[dict[str, Any]] = [
         {"messages": [QUESTION, CALLING, returned(artifact=documents), ANSWER]},
         {"messages": [QUESTION, ANSWER], "documents": documents},
-    ):
+    ]
+    for state in states:
         assert only(spans(graph(1, state))).context == ("It rains in April.",)
 
 
@@ -126,7 +130,9 @@ def test_the_state_of_an_agent_inside_is_not_that_of_the_agent() -> None:
 
 
 def test_a_state_that_cannot_be_read_is_named_and_the_rest_is_read() -> None:
-    broken = {"messages": [QUESTION, {"type": "ai", "data": {"content": "", "tool_calls": [{"args": {}}]}}]}
+    broken: dict[str, Any] = {
+        "messages": [QUESTION, {"type": "ai", "data": {"content": "", "tool_calls": [{"args": {}}]}}]
+    }
     (sample,), (note,) = read(spans(openinference(1, broken), *models()))
     assert sample.output == "Yes."
     assert note.startswith("1 × the state of a graph that cannot be read")

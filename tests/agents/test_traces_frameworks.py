@@ -262,7 +262,7 @@ def test_a_retriever_inside_another_is_a_step_if_it_has_documents_or_the_other_o
 
 
 def test_the_model_calls_of_a_tool_are_no_part_of_the_conversation_of_its_agent() -> None:
-    ask = {"type": "tool_call", "id": "a1", "name": "ask_guide", "arguments": {}}
+    ask: dict[str, Any] = {"type": "tool_call", "id": "a1", "name": "ask_guide", "arguments": {}}
     inner = [message("system", "Know it."), message("user", "Weather?")]
     chain, looked = {"openinference.span.kind": "CHAIN"}, {"openinference.span.kind": "TOOL", "tool.name": "weather"}
     sample = only(
@@ -353,3 +353,18 @@ def test_calls_that_are_sent_again_with_the_ids_of_their_items_are_made_once() -
     calls = [(call.id, call.result, call.state) for each in sample.messages for call in each.tool_calls]
     assert calls == [("call_1", "wet", "result"), ("call_2", "dry", "result"), ("call_3", "dry", "result")]
     assert [each.content for each in sample.messages if not each.tool_calls] == ["Umbrella?", "Dry."]
+
+
+@pytest.mark.parametrize("result", [None, "null"])
+def test_a_tool_that_returned_nothing_returned_no_text(result: str | None) -> None:
+    answered = message("tool", {"type": "tool_call_response", "id": "c1", "response": result})
+    looked = tool(3, 1, {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": "null"}, start=1)
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", chat([QUESTION, message("assistant", CALL), answered], "Yes."), parent=1, start=3),
+            looked,
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.state, call.result) == ("result", result)

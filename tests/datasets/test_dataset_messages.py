@@ -242,7 +242,7 @@ def test_broken_passages_of_a_turn_are_refused() -> None:
 
 
 def test_retrieved_passages_in_messages_are_the_context_whether_in_a_row_or_returned_by_a_target() -> None:
-    documents = [{"page_content": "Bern is in Switzerland.", "metadata": {}, "type": "Document"}]
+    documents: list[Any] = [{"page_content": "Bern is in Switzerland.", "metadata": {}, "type": "Document"}]
     call = {"name": "search", "args": {"q": "Bern"}, "id": "c1"}
     messages: list[Any] = [
         {"type": "human", "data": {"content": "Where is Bern?", "type": "human"}},

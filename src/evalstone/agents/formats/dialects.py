@@ -385,7 +385,7 @@ def _tool_message(returned: Any) -> Entries:
     entries = entries_of(returned)
     commanded = entries_of(entries.get("update")) if "goto" in entries else {}
     messages = [_kept(each) for each in (entries, *objects_in(commanded.get("messages")))]
-    return next((each for each in reversed(messages) if "tool_call_id" in each), {})
+    return next((each for each in reversed(messages) if "tool_call_id" in each), Entries())
 
 
 def _kept(message: Entries) -> Entries:

@@ -23,7 +23,8 @@ def tool_run(attributes: Entries, error: str | None) -> ToolCall:
     name = attributes.get("gen_ai.tool.name")
     if not isinstance(name, str) or not name:
         raise DataError("the span of a tool must have its name")
-    result, says_failed = plain_result(parsed(json_text(attributes.get("gen_ai.tool.call.result"))))
+    returned: Any = attributes.get("gen_ai.tool.call.result")  # JSON; where it is the text, the messages have it too
+    result, says_failed = plain_result(None if returned == "null" else parsed(json_text(returned)))
     failed = error is not None or says_failed or attributes.get("error.type") is not None
     said: Any = (error or "error") if result is None else result
     return ToolCall(
