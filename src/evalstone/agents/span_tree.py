@@ -30,6 +30,7 @@ from evalstone.agents.formats.tool_runs import tool_run
 from evalstone.agents.formats.values import Entries, PlacedError, objects_in, parsed
 from evalstone.agents.notes import Notes
 from evalstone.types import ToolCall
+from evalstone.types.accounts import is_redacted
 
 ADOPTED = "a span whose parent is missing, which is read as part of the agent in whose time it lies"
 UNSURE = "a span whose parent is missing and that may be part of any of several agents, which is read apart from them"
@@ -288,7 +289,9 @@ def walk(nodes: Iterable[Node], *, nested: bool = True) -> Iterator[Node]:
 def _has_messages(attributes: Entries) -> bool:
     keys = (INPUT, OUTPUT, "pydantic_ai.all_messages")
     return any(map(_has_content, (parsed(attributes.get(key)) for key in keys))) or any(
-        key.startswith(("llm.input_messages", "llm.output_messages")) for key in attributes
+        key.startswith(("llm.input_messages", "llm.output_messages"))
+        and not (is_redacted(value) or key.endswith((".role", ".name", ".id", ".type", "_id")))
+        for key, value in attributes.items()
     )
 
 

@@ -30,6 +30,7 @@ from evalstone.agents.notes import Notes
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import NO_USAGE, Message, Role, Sample, ToolCall, Trajectory, TrajectoryStep, Usage
+from evalstone.types.accounts import is_redacted
 from evalstone.types.agreement import step_of
 
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client.conversation.id")
@@ -38,6 +39,7 @@ _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
 _RESPONSE = "gen_ai.response.id"
 _ASKED = ("agent", "chain", "model")
+REDACTED = "a question or an answer that was redacted and counts as absent"
 UNANSWERED = "an agent whose answer is in no span, since those of its model calls are missing"
 
 
@@ -300,12 +302,16 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         if output is None and said[1] == "":
             notes.add(UNANSWERED, trace)
     output = _as_said(output, messages, "assistant")
+    asked = last_user_text(messages) if question is None else _as_said(question, messages, "user")
+    if is_redacted(asked) or is_redacted(output):
+        notes.add(REDACTED, trace)
+        asked, output = (None if is_redacted(each) else each for each in (asked, output))
     metadata = {**_measured(unit, whole), **_described(main, whole, trace)}
     if "group" not in metadata and not alone and trace:
         metadata["group"] = trace
     return Sample(
         id="-".join(filter(None, (trace, main.record.span))),
-        input=last_user_text(messages) if question is None else _as_said(question, messages, "user"),
+        input=asked,
         output=output,
         context=_context(whole, reading.conversation.passages, trace, notes),
         messages=messages,

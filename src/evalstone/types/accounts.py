@@ -49,6 +49,11 @@ def is_hidden(value: Any) -> bool:
     return value is None
 
 
+def is_redacted(value: Any) -> bool:
+    """Whether a value is a text in place of one that was removed."""
+    return isinstance(value, str) and bool(value.strip()) and is_hidden(value)
+
+
 def first_shown(*values: Any) -> Any:
     """The first value that is not hidden, else the first that isn't None; None if all are."""
     shown = next((value for value in values if not is_hidden(value)), None)

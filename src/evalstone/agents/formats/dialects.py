@@ -15,7 +15,7 @@ from evalstone.agents.formats.mastra_spans import mastra
 from evalstone.agents.formats.parts import BLOCKS
 from evalstone.agents.formats.records import Record, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
-from evalstone.types.accounts import first_shown, is_hidden
+from evalstone.types.accounts import first_shown, is_hidden, is_redacted
 
 Kind: TypeAlias = Literal["agent", "chain", "model", "tool", "retrieval", "embedding"]
 
@@ -207,19 +207,21 @@ def asked(attributes: Entries) -> str | None:
 
 
 def answered(attributes: Entries) -> str | None:
-    """The answer of an agent or a chain as it says it; None if it says none, or an object with more than a text."""
+    """The answer of an agent or a chain as it says it; None if it says none, one that was redacted, or an object with
+    more than a text."""
     if isinstance(attributes.get("final_result"), str):  # pydantic-ai's, which may be JSON
         return attributes["final_result"]
     value: Any = parsed(attributes.get(ANSWER))
     entries = entries_of(value)
     if "source_nodes" in entries:  # LlamaIndex's
         value = entries.get("response")
-    return value if isinstance(value, str) and not _WORKFLOW_EVENT.match(value) else None
+    known = isinstance(value, str) and not _WORKFLOW_EVENT.match(value) and not is_redacted(value)
+    return cast(str, value) if known else None
 
 
 def _text_in(value: Any) -> str | None:
     if isinstance(value, str):
-        return value if value.strip() else None
+        return None if is_hidden(value) else value
     entries = entries_of(value)
     if {"args", "kwargs"} <= entries.keys():  # the call of a function that is traced
         said = [*_list(entries["args"]), *entries_of(entries["kwargs"]).values()]

@@ -8,6 +8,7 @@ from evalstone.agents.formats.parts import arguments_of, error_text, plain_resul
 from evalstone.agents.formats.values import Entries, json_text, parsed
 from evalstone.errors import DataError
 from evalstone.types import ToolCall
+from evalstone.types.accounts import is_redacted
 
 
 def tool_run(attributes: Entries, error: str | None) -> ToolCall:
@@ -24,12 +25,14 @@ def tool_run(attributes: Entries, error: str | None) -> ToolCall:
     if not isinstance(name, str) or not name:
         raise DataError("the span of a tool must have its name")
     returned: Any = attributes.get("gen_ai.tool.call.result")  # JSON; where it is the text, the messages have it too
-    result, says_failed = plain_result(None if returned == "null" else parsed(json_text(returned)))
+    unknown = returned == "null" or is_redacted(returned)
+    result, says_failed = plain_result(None if unknown else parsed(json_text(returned)))
+    arguments = arguments_of(parsed(attributes.get("gen_ai.tool.call.arguments")))
     failed = error is not None or says_failed or attributes.get("error.type") is not None
     said: Any = (error or "error") if result is None else result
     return ToolCall(
         name=name,
-        arguments=arguments_of(parsed(attributes.get("gen_ai.tool.call.arguments"))),
+        arguments={} if is_redacted(arguments.get("raw")) else arguments,
         result=result,
         id=str(attributes.get("gen_ai.tool.call.id") or ""),
         state="error" if failed else "result",
