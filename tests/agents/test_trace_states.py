@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evalstone import Sample, score
+from evalstone.agents.transcripts import read_transcript
 from evalstone.types import TrajectoryExpectation
 from tests.agents.test_traces import only, read
 from tests.traced import chat, message, span, spans
@@ -89,6 +90,10 @@ def test_a_state_says_that_a_tool_failed_where_the_messages_of_models_dont(
 def test_the_structured_answer_of_a_graph_is_its_output(graph: Any) -> None:
     state = {"messages": [QUESTION, CALLING, returned(), ANSWER], "structured_response": {"take": True}}
     assert only(spans(graph(1, state), *models())).output == '{"take": true}'
+    written: dict[str, Any] = {"messages": [QUESTION, {"type": "ai", "data": {"content": '{"take":true}'}}]}
+    written["structured_response"] = {"take": True}
+    assert only(spans(graph(1, written))).output == '{"take":true}'
+    assert read_transcript(written).output == '{"take":true}'
     blank = {"type": "ai", "data": {"content": ""}}
     assert only(spans(graph(1, {"messages": [QUESTION, blank]}))).output == ""
 

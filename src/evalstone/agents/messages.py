@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -51,6 +52,15 @@ def answer_text(messages: Sequence[Message]) -> str | None:
         return json.dumps(to_jsonable(dict(structured.arguments)), ensure_ascii=False)
     text = last_text(answers, "assistant")
     return "" if text is None and answers and not any(message.attachments for message in answers) else text
+
+
+def structured_text(answer: object, messages: Sequence[Message]) -> str:
+    """A structured answer as text: as the last message has it, if that says the same, else as JSON."""
+    said, value = answer_text(messages), to_jsonable(answer)
+    with suppress(ValueError, RecursionError):
+        if said is not None and json.loads(said) == value:
+            return said
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _is_answer(call: ToolCall) -> bool:

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.files import json_or_lines
-from evalstone._core.json import to_jsonable
 from evalstone.agents.formats import pydantic_ai, results, sessions, spans
 from evalstone.agents.formats.messages import Reading, is_conversation, is_parts, read_conversation, unwrapped
-from evalstone.agents.formats.parts import ITEM_ROLES, text_of
+from evalstone.agents.formats.parts import ITEM_ROLES
 from evalstone.agents.formats.values import Entries, entries_of, normal, objects_in, plain
-from evalstone.agents.messages import answer_text
+from evalstone.agents.messages import answer_text, structured_text
 from evalstone.agents.traces import read_trace
 from evalstone.errors import DataError
 from evalstone.types import Message, Trajectory, Usage
@@ -253,9 +252,11 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
     if reading.usage is not None and not usage.requests:
         usage += Usage(requests=len(counted) or 1)
     output = answer_text(messages) if reading.output is None else reading.output
+    if output is not None and not isinstance(output, str):
+        output = structured_text(output, messages)
     return Transcript(
         messages=messages,
-        output=output if output is None or isinstance(output, str) else text_of(to_jsonable(output)),
+        output=output,
         context=tuple(reading.conversation.passages) if reading.retrieved or reading.conversation.passages else None,
         usage=usage,
         cost=reading.cost,

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from evalstone._core.json import to_jsonable
 from evalstone.agents.formats.dialects import ANSWER
 from evalstone.agents.formats.messages import Reading, is_conversation
-from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.results import is_state, read_state
 from evalstone.agents.formats.values import Entries, entries_of, parsed
-from evalstone.agents.messages import answer_text
+from evalstone.agents.messages import answer_text, structured_text
 
 
 def state_in(attributes: Entries) -> Reading | None:
@@ -31,5 +29,5 @@ def state_in(attributes: Entries) -> Reading | None:
 
 def answer_in(state: Reading) -> str | None:
     """The structured answer of a state, else the text of its last message."""
-    answer = answer_text(state.conversation.messages) if state.output is None else state.output
-    return answer if answer is None or isinstance(answer, str) else text_of(to_jsonable(answer))
+    messages = state.conversation.messages
+    return answer_text(messages) if state.output is None else structured_text(state.output, messages)
