@@ -343,13 +343,15 @@ def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
 
 def _as_said(text: str | None, messages: Sequence[Message], role: Role) -> str | None:
     """A text as its message has it, if they differ only in the blanks around it: the span of an agent may show its
-    answer as a terminal would, with a newline at the end. JSON that no message has is written as every structured
-    answer is."""
+    answer as a terminal would, with a newline at the end. An answer in JSON that no message has is written as every
+    structured answer is."""
     if text is None:
         return None
     said = (message.content for message in reversed(messages) if message.role == role)
     spoken = next((each for each in said if each.strip() == text.strip()), None)
-    return text_of(parsed(text)) if spoken is None else spoken
+    if spoken is None:
+        return text_of(parsed(text)) if role == "assistant" else text
+    return spoken
 
 
 def _goes_on(message: Message) -> bool:

@@ -226,8 +226,8 @@ def plain_result(value: Any) -> tuple[Any, bool]:
 
     The AI SDK has `{"type": "text", "value": …}`; Anthropic's own tools return an object whose type ends in "error";
     MCP's results of failed calls have `isError`; pydantic-ai's `ToolReturn` has what the model gets beside what it
-    doesn't. A list of texts becomes one text, Bedrock's `[{"json": …}]`
-    the JSON in it; a list with anything else, such as images, stays as it is.
+    doesn't. A list of texts becomes one text, Bedrock's `[{"json": …}]` the JSON in it; a list with anything else, such
+    as images, stays as it is.
     """
     if isinstance(value, dict):
         item = cast("Entries", value)
