@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from evalstone.agents.messages import (
     agent_sample,
     answer_text,
@@ -105,3 +107,14 @@ def test_a_sample_of_one_trajectory():
     assert [step.name for step in sample.trajectory.steps] == ["f"]
     assert sample.expected_trajectory == TrajectoryExpectation(max_steps=1)
     assert sample.input == "q"
+
+
+@pytest.mark.parametrize("said", ["Final result processed.", "Returning structured response: city='Bern' rain=True"])
+def test_the_arguments_of_a_call_that_was_taken_for_the_answer_are_the_answer(said: str) -> None:
+    asked, looking = Message(role="user", content="Rain?"), Message(role="assistant", content="Let me look.")
+    call = ToolCall(name="final_result", arguments={"city": "Bern", "rain": True}, result=said)
+    answer = Message(role="assistant", tool_calls=[call])
+    assert answer_text([asked, looking, answer]) == '{"city": "Bern", "rain": true}'
+    assert answer_text([asked, answer, Message(role="user", content="Sure?")]) is None
+    for other in (SEARCH, ToolCall(name="final_result", arguments={"city": "Bern"}, result="no such city")):
+        assert answer_text([asked, Message(role="assistant", tool_calls=[other])]) == ""

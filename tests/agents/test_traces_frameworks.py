@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evalstone import score
 from tests.agents.test_traces import CALL, only, read
 from tests.traced import attributes, chat, message, span, spans
 
@@ -127,6 +128,75 @@ def test_a_failure_that_the_model_was_told_of_keeps_its_words() -> None:
     assert (sample.output, call.state, call.error) == ("Sorry.", "error", "Error: weather down")
 
 
+def told(status: str) -> dict[str, Any]:
+    """What LangChain's message with a tool's result has."""
+    return {"type": "tool", "content": "station down", "tool_call_id": "c1", "status": status}
+
+
+def langchain_tools(status: str) -> list[tuple[str, dict[str, Any]]]:
+    """The spans of OpenInference and Traceloop for a tool whose failure LangChain catches and tells the model."""
+    kept = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "ToolMessage"]}
+    openinference = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "weather",
+        "input.value": "Bern",
+        "output.value": json.dumps({"type": "tool", "data": told(status)}),
+    }
+    traceloop = {
+        "traceloop.span.kind": "tool",
+        "traceloop.entity.name": "weather",
+        "traceloop.entity.input": json.dumps({"input_str": "{'city': 'Bern'}"}),
+        "traceloop.entity.output": json.dumps({"output": {**kept, "kwargs": told(status)}}),
+    }
+    return [("openinference", openinference), ("traceloop", traceloop)]
+
+
+@pytest.mark.parametrize(("status", "passed"), [("error", 0), ("success", 1)])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_failure_that_langchain_caught_is_one(status: str, passed: int, place: int) -> None:
+    _, values = langchain_tools(status)[place]
+    told_it = {"type": "tool_call_response", "id": "c1", "response": "station down"}
+    last = chat([QUESTION, message("assistant", CALL), message("tool", told_it)], "Sorry.")
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", chat([QUESTION], message("assistant", CALL)), parent=1),
+            span(3, "weather", values, parent=1, start=1),
+            span(4, "chat", last, parent=1, start=3),
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.arguments, call.state) == ({"city": "Bern"}, "result" if passed else "error")
+    assert call.error == (None if passed else "station down")
+    assert score("no_tool_errors", sample).value == passed
+
+
+def test_the_span_of_a_tool_whose_result_says_that_it_failed_failed() -> None:
+    result = {"content": [{"type": "text", "text": "no such city"}], "isError": True}
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {**chat([QUESTION], "Sorry."), "gen_ai.operation.name": "invoke_agent"}, end=9),
+            tool(2, 1, {"gen_ai.tool.call.result": json.dumps(result)}, start=1),
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.state, call.error) == ("error", "no such city")
+
+
+def test_a_tool_of_pydantic_ai_returned_what_the_model_gets() -> None:
+    returned = {"return_value": "rainy", "content": ["a picture"], "metadata": {"id": 1}, "kind": "tool-return"}
+    answered = message("tool", {"type": "tool_call_response", "id": "c1", "response": "rainy"})
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", chat([QUESTION, message("assistant", CALL), answered], "Yes."), parent=1, start=3),
+            tool(3, 1, {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": json.dumps(returned)}, start=1),
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert call.result == "rainy"
+
+
 def test_an_error_is_its_message_and_not_the_code_that_was_run() -> None:
     status = {"code": 2, "message": 'ValueError("down")Traceback (most recent call last):\n File "/srv/app.py"'}
     sample = only(spans(span(1, "chat", chat([QUESTION], "Yes."), status=status)))
@@ -189,3 +259,112 @@ def test_a_retriever_inside_another_is_a_step_if_it_has_documents_or_the_other_o
         "Silent.retrieve",
         "Silent._retrieve",
     ]
+
+
+def test_the_model_calls_of_a_tool_are_no_part_of_the_conversation_of_its_agent() -> None:
+    ask: dict[str, Any] = {"type": "tool_call", "id": "a1", "name": "ask_guide", "arguments": {}}
+    inner = [message("system", "Know it."), message("user", "Weather?")]
+    chain, looked = {"openinference.span.kind": "CHAIN"}, {"openinference.span.kind": "TOOL", "tool.name": "weather"}
+    sample = only(
+        spans(
+            span(1, "graph", chain, end=9),
+            span(2, "chat", chat([message("system", "Delegate."), QUESTION], message("assistant", ask)), parent=1),
+            span(3, "ask_guide", {**looked, "tool.name": "ask_guide"}, parent=1, start=1, end=7),
+            span(4, "guide", chain, parent=3, start=2, end=6),
+            span(5, "chat", chat(inner, message("assistant", CALL)), parent=4, start=2, end=3),
+            span(6, "weather", {**looked, "input.value": "Bern", "output.value": "rainy"}, parent=4, start=3, end=4),
+            span(7, "chat", chat([*inner, message("assistant", CALL)], "It rains."), parent=4, start=4, end=5),
+            span(8, "chat", chat([QUESTION, message("assistant", ask)], "Yes."), parent=1, start=7, end=8),
+        )
+    )
+    assert (sample.input, sample.output, sample.instructions) == ("Umbrella?", "Yes.", "Delegate.")
+    assert [each.content for each in sample.messages if each.role == "user"] == ["Umbrella?"]
+    assert score("max_tool_calls(limit=1)", sample).value == 1
+    assert sample.trajectory is not None
+    (step,) = sample.trajectory.steps
+    (nested,) = step.children
+    assert (step.name, nested.name, nested.data["tool_args"]) == ("ask_guide", "weather", {"city": "Bern"})
+
+
+def test_a_call_that_only_its_span_has_comes_before_the_answer_beside_an_agent_inside() -> None:
+    values = {**chat([QUESTION], "Yes."), "gen_ai.operation.name": "invoke_agent"}
+    inner = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"}
+    sample = only(
+        spans(
+            span(1, "invoke_agent", values, end=9),
+            tool(2, 1, {"gen_ai.tool.call.id": "c1"}, start=1, end=8),
+            span(3, "invoke_agent", inner, parent=2, start=2, end=7),
+            span(4, "chat", chat([message("user", "Weather?")], "Rain."), parent=3, start=3),
+        )
+    )
+    assert [[call.name for call in each.tool_calls] or each.content for each in sample.messages] == [
+        "Umbrella?",
+        ["weather"],
+        "Yes.",
+    ]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_tool_that_hands_over_returned_its_message(place: int) -> None:
+    _, values = langchain_tools("success")[place]
+    key = ("output.value", "traceloop.entity.output")[place]
+    returned = json.loads(values[key])
+    message_of = returned["output"] if place else returned
+    handed = {"graph": "__parent__", "update": {"messages": [message_of]}, "resume": None, "goto": "writer"}
+    said = json.dumps({"output": handed} if place else handed)
+    given = {**chat([QUESTION], message("assistant", CALL)), "gen_ai.operation.name": "invoke_agent"}
+    sample = only(
+        spans(span(1, "invoke_agent", given, end=9), span(3, "weather", {**values, key: said}, parent=1, start=1))
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.id, call.arguments, call.result) == ("c1", {"city": "Bern"}, "station down")
+
+
+def test_a_trace_that_only_creates_an_agent_needs_no_note() -> None:
+    created = {"gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "a", "gen_ai.system_instructions": "Hi."}
+    assert read(spans(span(1, "create_agent a", created))) == ([], ())
+    assert len(read(spans(span(1, "create_agent a", created), span(2, "GET /", {})))[1]) == 1
+
+
+def test_calls_that_are_sent_again_with_the_ids_of_their_items_are_made_once() -> None:
+    def calling(id: str, city: str) -> dict[str, Any]:
+        return message("assistant", {"type": "tool_call", "id": id, "name": "weather", "arguments": {"city": city}})
+
+    def told_of(id: str, result: str) -> dict[str, Any]:
+        return message("tool", {"type": "tool_call_response", "id": id, "response": result})
+
+    made = [calling("call_1", "Bern"), calling("call_2", "Thun")]
+    again = [
+        QUESTION,
+        calling("fc_1", "Bern"),
+        calling("fc_2", "Thun"),
+        told_of("call_1", "wet"),
+        told_of("call_2", "dry"),
+    ]
+    last = [*again, calling("fc_3", "Bern"), told_of("call_3", "dry")]
+    sample = only(
+        spans(
+            span(1, "guide.agent", {"traceloop.span.kind": "agent", "gen_ai.agent.name": "guide"}, end=9),
+            span(2, "openai.response", {**chat([QUESTION], ""), "gen_ai.output.messages": json.dumps(made)}, parent=1),
+            span(3, "openai.response", chat(again, calling("call_3", "Bern")), parent=1, start=3),
+            span(4, "openai.response", chat(last, "Dry."), parent=1, start=5),
+        )
+    )
+    calls = [(call.id, call.result, call.state) for each in sample.messages for call in each.tool_calls]
+    assert calls == [("call_1", "wet", "result"), ("call_2", "dry", "result"), ("call_3", "dry", "result")]
+    assert [each.content for each in sample.messages if not each.tool_calls] == ["Umbrella?", "Dry."]
+
+
+@pytest.mark.parametrize("result", [None, "null"])
+def test_a_tool_that_returned_nothing_returned_no_text(result: str | None) -> None:
+    answered = message("tool", {"type": "tool_call_response", "id": "c1", "response": result})
+    looked = tool(3, 1, {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": "null"}, start=1)
+    sample = only(
+        spans(
+            span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, end=9),
+            span(2, "chat", chat([QUESTION, message("assistant", CALL), answered], "Yes."), parent=1, start=3),
+            looked,
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.state, call.result) == ("result", result)

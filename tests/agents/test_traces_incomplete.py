@@ -11,6 +11,8 @@ from evalstone import score
 from evalstone.agents import span_tree
 from evalstone.agents.formats.cut import is_cut
 from evalstone.agents.formats.spans import read_spans
+from evalstone.agents.traces import REDACTED
+from evalstone.agents.transcripts import read_transcript
 from evalstone.errors import DataError
 from tests.agents.test_traces import only, read
 from tests.traced import TRACE, attributes, chat, log, logs, message, span, spans
@@ -180,6 +182,50 @@ def test_messages_that_were_cut_leave_out_the_answer_with_the_setting_to_raise(v
     assert "raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT" in note
     with pytest.raises(DataError, match="was cut after"):
         read_spans(spans(span(1, "call", values)))
+
+
+HIDDEN = "__REDACTED__"
+
+
+def test_a_trace_of_redacted_texts_has_no_content() -> None:
+    hidden = {"input.value": HIDDEN, "output.value": HIDDEN}
+    traced = spans(
+        span(1, "LangGraph", {"openinference.span.kind": "CHAIN", **hidden}, end=9),
+        span(2, "chat", {"openinference.span.kind": "LLM", "llm.model_name": "m", **hidden}, parent=1),
+        span(3, "weather", {"openinference.span.kind": "TOOL", "tool.name": "weather", **hidden}, parent=1),
+    )
+    samples, (note,) = read(traced)
+    assert samples == []
+    assert note.startswith("1 × a trace without content; turn on the capture of message content")
+    with pytest.raises(DataError, match="a trace without content"):
+        read_transcript(traced)
+
+
+@pytest.mark.parametrize(("asked", "said"), [(HIDDEN, "Yes."), ("Umbrella?", HIDDEN), (HIDDEN, HIDDEN)])
+def test_a_redacted_question_or_answer_counts_as_absent(asked: str, said: str) -> None:
+    messages = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": asked,
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": said,
+    }
+    answer = span(2, "chat", {"openinference.span.kind": "LLM", **messages}, parent=1)
+    samples, (note,) = read(spans(span(1, "run", {"openinference.span.kind": "AGENT"}, end=9), answer))
+    if asked == said:
+        assert samples == []
+        return
+    (sample,) = samples
+    assert (sample.input, sample.output) == (None if asked == HIDDEN else asked, None if said == HIDDEN else said)
+    assert note.startswith(f"1 × {REDACTED}")
+
+
+@pytest.mark.parametrize("arguments", [HIDDEN, json.dumps({"city": "Bern"})])
+def test_the_redacted_arguments_and_result_of_a_tool_are_unknown(arguments: str) -> None:
+    tool = {**TOOL, "gen_ai.tool.call.arguments": arguments, "gen_ai.tool.call.result": HIDDEN}
+    tool.pop("gen_ai.tool.call.id")
+    sample = only(spans(agent(end=9), span(3, "execute_tool", tool, parent=1, start=1)))
+    (call,) = [call for each in sample.messages for call in each.tool_calls]
+    assert (call.arguments, call.result) == ({} if arguments == HIDDEN else {"city": "Bern"}, None)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from evalstone import Sample, load, score
+from evalstone.agents.span_tree import ADOPTED
 from evalstone.agents.transcripts import read_transcript
-from evalstone.errors import DataError
+from evalstone.errors import DataError, TargetError
+from evalstone.targets import Answer
 from evalstone.types import Message, ToolCall, Usage
+from tests.traced import TRACE, chat, message, span, spans
 
 FOLDER = Path(__file__).parent / "transcripts"
 
@@ -36,8 +40,8 @@ def test_tools_that_only_their_spans_have_are_calls() -> None:
     transcript = read_transcript(spans)
     call = ToolCall(name="weather", arguments={"city": "Bern"}, result={"sky": "clear"})
     assert transcript.messages == (
-        Message(role="assistant", content="Sunny."),
         Message(role="assistant", tool_calls=[call]),
+        Message(role="assistant", content="Sunny."),
     )
     assert transcript.output == "Sunny."
 
@@ -174,12 +178,79 @@ def test_a_chain_without_model_calls_has_its_input_and_output() -> None:
     assert transcript.output == "Yes."
 
 
+def agent(id: int, name: str, parent: int = 0, **more: Any) -> dict[str, Any]:
+    return span(id, name, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}, parent=parent, **more)
+
+
+def tool(id: int, parent: int, name: str, **more: Any) -> dict[str, Any]:
+    values = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.id": name}
+    return span(id, name, values, parent=parent, **more)
+
+
+def delegating() -> dict[str, Any]:
+    """An agent whose only tool asks another agent, which calls a tool of its own."""
+    user, asked = message("user", "Umbrella?"), message("user", "Weather?")
+    ask = message("assistant", {"type": "tool_call", "id": "ask_guide", "name": "ask_guide", "arguments": {}})
+    look = message("assistant", {"type": "tool_call", "id": "weather", "name": "weather", "arguments": {}})
+    return spans(
+        agent(1, "main", end=9),
+        span(2, "chat", chat([message("system", "Delegate."), user], ask), parent=1),
+        tool(3, 1, "ask_guide", start=1, end=7),
+        agent(4, "guide", 3, start=2, end=6),
+        span(5, "chat", chat([message("system", "Know it."), asked], look), parent=4, start=2, end=3),
+        tool(6, 4, "weather", start=3, end=4),
+        span(7, "chat", chat([asked, look], "Rain."), parent=4, start=4, end=5),
+        span(8, "chat", chat([user, ask], "Yes."), parent=1, start=7, end=8),
+    )
+
+
+@pytest.mark.parametrize("scorer", ["max_tool_calls(limit=1)", "tool_call_accuracy(tool='ask_guide', strict=True)"])
+def test_a_trace_has_the_same_scores_in_a_file_and_as_the_answer_of_a_target(scorer: str, tmp_path: Path) -> None:
+    (tmp_path / "trace.jsonl").write_text(json.dumps(delegating()) + "\n")
+    (sample,) = load(tmp_path / "trace.jsonl").samples
+    (asked,) = load([{"input": "Umbrella?", "messages": delegating()}]).samples
+    answered = Answer.of(delegating()).fill(Sample(input="Umbrella?"), seconds=1)
+    for each in (sample, asked, answered):
+        assert score(scorer, each).value == 1
+        assert (each.messages, each.trajectory) == (sample.messages, sample.trajectory)
+
+
+def test_what_a_reader_of_a_trace_notes_is_on_its_last_message() -> None:
+    request = delegating()
+    del request["resourceSpans"][0]["scopeSpans"][0]["spans"][2]
+    (note,) = read_transcript(request).messages[-1].notes
+    assert note.startswith(f"{ADOPTED}: in trace '{TRACE}'")
+
+
+def test_an_agent_without_an_answer_is_a_failed_answer_of_a_target() -> None:
+    asked = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": json.dumps([message("user", "Rain?")])}
+    silent = spans(span(1, "main", asked, end=9), tool(2, 1, "weather", start=1))
+    with pytest.raises(TargetError, match="an agent whose answer is in no span"):
+        Answer.of(silent)
+    failed = spans(span(1, "main", asked, end=9, status={"code": 2, "message": "down"}), tool(2, 1, "weather", start=1))
+    with pytest.raises(TargetError, match="down"):
+        Answer.of(failed)
+
+
+def test_the_names_of_tools_alone_are_no_content() -> None:
+    bare = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "weather"}]}]
+    values = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(bare)}
+    with pytest.raises(DataError, match="a trace without content; turn on the capture"):
+        read_transcript(spans(span(1, "chat", values), tool(2, 0, "weather", start=1)))
+
+
+def test_a_retrieval_that_found_nothing_is_an_empty_context() -> None:
+    nothing = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": "[]"}
+    answer = span(2, "chat", chat([message("user", "q")], "a"), parent=1, start=2)
+    assert read_transcript(spans(agent(1, "main", end=9), span(3, "search", nothing, parent=1), answer)).context == ()
+
+
 def test_the_text_that_the_first_span_returns_is_the_answer() -> None:
-    spans = fixture("openinference_spans")
-    for span in spans:
-        if span["name"] == "run":
-            span["attributes"]["output.value"] = "Sunny, says the guide."
-    assert read_transcript(spans).output == "Sunny, says the guide."
+    trace = fixture("openinference_spans")
+    for each in trace:
+        if each["name"] == "run":
+            each["attributes"]["output.value"] = "Sunny, says the guide."
+    assert read_transcript(trace).output == "Sunny, says the guide."
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from evalstone import evaluate
 from evalstone.datasets import sample_from
 from evalstone.errors import DataError
+from evalstone.targets import Answer
 from evalstone.types import Message, Skipped, ToolCall
 
 OPENAI: list[dict[str, Any]] = [
@@ -238,3 +239,21 @@ def test_the_passages_that_turns_carry_are_kept_where_the_row_has_a_context_of_i
 def test_broken_passages_of_a_turn_are_refused() -> None:
     with pytest.raises(DataError, match="column 'turns', read as messages, must be a list of passages, not int: 5"):
         sample_from({"turns": [{"role": "user", "content": "q", "retrieval_context": 5}]})
+
+
+def test_retrieved_passages_in_messages_are_the_context_whether_in_a_row_or_returned_by_a_target() -> None:
+    documents: list[Any] = [{"page_content": "Bern is in Switzerland.", "metadata": {}, "type": "Document"}]
+    call = {"name": "search", "args": {"q": "Bern"}, "id": "c1"}
+    messages: list[Any] = [
+        {"type": "human", "data": {"content": "Where is Bern?", "type": "human"}},
+        {"type": "ai", "data": {"content": "", "type": "ai", "tool_calls": [call]}},
+        {"type": "tool", "data": {"content": "found", "type": "tool", "tool_call_id": "c1", "artifact": documents}},
+        {"type": "ai", "data": {"content": "In Switzerland.", "type": "ai"}},
+    ]
+    passages = ("Bern is in Switzerland.",)
+    assert sample_from({"messages": messages}).context == passages
+    assert sample_from({"messages": json.dumps(messages)}).context == passages
+    assert sample_from({"messages": messages, "context": ["mine"]}).context == ("mine",)
+    for returned in (messages, {"messages": messages}, Answer(messages=messages)):
+        assert Answer.of(returned).context == passages
+    assert Answer(messages=messages, context=["mine"]).context == ("mine",)

@@ -190,3 +190,11 @@ def test_runs_of_an_id_that_several_calls_have_are_paired_by_arguments_and_else_
     assert paired(calls[:1], calls) == {0: 0}
     assert paired([replace(calls[0], arguments={})], calls) == {0: 1}
     assert paired([replace(calls[0], arguments={}), calls[1]], calls) == {0: 0, 1: 1}
+
+
+def test_a_failure_in_another_notation_is_no_contradiction() -> None:
+    missing = {"type": "missing", "loc": ["city"], "msg": "Field required"}
+    told = ToolCall(name="f", id="c1", result=[missing])
+    failed = ToolCall(name="f", id="c1", state="error", error=str([missing]))
+    call, notes = merged_call(told, failed)
+    assert (call.state, notes) == ("error", ())

@@ -5,12 +5,19 @@ All functions take Message values. The dataset reader converts the formats of ot
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
+from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank
 from evalstone.types import Message, Role, Sample, ToolCall
+
+_TAKEN = re.compile(r"Final result processed\.$|Returning structured response: ")
+"""What pydantic-ai and LangChain answer a call whose arguments are the structured answer."""
 
 
 def texts(messages: Iterable[Message], role: Role) -> tuple[str, ...]:
@@ -34,13 +41,30 @@ def last_user_text(messages: Iterable[Message]) -> str | None:
 def answer_text(messages: Sequence[Message]) -> str | None:
     """The assistant's last text after the last user message, skipping messages without text.
 
-    "" if all its messages there are blank: it answered nothing. None if it has no message there, or if its answer is an
-    attachment.
+    If its last message there has a call that pydantic-ai or LangChain took for the structured answer, it is the call's
+    arguments as JSON. "" if all its messages there are blank: it answered nothing. None if it has no message there, or
+    if its answer is an attachment.
     """
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
     answers = [message for message in messages[last + 1 :] if message.role == "assistant"]
+    calls = answers[-1].tool_calls if answers and is_blank(answers[-1].content) else ()
+    if (structured := next(filter(_is_answer, calls), None)) is not None:
+        return json.dumps(to_jsonable(dict(structured.arguments)), ensure_ascii=False)
     text = last_text(answers, "assistant")
     return "" if text is None and answers and not any(message.attachments for message in answers) else text
+
+
+def structured_text(answer: object, messages: Sequence[Message]) -> str:
+    """A structured answer as text: as the last message has it, if that says the same, else as JSON."""
+    said, value = answer_text(messages), to_jsonable(answer)
+    with suppress(ValueError, RecursionError):
+        if said is not None and json.loads(said) == value:
+            return said
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_answer(call: ToolCall) -> bool:
+    return isinstance(call.result, str) and _TAKEN.match(call.result) is not None
 
 
 def system_prompt(messages: Iterable[Message]) -> str | None:

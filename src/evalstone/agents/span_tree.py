@@ -29,6 +29,7 @@ from evalstone.agents.formats.tool_runs import tool_run
 from evalstone.agents.formats.values import Entries, PlacedError, objects_in, parsed
 from evalstone.agents.notes import Notes
 from evalstone.types import ToolCall
+from evalstone.types.accounts import is_redacted
 
 ADOPTED = "a span whose parent is missing, which is read as part of the agent in whose time it lies"
 UNSURE = "a span whose parent is missing and that may be part of any of several agents, which is read apart from them"
@@ -271,20 +272,25 @@ def start_of(node: Node) -> float:
     return node.record.start or 0.0
 
 
-def walk(nodes: Iterable[Node], *, into_agents: bool = True) -> Iterator[Node]:
-    """These spans and all below them, parents first; without into_agents, those of agents inside are left out."""
+def walk(nodes: Iterable[Node], *, nested: bool = True) -> Iterator[Node]:
+    """These spans and all below them, parents first. Without nested, those of agents inside are left out, and what is
+    below tools: model calls of a tool's own, and the agent that it asks."""
     waiting = list(nodes)[::-1]
     while waiting:
         node = waiting.pop()
         yield node
-        inside = node.children if into_agents else [child for child in node.children if child.kind != "agent"]
-        waiting += reversed(inside)
+        if nested:
+            waiting += reversed(node.children)
+        elif node.kind != "tool":
+            waiting += (child for child in reversed(node.children) if child.kind != "agent")
 
 
 def _has_messages(attributes: Entries) -> bool:
     keys = (INPUT, OUTPUT, "pydantic_ai.all_messages")
     return any(map(_has_content, (parsed(attributes.get(key)) for key in keys))) or any(
-        key.startswith(("llm.input_messages", "llm.output_messages")) for key in attributes
+        key.startswith(("llm.input_messages", "llm.output_messages"))
+        and not (is_redacted(value) or key.endswith((".role", ".name", ".id", ".type", "_id")))
+        for key, value in attributes.items()
     )
 
 

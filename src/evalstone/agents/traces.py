@@ -16,18 +16,21 @@ from typing import Any
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
-from evalstone.agents.formats.dialects import DOCUMENTS, QUESTION, translated
+from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, translated
+from evalstone.agents.formats.graph_states import answer_in, state_in
 from evalstone.agents.formats.mastra_spans import without_summaries
+from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.parts import text_of
-from evalstone.agents.formats.records import Record
-from evalstone.agents.formats.spans import SpanReader, cost_of, is_part
+from evalstone.agents.formats.records import Record, records_in
+from evalstone.agents.formats.spans import SpanReader, cost_of, is_part, read_spans
 from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
-from evalstone.agents.formats.values import first
+from evalstone.agents.formats.values import first, parsed
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.agents.notes import Notes
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
 from evalstone.errors import ConfigError, DataError
-from evalstone.types import NO_USAGE, Message, Role, Sample, ToolCall, Trajectory, TrajectoryStep
+from evalstone.types import NO_USAGE, Message, Role, Sample, ToolCall, Trajectory, TrajectoryStep, Usage
+from evalstone.types.accounts import is_redacted
 from evalstone.types.agreement import step_of
 
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "spring.ai.chat.client.conversation.id")
@@ -35,6 +38,9 @@ _ENTITIES = ("gen_ai.agent.name", "gen_ai.workflow.name", "traceloop.entity.name
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
 _RESPONSE = "gen_ai.response.id"
+_ASKED = ("agent", "chain", "model")
+REDACTED = "a question or an answer that was redacted and counts as absent"
+UNANSWERED = "an agent whose answer is in no span, since those of its model calls are missing"
 
 
 @dataclass
@@ -72,10 +78,9 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
         notes.add("a trace that cannot be read", trace, said)
         return []
     if not units:
-        kinds = {node.kind for node in walk(roots)}
-        if kinds & {"agent", "chain", "model"} or (roots and is_known(listed)):
+        if any(node.kind in _ASKED for node in walk(roots)) or (roots and is_known(listed)):
             notes.add(without_content(listed), trace)
-        elif roots:
+        elif any(node.attributes.get(OPERATION) != "create_agent" for node in walk(roots)):
             notes.add("a trace without a span of a model, a chain or an agent", trace)
         return []
     samples: list[Sample] = []
@@ -91,6 +96,48 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
             message = f"span {excerpt(unit.main.record.name)}{place}: {said}"
             notes.add("an answer that cannot be read and is left out", trace, message)
     return samples
+
+
+def read_trace(value: Any) -> Reading:
+    """A transcript of the spans or the log records of a trace: its only request, as `samples_of` reads it. The messages
+    of several requests are one conversation.
+
+    Raises PlacedError when they have no messages, or some that cannot be read.
+    """
+    listed, notes = without_summaries(records_in(value)), Notes()
+    traces: dict[str, list[Record]] = {}
+    for record in listed:
+        traces.setdefault(record.trace, []).append(record)
+    roots = {trace: tree_of(records, trace, notes) for trace, records in traces.items()}
+    units = [(unit, trace) for trace, nodes in roots.items() for unit in _units(nodes, trace, notes)]
+    if len(units) == 1:
+        try:
+            return _transcript_of(_sample(*units[0], notes, alone=True), notes)
+        except DataError:
+            read_spans(value)  # which names the place of what can't be read
+            raise
+    reading = read_spans(value)
+    if not units and any(node.kind in _ASKED for nodes in roots.values() for node in walk(nodes)):
+        raise DataError(without_content(listed))
+    return reading
+
+
+def _transcript_of(sample: Sample, notes: Notes) -> Reading:
+    messages, took = [*sample.messages], sample.metadata.get("target", {})
+    if messages:
+        said = (": ".join(filter(None, (reason, notes.examples[reason]))) for reason in notes.counts)
+        messages[-1] = replace(messages[-1], notes=(*messages[-1].notes, *said))
+    passages = None if sample.context is None else dict.fromkeys(sample.context)
+    unanswered = sample.output is None and answer_text(messages) is not None
+    return Reading(
+        Conversation(messages, passages or {}),
+        Usage(**took["usage"]) if "usage" in took else None,
+        took.get("cost"),
+        sample.output,
+        sample.trajectory,
+        error=sample.metadata.get("error", UNANSWERED) if unanswered else "",
+        retrieved=passages is not None,
+    )
 
 
 def _units(roots: Sequence[Node], trace: str, notes: Notes) -> list[_Unit]:
@@ -157,7 +204,7 @@ def _messages_of(node: Node) -> list[Message]:
     """The messages of a model call, or of an agent's calls apart from its instructions."""
     reader, alone = SpanReader(), node.kind == "model"
     try:
-        for each in [node] if alone else sorted(walk([node], into_agents=False), key=start_of):
+        for each in [node] if alone else sorted(walk([node], nested=False), key=start_of):
             _read_node(reader, each, main=alone, counted=False)
         messages = reader.reading().conversation.messages
     except DataError:
@@ -211,10 +258,11 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     """The sample of a unit. Raises DataError, ConfigError or RecursionError when something in it can't be read."""
     main = unit.main
     whole = sorted(walk((*unit.nodes, *unit.beside)), key=start_of)
-    inside = [*walk((*unit.nodes, *unit.beside), into_agents=False)]
+    inside = [*walk((*unit.nodes, *unit.beside), nested=False)]
     # What only passes a question on to an agent has the messages of that agent.
     calls = [node for node in inside if node.has_messages and not is_part(node.attributes)]
-    read = inside if calls else whole
+    state = _state(unit.nodes, trace, notes)
+    read = inside if calls or state is not None else whole
     if (unreadable := next(filter(None, (node.unreadable for node in read)), None)) is not None:
         raise unreadable
     if not calls and main.question is not None:
@@ -222,9 +270,11 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     own = {id(node) for node in read}
     reader, alone_reader = SpanReader(), SpanReader()
     tools: list[Node] = []
+    if state is not None:
+        reader.read_state(state.conversation, alone=not calls)
     # The evaluated span comes last: it has the first and the last message, between which its calls have the others. If
     # these have none, it comes first, before its tools.
-    alone_in_words = main.has_messages and not any(node.has_messages for node in whole if node is not main)
+    alone_in_words = main.has_messages and not any(node.has_messages for node in read if node is not main)
     for node in sorted(
         (each for each in whole if id(each) in own),
         key=lambda each: ((each is main) != alone_in_words, is_part(each.attributes)),
@@ -241,7 +291,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     question = last_user_text(of_main) or reader.asked
     if main.kind != "model":
         question = reader.asked or question
-    output = reading.output
+    output = answer_in(state) if reading.output is None and state is not None else reading.output
     ends = [each[-1] for each in (of_main, messages) if each]
     if output is None and not (main.record.error is not None and ends and all(map(_goes_on, ends))):
         # What is said beside calls is no answer where none came after them.
@@ -250,14 +300,18 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         silent = said[0] == "" or any(node.kind == "model" and node.has_messages for node in read)
         output = next(filter(None, said), "" if silent and "" in said else None)
         if output is None and said[1] == "":
-            notes.add("an agent whose answer is in no span, since those of its model calls are missing", trace)
+            notes.add(UNANSWERED, trace)
     output = _as_said(output, messages, "assistant")
+    asked = last_user_text(messages) if question is None else _as_said(question, messages, "user")
+    if is_redacted(asked) or is_redacted(output):
+        notes.add(REDACTED, trace)
+        asked, output = (None if is_redacted(each) else each for each in (asked, output))
     metadata = {**_measured(unit, whole), **_described(main, whole, trace)}
     if "group" not in metadata and not alone and trace:
         metadata["group"] = trace
     return Sample(
         id="-".join(filter(None, (trace, main.record.span))),
-        input=last_user_text(messages) if question is None else _as_said(question, messages, "user"),
+        input=asked,
         output=output,
         context=_context(whole, reading.conversation.passages, trace, notes),
         messages=messages,
@@ -267,13 +321,37 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     )
 
 
+def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
+    """The state that the graph of a unit returned, of its outermost span with one. None if several have one."""
+    found, waiting = list[Reading](), list(nodes)
+    while waiting:
+        node = waiting.pop()
+        state = None
+        if node.kind in ("agent", "chain"):
+            try:
+                state = state_in(node.attributes)
+            except DataError as error:
+                notes.add(
+                    "the state of a graph that cannot be read", trace, f"span {excerpt(node.record.name)}: {error}"
+                )
+        if state is not None:
+            found.append(state)
+        elif node.kind != "tool":
+            waiting += (child for child in node.children if child.kind != "agent")
+    return found[0] if len(found) == 1 else None
+
+
 def _as_said(text: str | None, messages: Sequence[Message], role: Role) -> str | None:
     """A text as its message has it, if they differ only in the blanks around it: the span of an agent may show its
-    answer as a terminal would, with a newline at the end."""
+    answer as a terminal would, with a newline at the end. An answer in JSON that no message has is written as every
+    structured answer is."""
     if text is None:
         return None
     said = (message.content for message in reversed(messages) if message.role == role)
-    return next((each for each in said if each.strip() == text.strip()), text)
+    spoken = next((each for each in said if each.strip() == text.strip()), None)
+    if spoken is None:
+        return text_of(parsed(text)) if role == "assistant" else text
+    return spoken
 
 
 def _goes_on(message: Message) -> bool:
@@ -381,10 +459,11 @@ def _trajectory(unit: _Unit, messages: Sequence[Message], made: Mapping[int, Too
 
 
 def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> dict[int, ToolCall]:
-    """The calls of nested agents, as their own messages and the spans of their tools have them."""
+    """The calls inside of agents and of tools, as the messages there and the spans of their tools have them."""
     found: dict[int, ToolCall] = {}
-    for agent in (node for node in walk(nodes) if node.kind == "agent"):
-        inside = sorted(walk([agent], into_agents=False), key=start_of)
+    for holder in (node for node in walk(nodes) if node.kind in ("agent", "tool")):
+        own = [holder] if holder.kind == "agent" else [child for child in holder.children if child.kind != "agent"]
+        inside = sorted(walk(own, nested=False), key=start_of)
         tools = [node for node in inside if node.kind == "tool"]
         if not tools or all(id(node) in made for node in tools):
             continue

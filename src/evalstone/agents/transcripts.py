@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.files import json_or_lines
-from evalstone._core.json import to_jsonable
 from evalstone.agents.formats import pydantic_ai, results, sessions, spans
 from evalstone.agents.formats.messages import Reading, is_conversation, is_parts, read_conversation, unwrapped
-from evalstone.agents.formats.parts import ITEM_ROLES, text_of
+from evalstone.agents.formats.parts import ITEM_ROLES
 from evalstone.agents.formats.values import Entries, entries_of, normal, objects_in, plain
-from evalstone.agents.messages import answer_text
+from evalstone.agents.messages import answer_text, structured_text
+from evalstone.agents.traces import read_trace
 from evalstone.errors import DataError
 from evalstone.types import Message, Trajectory, Usage
 
@@ -30,7 +30,8 @@ class Transcript:
     """The answer, as text or JSON: the one that the format marks as the answer, else the assistant's last text after
     the last user message. None if there is none."""
     context: tuple[str, ...] | None
-    """The retrieved passages, without duplicates. None if the format has none."""
+    """The retrieved passages, without duplicates. Empty if a trace says that nothing was found; None if there are none
+    known."""
     usage: Usage
     """The tokens of all replies, if the format has them."""
     cost: float | None
@@ -38,7 +39,8 @@ class Transcript:
     format: str
     """The name of the format."""
     trajectory: Trajectory | None = None
-    """The steps of a workflow. None for other formats; `extract_trajectory` reads the tool calls in the messages."""
+    """The steps of a workflow, or of the spans of a trace. None for other formats; `extract_trajectory` reads the tool
+    calls in the messages."""
     error: str = ""
     """Why the run failed, if the format has it."""
 
@@ -137,8 +139,8 @@ def _is_sharegpt(item: Entries) -> bool:
 FORMATS: tuple[Format, ...] = (
     Format("Claude Code", sessions.is_claude_code, sessions.read_claude_code),
     Format("ATIF", sessions.is_atif, sessions.read_atif),
-    Format("OpenInference", spans.is_openinference, spans.read_spans),
-    Format("OpenTelemetry", spans.is_opentelemetry, spans.read_spans),
+    Format("OpenInference", spans.is_openinference, read_trace),
+    Format("OpenTelemetry", spans.is_opentelemetry, read_trace),
     Format("OpenAI Responses", results.is_response, results.read_response),
     Format("OpenAI chat", results.is_chat_completion, results.read_chat_completion),
     Format("Anthropic", results.is_anthropic_message, results.read_anthropic_message),
@@ -250,10 +252,12 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
     if reading.usage is not None and not usage.requests:
         usage += Usage(requests=len(counted) or 1)
     output = answer_text(messages) if reading.output is None else reading.output
+    if output is not None and not isinstance(output, str):
+        output = structured_text(output, messages)
     return Transcript(
         messages=messages,
-        output=output if output is None or isinstance(output, str) else text_of(to_jsonable(output)),
-        context=tuple(reading.conversation.passages) or None,
+        output=output,
+        context=tuple(reading.conversation.passages) if reading.retrieved or reading.conversation.passages else None,
         usage=usage,
         cost=reading.cost,
         format=name,

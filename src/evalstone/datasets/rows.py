@@ -9,10 +9,11 @@ from typing import Any, TypeVar, cast
 from evalstone._core.display import excerpt, named
 from evalstone._core.terms import term
 from evalstone.agents.formats.messages import (
+    Conversation,
+    conversation_in,
     is_calls,
     is_conversation,
     read_call,
-    read_messages,
 )
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.formats.values import normal
@@ -112,13 +113,15 @@ class RowReader:
             texts["input"] = ReadText(text)
             self.columns.became.setdefault(instruction.column, "input")
             used.add(instruction.column)
+        found: tuple[str, ...] | None = None
         transcript = self._value("messages", chosen, lambda cell: transcript_in(unpacked(cell.value)))
         if transcript is not None:
-            messages = transcript.messages
+            messages, found = transcript.messages, transcript.context
             if texts["output"] is None:
                 texts["output"] = ReadText(transcript.output)
         elif "messages" in chosen:
-            messages = self._value("messages", chosen, lambda cell: _messages(cell.value, texts)) or ()
+            read = self._value("messages", chosen, lambda cell: _messages(cell.value, texts)) or Conversation()
+            messages, found = tuple(read.messages), tuple(read.passages) or None
         elif any(turn is not None and turn.messages for turn in (texts["input"], texts["output"])):
             messages = _joined(texts["input"], texts["output"])
         else:
@@ -128,12 +131,13 @@ class RowReader:
             id=self._value("id", chosen, lambda cell: read_id(cell.value)) or "",
             input=_text_or(texts["input"], messages, "input"),
             output=self._output(texts["output"], messages, cells),
-            context=transcript.context if context is None and transcript is not None else context,
+            context=found if context is None else context,
             reference=None if reference is None else reference.text,
             messages=messages,
             instructions=_text_or(texts["instructions"], messages, "instructions"),
             metadata=self._metadata(cells, chosen, used, texts),
-            trajectory=self._value("trajectory", chosen, lambda cell: _trajectory(Trajectory.read, cell.value)),
+            trajectory=self._value("trajectory", chosen, lambda cell: _trajectory(Trajectory.read, cell.value))
+            or (None if transcript is None else transcript.trajectory),
             expected_trajectory=self._value(
                 "expected_trajectory", chosen, lambda cell: _trajectory(TrajectoryExpectation.read, cell.value)
             ),
@@ -289,20 +293,18 @@ def _joined(question: ReadText | None, answer: ReadText | None) -> tuple[Message
     return said if repeats else (*(_given(asked) if said else asked), *said)
 
 
-def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> tuple[Message, ...]:
+def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> Conversation:
     """Messages from a list of messages, or from a list of the tool calls between input and output."""
     value = unpacked(value)
     if not isinstance(value, list):
         raise DataError(f"must be a list of messages, not {type(value).__name__}: {excerpt(value)}")
     items = cast("list[Any]", value)
     if is_conversation(items) or not is_calls(items):
-        return read_messages(items)
+        return conversation_in(items)
     output = texts["output"]
     answer = "" if output is None or output.text is None else output.text
-    return (
-        *_turn(texts["input"], "user"),
-        Message(role="assistant", content=answer, tool_calls=[*map(read_call, items)]),
-    )
+    calling = Message(role="assistant", content=answer, tool_calls=[*map(read_call, items)])
+    return Conversation([*_turn(texts["input"], "user"), calling])
 
 
 def _turns(value: Any) -> list[Sample]:

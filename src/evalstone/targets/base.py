@@ -17,7 +17,7 @@ from evalstone._core.display import excerpt, joined, shortlist
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
-from evalstone.agents.formats.messages import read_messages
+from evalstone.agents.formats.messages import conversation_in
 from evalstone.agents.from_traces import extract_trajectory_from_trace, spans_in
 from evalstone.agents.messages import answer_text, system_prompt
 from evalstone.agents.transcripts import read_transcript
@@ -53,7 +53,8 @@ class Answer:
     messages: Sequence[Message | Mapping[str, Any]] = ()
     """The conversation with its tool calls: Message values, or messages of a known format."""
     context: Sequence[str] | None = None
-    """The retrieved passages, in order of retrieval."""
+    """The retrieved passages, in order of retrieval; by default those in the messages, if they are of a format that has
+    some."""
     trajectory: Trajectory | None = None
     """The steps that the agent or workflow took; plain data is accepted too. By default, those of the spans in `trace`,
     if it has some of a known kind."""
@@ -78,7 +79,10 @@ class Answer:
         if isinstance(self.messages, str) or not isinstance(cast(object, self.messages), Sequence):
             raise ConfigError(f"messages must be a list, not {type(self.messages).__name__}: {excerpt(self.messages)}")
         if not all(isinstance(message, Message) for message in self.messages):
-            object.__setattr__(self, "messages", read_messages(to_jsonable(list(self.messages))))
+            read = conversation_in(to_jsonable(list(self.messages)))
+            object.__setattr__(self, "messages", read.messages)
+            if self.context is None and read.passages:
+                object.__setattr__(self, "context", [*read.passages])
         object.__setattr__(self, "messages", tuple(self.messages))
         object.__setattr__(self, "context", passages(self.context))
         usage = cast(object, self.usage)

@@ -49,6 +49,11 @@ def is_hidden(value: Any) -> bool:
     return value is None
 
 
+def is_redacted(value: Any) -> bool:
+    """Whether a value is a text in place of one that was removed."""
+    return isinstance(value, str) and bool(value.strip()) and is_hidden(value)
+
+
 def first_shown(*values: Any) -> Any:
     """The first value that is not hidden, else the first that isn't None; None if all are."""
     shown = next((value for value in values if not is_hidden(value)), None)
@@ -124,7 +129,8 @@ def merged_call(one: ToolCall, other: ToolCall, *, ran: bool = False) -> tuple[T
         said = _text(returned.result)
         if not is_hidden(returned.result) and not is_hidden(error):
             # A message that tells the model of a failure is a text like any other.
-            if not (_FAILURE.search(said) or error.strip() in said or said.strip() in error or error == "error"):
+            known = error == "error" or error.strip() in said or said.strip() in error
+            if not (known or _FAILURE.search(said) or same_value(error, returned.result)):
                 notes.append(_note(one, "outcome", f"failed with {error}", said))
             error = said if failed is other else error  # what the model was told of the failure
     call = ToolCall(name=one.name, arguments=arguments, result=result, id=one.id or other.id, state=state, error=error)

@@ -15,7 +15,7 @@ from evalstone.agents.formats.mastra_spans import mastra
 from evalstone.agents.formats.parts import BLOCKS
 from evalstone.agents.formats.records import Record, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
-from evalstone.types.accounts import first_shown, is_hidden
+from evalstone.types.accounts import first_shown, is_hidden, is_redacted
 
 Kind: TypeAlias = Literal["agent", "chain", "model", "tool", "retrieval", "embedding"]
 
@@ -125,6 +125,8 @@ def translated(record: Record) -> Entries:
         added |= _spring_log(match[1], match[2])
     if own.get(OPERATION) == "execute_tool":
         added |= _tool_events(record)
+    if isinstance(own.get(INPUT), str) and '"fc_' in own[INPUT]:
+        replaced[INPUT] = _with_call_ids(parsed(own[INPUT]))
     added, replaced = ({key: value for key, value in each.items() if value is not None} for each in (added, replaced))
     hidden = {key: added[key] for key in added.keys() & own.keys() if is_hidden(parsed(own[key]))}
     return {**added, **own, **hidden, **replaced}
@@ -205,19 +207,21 @@ def asked(attributes: Entries) -> str | None:
 
 
 def answered(attributes: Entries) -> str | None:
-    """The answer of an agent or a chain as it says it; None if it says none, or an object with more than a text."""
+    """The answer of an agent or a chain as it says it; None if it says none, one that was redacted, or an object with
+    more than a text."""
     if isinstance(attributes.get("final_result"), str):  # pydantic-ai's, which may be JSON
         return attributes["final_result"]
     value: Any = parsed(attributes.get(ANSWER))
     entries = entries_of(value)
     if "source_nodes" in entries:  # LlamaIndex's
         value = entries.get("response")
-    return value if isinstance(value, str) and not _WORKFLOW_EVENT.match(value) else None
+    known = isinstance(value, str) and not _WORKFLOW_EVENT.match(value) and not is_redacted(value)
+    return cast(str, value) if known else None
 
 
 def _text_in(value: Any) -> str | None:
     if isinstance(value, str):
-        return value if value.strip() else None
+        return None if is_hidden(value) else value
     entries = entries_of(value)
     if {"args", "kwargs"} <= entries.keys():  # the call of a function that is traced
         said = [*_list(entries["args"]), *entries_of(entries["kwargs"]).values()]
@@ -238,7 +242,7 @@ def _said_by_user(message: Any) -> str | None:
         pair = cast("list[Any]", message)
         message = {"role": pair[0], "content": pair[1]} if len(pair) == 2 else {}
     entries = entries_of(message)
-    entries = entries_of(entries.get("kwargs")) or entries_of(entries.get("data")) or entries  # LangChain's
+    entries = _kept(entries) or entries
     said = entries.get("content")
     by_user = (entries.get("role") or entries.get("type")) in ("user", "human")
     return said if by_user and isinstance(said, str) else None
@@ -246,6 +250,24 @@ def _said_by_user(message: Any) -> str | None:
 
 def _list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _with_call_ids(messages: Any) -> Any:
+    """Messages whose calls have the IDs of their answers. Traceloop gives OpenAI's calls those of their items (`fc_…`)
+    when they are sent again, though not when they are made."""
+    made = [dict(each) for each in objects_in(messages)]
+    waiting, answering = list[Entries](), False
+    for message in made:
+        message["parts"] = [dict(part) for part in objects_in(message.get("parts"))]
+        for part in message["parts"]:
+            if part.get("type") == "tool_call" and str(part.get("id")).startswith("fc_"):
+                waiting, answering = ([] if answering else waiting), False
+                waiting.append(part)
+            elif part.get("type") == "tool_call_response":
+                answering = True
+                if waiting:
+                    waiting.pop(0)["id"] = part.get("id")
+    return made if len(made) == len(_list(messages)) else messages
 
 
 def _flat(own: Entries) -> Entries:
@@ -323,12 +345,13 @@ def _traceloop_tool(own: Entries) -> Entries:
     returned: Any = json_text(result)
     returned = parsed(returned)
     output = entries_of(returned).get("output", returned)
-    said = entries_of(entries_of(output).get("kwargs"))
+    said = _tool_message(output)
     return {
         "gen_ai.tool.name": own.get("gen_ai.tool.name") or own.get("traceloop.entity.name"),
         "gen_ai.tool.call.id": own.get("gen_ai.tool.call.id") or said.get("tool_call_id") or call_id,
         "gen_ai.tool.call.arguments": _arguments(called),
-        "gen_ai.tool.call.result": said["content"] if "tool_call_id" in said and "content" in said else output,
+        "gen_ai.tool.call.result": said.get("content", output),
+        "error.type": _failure(said),
     }
 
 
@@ -344,9 +367,8 @@ def _arguments(called: Any) -> Any:
 def _openinference_tool(record: Record) -> Entries:
     own = record.attributes
     result: Any = own.get(ANSWER)
-    said = entries_of(entries_of(parsed(result)).get("data"))  # LangChain's message with the result
-    if "tool_call_id" in said:
-        result = said.get("content")
+    said = _tool_message(parsed(result))
+    result = said.get("content", result)
     output = entries_of(parsed(result))
     if {"blocks", "raw_input", "raw_output"} <= output.keys():  # LlamaIndex's, whose blocks are what the model gets
         result = "\n".join(str(block.get("text", "")) for block in objects_in(output["blocks"]))
@@ -355,7 +377,27 @@ def _openinference_tool(record: Record) -> Entries:
         "gen_ai.tool.call.id": own.get("tool.id") or said.get("tool_call_id"),
         "gen_ai.tool.call.arguments": _arguments(parsed(first(own, (QUESTION, "tool.parameters")))),
         "gen_ai.tool.call.result": result,
+        "error.type": _failure(said),
     }
+
+
+def _tool_message(returned: Any) -> Entries:
+    """LangChain's message with the result of a tool: what the tool returned, or the last one in an update of a graph's
+    state that it returned to hand over (`Command`). No entries for anything else."""
+    entries = entries_of(returned)
+    commanded = entries_of(entries.get("update")) if "goto" in entries else {}
+    messages = [_kept(each) for each in (entries, *objects_in(commanded.get("messages")))]
+    return next((each for each in reversed(messages) if "tool_call_id" in each), Entries())
+
+
+def _kept(message: Entries) -> Entries:
+    """The entries of one of LangChain's messages, as `messages_to_dict` or `dumpd` has it."""
+    return entries_of(message.get("data")) or entries_of(message.get("kwargs"))
+
+
+def _failure(message: Entries) -> str | None:
+    """That a tool failed, as LangChain's message with its result has it, where its span is of a call that returned."""
+    return "error" if message.get("status") == "error" else None
 
 
 def _prompt(value: Any) -> list[Any] | None:

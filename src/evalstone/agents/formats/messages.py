@@ -175,7 +175,8 @@ class Reading:
     """What a whole transcript has.
 
     output: the answer, where it is said apart from the messages. usage: the tokens of everything, likewise. cost: US
-    dollars. trajectory: the steps, where they are no tool calls in the messages. error: why the run failed.
+    dollars. trajectory: the steps, where they are no tool calls in the messages. error: why the run failed. retrieved:
+    whether the passages are known, be there none.
     """
 
     conversation: Conversation
@@ -184,6 +185,7 @@ class Reading:
     output: Any = None
     trajectory: Trajectory | None = None
     error: str = ""
+    retrieved: bool = False
 
 
 def read_conversation(items: Iterable[Any], where: str = "", into: Conversation | None = None) -> Conversation:
@@ -206,8 +208,13 @@ def read_conversation(items: Iterable[Any], where: str = "", into: Conversation 
 
 def read_messages(items: Iterable[Any]) -> tuple[Message, ...]:
     """Messages in their order. Raises DataError for an item that is not a message or has an unknown role."""
+    return tuple(conversation_in(items).messages)
+
+
+def conversation_in(items: Iterable[Any]) -> Conversation:
+    """Messages in their order, with the passages in them. Raises DataError as `read_messages` does."""
     try:
-        return tuple(read_conversation(items).messages)
+        return read_conversation(items)
     except MessageError as error:
         at = f"message {error.number} " if error.whole else f"in message {error.number}, "
         raise DataError(f"must be a list of messages; {at}{error}") from None

@@ -225,8 +225,9 @@ def plain_result(value: Any) -> tuple[Any, bool]:
     """A tool's result without what formats put around it, and whether this says that the call failed.
 
     The AI SDK has `{"type": "text", "value": …}`; Anthropic's own tools return an object whose type ends in "error";
-    MCP's results of failed calls have `isError`. A list of texts becomes one text, Bedrock's `[{"json": …}]`
-    the JSON in it; a list with anything else, such as images, stays as it is.
+    MCP's results of failed calls have `isError`; pydantic-ai's `ToolReturn` has what the model gets beside what it
+    doesn't. A list of texts becomes one text, Bedrock's `[{"json": …}]` the JSON in it; a list with anything else, such
+    as images, stays as it is.
     """
     if isinstance(value, dict):
         item = cast("Entries", value)
@@ -240,6 +241,8 @@ def plain_result(value: Any) -> tuple[Any, bool]:
                 return item, True
         if isinstance(item.get("content"), list) and by_normal_name(item).get("iserror") is True:
             return plain_result(item["content"])[0], True
+        if item.get("kind") == "tool-return" and "return_value" in item:
+            return plain_result(item["return_value"])
     if isinstance(value, list) and value:
         items = cast("list[Any]", value)
         if all(isinstance(item, dict) and item.keys() in ({"json"}, {"text"}) for item in items):

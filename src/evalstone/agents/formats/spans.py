@@ -163,6 +163,8 @@ class SpanReader:
     """Those of a model call that come in an event of their own, until its messages."""
     _asked_until: int = 0
     """Before which message the answer of a model call can't be whose messages came without it."""
+    _returned: list[ToolCall] = field(default_factory=list[ToolCall])
+    """The tool calls in the state of a graph, which are those of messages with the same IDs."""
     _run_places: list[int] = field(default_factory=list[int])
     """Before which message each of them belongs if no message has its call."""
     _known: KnownMessages = field(default_factory=KnownMessages)
@@ -209,6 +211,21 @@ class SpanReader:
         """All messages have been read: tool calls that they don't have came before the answer."""
         answered = bool(self.messages) and self.messages[-1].role == "assistant" and not self.messages[-1].tool_calls
         self.closed = len(self.messages) - answered
+
+    def read_state(self, state: Conversation, *, alone: bool) -> None:
+        """Read what a graph returned.
+
+        Args:
+            state: Its messages.
+            alone: Whether they are all that is known of the conversation. Otherwise, model calls have it, and they say
+                only what became of its tool calls.
+        """
+        self.passages |= state.passages
+        if alone:
+            self._merge(state)
+            self.close()
+        else:
+            self._returned += [call for message in state.messages for call in message.tool_calls if call.id]
 
     def _read_model_call(self, attributes: Entries, *, summary: bool) -> None:
         conversation = Conversation()
@@ -367,14 +384,20 @@ class SpanReader:
         return bool(message.tool_calls) and all(self._known.call_ids[call.id] > 0 for call in message.tool_calls)
 
     def _answer_calls(self) -> None:
-        """Merge the calls with the spans of tools; such a span is a call itself where no message has it."""
+        """Merge the calls with the spans of tools and the state of a graph; a span is a call itself where no message
+        has it."""
         places = [(at, n) for at, message in enumerate(self.messages) for n in range(len(message.tool_calls))]
         calls = [self.messages[at].tool_calls[n] for at, n in places]
         pairs = paired(self.runs, calls)
-        changed = {places[place][0]: (list[ToolCall](), list[str]()) for place in pairs.values()}
+        last = {call.id: place for place, call in enumerate(calls) if call.id}
+        returned = [(last[call.id], call) for call in self._returned if call.id in last]
+        changed = {places[place][0]: (list[ToolCall](), list[str]()) for place in (*pairs.values(), *dict(returned))}
         for number, place in pairs.items():
             run = self.runs[number]
             calls[place], notes = merged_call(calls[place], run, ran=bool(run.id))
+            changed[places[place][0]][1].extend(notes)
+        for place, call in returned:
+            calls[place], notes = merged_call(calls[place], call)
             changed[places[place][0]][1].extend(notes)
         for number, place in pairs.items():
             self.runs[number] = calls[place]
@@ -392,7 +415,7 @@ class SpanReader:
     def reading(self) -> Reading:
         """All of it. Raises DataError when there was nothing to read."""
         self.end_call()
-        if self.runs:
+        if self.runs or self._returned:
             self._answer_calls()
         for place in sorted(self._inserted, reverse=True):
             self.messages[place:place] = self._inserted.pop(place)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from evalstone.agents.formats.parts import arguments_of, plain_result
+from evalstone.agents.formats.parts import arguments_of, error_text, plain_result
 from evalstone.agents.formats.values import Entries, json_text, parsed
 from evalstone.errors import DataError
 from evalstone.types import ToolCall
+from evalstone.types.accounts import is_redacted
 
 
 def tool_run(attributes: Entries, error: str | None) -> ToolCall:
@@ -15,7 +16,7 @@ def tool_run(attributes: Entries, error: str | None) -> ToolCall:
 
     Args:
         attributes: Those of the span, under the names of OpenTelemetry's conventions.
-        error: What the tool failed with; None if it did not.
+        error: What the span failed with; None if it did not, where the result may still say that the tool failed.
 
     Raises:
         DataError: The attributes don't name the tool.
@@ -23,13 +24,17 @@ def tool_run(attributes: Entries, error: str | None) -> ToolCall:
     name = attributes.get("gen_ai.tool.name")
     if not isinstance(name, str) or not name:
         raise DataError("the span of a tool must have its name")
-    result, _ = plain_result(parsed(json_text(attributes.get("gen_ai.tool.call.result"))))
-    said: Any = error if result is None else result
+    returned: Any = attributes.get("gen_ai.tool.call.result")  # JSON; where it is the text, the messages have it too
+    unknown = returned == "null" or is_redacted(returned)
+    result, says_failed = plain_result(None if unknown else parsed(json_text(returned)))
+    arguments = arguments_of(parsed(attributes.get("gen_ai.tool.call.arguments")))
+    failed = error is not None or says_failed or attributes.get("error.type") is not None
+    said: Any = (error or "error") if result is None else result
     return ToolCall(
         name=name,
-        arguments=arguments_of(parsed(attributes.get("gen_ai.tool.call.arguments"))),
+        arguments={} if is_redacted(arguments.get("raw")) else arguments,
         result=result,
         id=str(attributes.get("gen_ai.tool.call.id") or ""),
-        state="result" if error is None else "error",
-        error=None if error is None else str(cast(object, said)),
+        state="error" if failed else "result",
+        error=error_text(said) if failed else None,
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from evalstone._core.display import shortlist
 from evalstone.agents.formats.dialects import INPUT, OUTPUT
 from evalstone.agents.formats.records import Record
+from evalstone.types.accounts import is_hidden
 
 CAPTURE = "turn on the capture of message content where the spans are recorded"
 _SDKS: Mapping[str, str] = {
@@ -66,5 +67,5 @@ def _content(record: Record) -> list[str]:
         and _CONTENT.fullmatch(name)
         and name not in _READ
         and not _NOT_CONTENT.match(name)
-        and not (isinstance(value, str) and value in ("<REDACTED>", "{}", "[]"))
+        and not (isinstance(value, str) and (value in ("{}", "[]") or is_hidden(value)))
     ]

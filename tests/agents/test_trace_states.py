@@ -1,0 +1,144 @@
+"""What a graph of LangGraph returned, in the span of its chain: another account of its messages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evalstone import Sample, score
+from evalstone.agents.transcripts import read_transcript
+from evalstone.types import TrajectoryExpectation
+from tests.agents.test_traces import only, read
+from tests.traced import chat, message, span, spans
+
+QUESTION = {"type": "human", "data": {"content": "Umbrella in Bern?", "type": "human"}}
+CALLING = {
+    "type": "ai",
+    "data": {"content": "", "tool_calls": [{"name": "weather", "args": {"city": "Bern"}, "id": "c1"}]},
+}
+ANSWER = {"type": "ai", "data": {"content": "Yes."}}
+
+
+def returned(status: str = "success", **more: Any) -> dict[str, Any]:
+    return {"type": "tool", "data": {"content": "rainy", "tool_call_id": "c1", "status": status, **more}}
+
+
+def openinference(id: int, output: Any, parent: int = 0) -> dict[str, Any]:
+    values = {"openinference.span.kind": "CHAIN", "llm.input_messages.0.message.role": "user"}
+    values |= {"llm.input_messages.0.message.content": "Umbrella in Bern?", "output.value": json.dumps(output)}
+    return span(id, "LangGraph", {**values, "input.value": json.dumps({"messages": [QUESTION]})}, parent=parent, end=9)
+
+
+def traceloop(id: int, output: Any, parent: int = 0) -> dict[str, Any]:
+    values = {"traceloop.span.kind": "workflow", "traceloop.entity.name": "LangGraph"}
+    values |= {"traceloop.entity.input": json.dumps({"inputs": {"messages": [QUESTION]}, "tags": []})}
+    values |= {"traceloop.entity.output": json.dumps({"outputs": output, "kwargs": {}})}
+    return span(id, "LangGraph", values, parent=parent, end=9)
+
+
+GRAPHS = [openinference, traceloop]
+
+
+def tool(id: int, parent: int = 1) -> dict[str, Any]:
+    """The span of a tool, in which OpenInference has the only argument without its name."""
+    values = {"openinference.span.kind": "TOOL", "tool.name": "weather", "input.value": "Bern", "output.value": "rainy"}
+    return span(id, "weather", values, parent=parent, start=2, end=3)
+
+
+def models(parent: int = 1) -> list[dict[str, Any]]:
+    call = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Bern"}}
+    asked, done = message("user", "Umbrella in Bern?"), {"type": "tool_call_response", "id": "c1", "response": "rainy"}
+    said = message("assistant", call)
+    return [
+        span(8, "chat", chat([message("system", "Be brief."), asked], said), parent=parent, start=1, end=2),
+        span(9, "chat", chat([asked, said, message("tool", done)], "Yes."), parent=parent, start=3, end=4),
+    ]
+
+
+def checked(sample: Sample) -> None:
+    expected = TrajectoryExpectation.read(
+        [{"step_type": "tool_call", "name": "weather", "tool_args": {"city": "Bern"}}]
+    )
+    whole = Sample(messages=sample.messages, trajectory=sample.trajectory, expected_trajectory=expected)
+    for scorer in ("tool_call_f1", "trajectory_accuracy", "max_tool_calls(limit=1)"):
+        assert score(scorer, whole).value == 1
+    assert [message.role for message in sample.messages] == ["user", "assistant", "assistant"]
+    assert (sample.input, sample.output) == ("Umbrella in Bern?", "Yes.")
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("with_tool", [True, False])
+def test_a_graph_without_the_spans_of_its_models_has_the_messages_that_it_returned(graph: Any, with_tool: bool) -> None:
+    state = {"messages": [QUESTION, CALLING, returned(), ANSWER]}
+    checked(only(spans(graph(1, state), *([tool(2)] if with_tool else []))))
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize(("status", "passed"), [("error", 0), ("success", 1)])
+def test_a_state_says_that_a_tool_failed_where_the_messages_of_models_dont(
+    graph: Any, status: str, passed: int
+) -> None:
+    sample = only(spans(graph(1, {"messages": [QUESTION, CALLING, returned(status), ANSWER]}), *models()))
+    assert score("no_tool_errors", sample).value == passed
+    assert sample.instructions == "Be brief."
+    assert [message.role for message in sample.messages] == ["system", "user", "assistant", "assistant"]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_structured_answer_of_a_graph_is_its_output(graph: Any) -> None:
+    state = {"messages": [QUESTION, CALLING, returned(), ANSWER], "structured_response": {"take": True}}
+    assert only(spans(graph(1, state), *models())).output == '{"take": true}'
+    written: dict[str, Any] = {"messages": [QUESTION, {"type": "ai", "data": {"content": '{"take":true}'}}]}
+    written["structured_response"] = {"take": True}
+    assert only(spans(graph(1, written))).output == '{"take":true}'
+    assert read_transcript(written).output == '{"take":true}'
+    blank = {"type": "ai", "data": {"content": ""}}
+    assert only(spans(graph(1, {"messages": [QUESTION, blank]}))).output == ""
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_documents_in_a_state_are_the_context(graph: Any) -> None:
+    documents: list[Any] = [{"page_content": "It rains in April.", "metadata": {}, "type": "Document"}]
+    states: list[dict[str, Any]] = [
+        {"messages": [QUESTION, CALLING, returned(artifact=documents), ANSWER]},
+        {"messages": [QUESTION, ANSWER], "documents": documents},
+    ]
+    for state in states:
+        assert only(spans(graph(1, state))).context == ("It rains in April.",)
+
+
+def test_messages_of_a_state_that_no_model_call_has_are_no_part_of_the_conversation() -> None:
+    prompt = message("user", "Answer from the passages: …")
+    model = span(2, "chat", chat([prompt], "Yes."), parent=1, start=1)
+    sample = only(spans(openinference(1, {"messages": [QUESTION, ANSWER]}), model))
+    assert (sample.input, sample.output) == ("Umbrella in Bern?", "Yes.")
+    assert [each.content for each in sample.messages] == ["Answer from the passages: …", "Yes."]
+
+
+def test_an_update_of_a_state_is_no_state() -> None:
+    node = openinference(2, {"messages": [returned()]}, parent=1)
+    graph = span(1, "graph", {"openinference.span.kind": "CHAIN"}, end=9)
+    assert [each.role for each in only(spans(graph, node, *models())).messages] == [
+        "system",
+        "user",
+        "assistant",
+        "assistant",
+    ]
+
+
+def test_the_state_of_an_agent_inside_is_not_that_of_the_agent() -> None:
+    inner = {**openinference(3, {"messages": [QUESTION, {"type": "ai", "data": {"content": "Inner."}}]}, parent=2)}
+    outer = openinference(1, {"messages": [QUESTION, CALLING, returned(), ANSWER]})
+    checked(only(spans(outer, tool(2), inner)))
+
+
+def test_a_state_that_cannot_be_read_is_named_and_the_rest_is_read() -> None:
+    broken: dict[str, Any] = {
+        "messages": [QUESTION, {"type": "ai", "data": {"content": "", "tool_calls": [{"args": {}}]}}]
+    }
+    (sample,), (note,) = read(spans(openinference(1, broken), *models()))
+    assert sample.output == "Yes."
+    assert note.startswith("1 × the state of a graph that cannot be read")
+    assert "a tool call must have a name" in note
