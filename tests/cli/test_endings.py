@@ -154,6 +154,9 @@ def test_run_report_and_gate_agree_on_how_a_run_ended(name: str, folder: Path, e
     else:
         assert "resume" not in done.stderr
     assert read_run(saved.id, ledger=folder / "l.db").ending is case.ending
+    verdict = evalstone("gate", "out", *RIGHT).stdout.splitlines()[-1]
+    assert (verdict == "Gate: ✓ pass") is (after_all == 0)
+    assert (verdict == "Gate: ? inconclusive") >= case.ending.broken_off
 
 
 COMMANDS = (("report", ()), ("gate", RIGHT))
