@@ -169,6 +169,24 @@ def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
     assert len(server.requests) == (1 if status == 401 else 2)  # a short one tells whether only the text is refused
 
 
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ({}, "no key was sent: set api_key of the judge"),
+        ({"api_key": "sk-0123456789abcdef"}, "check the key"),
+        ({"headers": {"X-Api-Key": "0123456789abcdef"}}, "check the key"),
+    ],
+)
+def test_a_key_that_was_not_sent_is_not_one_to_check(
+    settings: dict[str, Any], hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    refusal = Response(401, {"error": {"message": "no"}})
+    with serving(one_after_another(refusal)) as server, pytest.raises(JudgeRefused) as caught:
+        asyncio.run(ModelJudge("openai/x", base_url=server.url, **settings).answer(QUESTION))
+    assert str(caught.value).endswith(f" (HTTP 401: no); {hint}")
+
+
 def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobody() -> None:
     day = Response(429, {"error": {"message": "requests per day"}}, {"Retry-After": "86400"})
     with serving(lambda _request, _number: day) as server:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import evalstone
-from evalstone._core.display import ended, money, safe, sentence
+from evalstone._core.display import count, ended, money, safe, sentence
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, thresholds, watched_gate
 from evalstone.cli.options import Flag, Value, Values, option
@@ -481,7 +481,8 @@ def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: S
 
     interrupted = result.ending is INTERRUPTED
     places = [*(() if result.ending is STORAGE else (shown(config.ledger),)), *saved]
-    results = f"{len(result):,} of {size:,} results are saved in {' and '.join(places)}"
+    # A rerun scores failed samples again, so their results aren't progress.
+    results = f"{len(result) - result.failed:,} of {size:,} results are saved in {' and '.join(places)}"
     if result.batches and (interrupted or result.ending is BATCH):
         to_stderr(f"{WAITING}{', '.join(result.batches)}" if interrupted else result.stop_reason)
         to_stderr(f"{results}, run {result.id}. To collect the answers later, run:\n")
@@ -489,8 +490,9 @@ def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: S
         return
     reason = "" if interrupted else f"evalstone: {ended(masked(result.stop_reason))} "
     calls = "" if result.ending is STORAGE else ", and all finished calls"
-    kept = f"{results}{calls}; " if places else ""
-    to_stderr(f"{reason}{kept}{resume_text(config, result.ending)}.")
+    again = f"; {count(result.failed, 'score')} failed" if result.failed else ""
+    kept = f"{results}{calls}{again}; " if places else ""
+    to_stderr(f"{reason}{sentence(f'{kept}{resume_text(config, result.ending)}')}")
 
 
 def _show_run(
