@@ -275,6 +275,8 @@ def _run(
     saved = save(result, config)
     if result.ending.broken_off:  # first, because what ended it may prevent the output, too
         say_broken_off(result, config, plan.size, saved)
+        if config.html is None and config.markdown is None and not as_json:
+            return exit_code(result, saved=False)  # a report of many results takes seconds, and nobody would see it
     view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
     outputs = documents(view, config.html, config.markdown) | json_lines(as_json, result.to_dict())
     shown = not deliver(outputs)
