@@ -340,14 +340,21 @@ def evaluated(
 
 
 def save(result: evalstone.Run, config: RunConfig) -> list[str]:
-    """Write a run to `--out`; returns the folder's name, or nothing without `--out`.
+    """Write a run to `--out`; returns the folder's name, or nothing without `--out`. A second signal ends the program.
 
     If a run that was broken off can't be written, that is only printed, because something else went wrong before.
     """
+    from evalstone.ledger.base import shown
+
     if config.out is None:
         return []
+    out = config.out
     try:
-        return [str(evalstone.write_run(result, config.out))]
+        with handled(_twice(lambda name: to_stderr(f"Writing the results to {out}. {name} again to force."))):
+            return [str(evalstone.write_run(result, out))]
+    except KeyboardInterrupt:
+        to_stderr(f"Stopped. The results are in {shown(config.ledger)}, run {result.id}.")
+        raise SystemExit(ExitCode.INTERRUPTED) from None
     except evalstone.EvalstoneError as error:
         if not result.ending.broken_off:
             raise
@@ -424,26 +431,15 @@ def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[
     """Within the block, the first signal stops the run after the calls in flight; a second one forces it.
 
     resume: how to resume, as a part of a sentence.
-
-    A second SIGTERM or SIGHUP right after the first counts as the same one: `timeout` and shells send it twice, to the
-    process and to its group.
     """
     stop = evalstone.StopSignal(shuffled=shuffled)
-    first, since = 0, 0.0
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        nonlocal first, since
-        if not first:
-            first, since = number, time.monotonic()
-            stop.request("interrupted", INTERRUPTED)
-            to_stderr("")
-            again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-            to_stderr(f"Stopping; waiting for calls in flight. {again} again to force.")
-        elif number == signal.SIGINT or number != first or time.monotonic() - since > SAME_SIGNAL:
-            signal.default_int_handler(number, frame)
+    def first(name: str) -> None:
+        stop.request("interrupted", INTERRUPTED)
+        to_stderr(f"Stopping; waiting for calls in flight. {name} again to force.")
 
     try:
-        with handled(on_signal), prints_to_stderr():
+        with handled(_twice(first)), prints_to_stderr():
             yield stop
     except RunAborted as error:
         interrupted = stop.requested and stop.ending is INTERRUPTED
@@ -453,6 +449,26 @@ def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[
     except KeyboardInterrupt:
         to_stderr(f"Stopped. Finished calls are in the ledger; {resume}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
+
+
+def _twice(first: Callable[[str], None]) -> Callable[[int, FrameType | None], None]:
+    """A handler of signals that calls `first` with the name of the first one, and raises KeyboardInterrupt at a second.
+
+    A second SIGTERM or SIGHUP right after the first counts as the same one: `timeout` and shells send it twice, to the
+    process and to its group.
+    """
+    seen, since = 0, 0.0
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal seen, since
+        if not seen:
+            seen, since = number, time.monotonic()
+            to_stderr("")
+            first("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
+        elif number == signal.SIGINT or number != seen or time.monotonic() - since > SAME_SIGNAL:
+            signal.default_int_handler(number, frame)
+
+    return on_signal
 
 
 def _print_record(record: evalstone.Record, title: str) -> None:
