@@ -494,7 +494,7 @@ def test_an_endpoint_that_has_answered_once_is_waited_for_longer_than_one_that_n
     monkeypatch.setattr("evalstone.judges.providers.limits.UNREACHED", 0.0)
     with serving(one_after_another(Response(503, "{}"), GOOD)) as server:
         assert asked(server).value
-    with pytest.raises(ProviderTimeout, match="in 1 attempts"):
+    with pytest.raises(ProviderTimeout, match="in 1 attempt;"):
         asyncio.run(ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", api_key="k").answer(QUESTION))
 
 
