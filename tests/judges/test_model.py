@@ -173,8 +173,8 @@ def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
     ("settings", "hint"),
     [
         ({}, "no key was sent: set api_key of the judge"),
-        ({"api_key": "sk-0123456789abcdef"}, "check the key"),
-        ({"headers": {"X-Api-Key": "0123456789abcdef"}}, "check the key"),
+        ({"api_key": "sk-of-this-test-7Qz41kX"}, "check the key"),
+        ({"headers": {"X-Api-Key": "of-this-test-9Wm27hR"}}, "check the key"),
     ],
 )
 def test_a_key_that_was_not_sent_is_not_one_to_check(
