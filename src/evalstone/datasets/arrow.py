@@ -91,7 +91,8 @@ def _row_labels(schema: Any, rows: int) -> dict[str, range]:
     names: list[str] = schema.names
     found: dict[str, range] = {}
     try:
-        for entry in (schema.pandas_metadata or {}).get("index_columns", ()):
+        index: list[Any] = (schema.pandas_metadata or {}).get("index_columns", [])
+        for entry in index:
             if not isinstance(entry, str) and entry["kind"] == "range":
                 labels, name = range(entry["start"], entry["stop"], entry["step"]), entry["name"]
                 if len(labels) == rows and (name is not None or labels != range(rows)):
