@@ -109,3 +109,22 @@ def test_labels_of_samples_are_read_by_the_index_too() -> None:
     for source in (labels, labels.set_index("id")):
         read = read_labels(source, LabelReader(1.0, False), data=samples)
         assert read.labels == {"x": (1.0,), "z": (0.0,)}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "{",
+        "[1]",
+        "{}",
+        "[" * 100000,
+        '{"index_columns": 5}',
+        '{"index_columns": [{"kind": "range", "name": "id"}]}',
+        '{"index_columns": [{"kind": "range", "name": "id", "start": 0, "stop": 9, "step": 0}]}',
+    ],
+)
+def test_metadata_that_pandas_would_not_write_say_nothing(tmp_path: Path, metadata: str) -> None:
+    table = pyarrow.table({"question": ["q"]}).replace_schema_metadata({"pandas": metadata})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "d.parquet")
+    for source in (table, tmp_path / "d.parquet"):
+        assert load(source).samples == (sample_from({"question": "q"}),)

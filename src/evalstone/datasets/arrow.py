@@ -91,7 +91,8 @@ def _row_labels(schema: Any, rows: int) -> dict[str, range]:
     names: list[str] = schema.names
     found: dict[str, range] = {}
     try:
-        index: list[Any] = (schema.pandas_metadata or {}).get("index_columns", [])
+        metadata: Any = schema.pandas_metadata
+        index: list[Any] = [] if metadata is None else metadata["index_columns"]
         for entry in index:
             if not isinstance(entry, str) and entry["kind"] == "range":
                 labels, name = range(entry["start"], entry["stop"], entry["step"]), entry["name"]
