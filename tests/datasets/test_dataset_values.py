@@ -126,6 +126,7 @@ def test_decimals_are_the_numbers_of_json_as_ids_weights_and_missing_values() ->
         "rank": [Decimal("3.0")],
     }
     assert sample_from(row) == sample_from({"id": 7, "input": "q", "weight": 2.5, "rank": [3]})
+    assert sample_from({"input": "q", "output": Decimal("sNaN")}).output is None
 
 
 def test_the_alternatives_of_a_reference_may_be_numbers() -> None:

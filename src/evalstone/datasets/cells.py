@@ -89,6 +89,8 @@ def native(value: Any) -> Any:
 
 def _number(value: Decimal) -> int | float | str | None:
     """A decimal as a number of JSON, as Spark writes it: 42.00 as 42. As text if a float has too few digits for it."""
+    if value.is_nan():
+        return None
     if not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS:
         return finite(float(value))
     whole = value.to_integral_value()
