@@ -125,7 +125,7 @@ def checked(results: str, inconclusive: str) -> tuple[str, int, list[str]]:
         if not file.is_file() or not output:
             stopped("gate", code or USAGE)
         verdict = cast(str, json.loads(output)["verdict"])
-        if verdict == "pass" and code == 3:
+        if code == 3:
             verdict = "incomplete"
         parts.append(file.read_text("utf-8"))
         file.unlink()

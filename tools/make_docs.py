@@ -145,8 +145,8 @@ interrupted run, `run` returns 130, and `report` and `gate` return 3.
 """
 BROKEN_OFF = """
 Endings with an asterisk break a run off. Which samples are scored then depends on what happened, so thresholds decide
-nothing: `run` doesn't test them, and `gate` shows its checks but returns 3. In all other cases, a missed threshold (1)
-goes before an inconclusive one (4), and both go before 3.
+nothing: `run` doesn't test them, and in `gate` every check is inconclusive, and the exit code is 3. In all other cases,
+a missed threshold (1) goes before an inconclusive one (4), and both go before 3.
 
 ## In Python
 

@@ -678,9 +678,23 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a run that its judge gave no answer ends with exit code 0",
         "src/evalstone/results/endings.py",
-        "return not run.failed and not silent",
-        "return not run.failed",
+        "if any(line.no_answer for line in judged) and not any(line.scored for line in judged):",
+        "if False:",
         ("tests/cli/test_judge.py::test_a_judge_that_reaches_no_verdict_ends_a_run_with_exit_code_3",),
+    ),
+    Mutant(
+        "a gate decides checks of a run that was broken off",
+        "src/evalstone/results/gate.py",
+        "decisions = [_undecided(decision, run, baseline) for decision in decisions]",
+        "decisions = list(decisions)",
+        ("tests/results/test_gate.py",),
+    ),
+    Mutant(
+        "a run whose samples can't be written keeps those of another run",
+        "src/evalstone/results/files.py",
+        "if _source(run.dataset) != (path / SAMPLES).resolve():",
+        "if False:",
+        ("tests/results/test_files.py",),
     ),
     # ---- Replies written for the case ----
     Mutant(

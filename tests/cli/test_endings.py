@@ -154,9 +154,21 @@ def test_run_report_and_gate_agree_on_how_a_run_ended(name: str, folder: Path, e
     else:
         assert "resume" not in done.stderr
     assert read_run(saved.id, ledger=folder / "l.db").ending is case.ending
+    verdict = evalstone("gate", "out", *RIGHT).stdout.splitlines()[-1]
+    assert (verdict == "Gate: ✓ pass") is (after_all == 0)
+    assert (verdict == "Gate: ? inconclusive") >= case.ending.broken_off
 
 
 COMMANDS = (("report", ()), ("gate", RIGHT))
+
+
+def test_failed_scores_do_not_count_as_saved_results(folder: Path, evalstone: Evalstone) -> None:
+    with serving(after(0, error(400))) as server:
+        done = run(evalstone, server.url, Case(JUDGE_UNAVAILABLE))
+    saved = read_run(folder / "out")
+    assert saved.failed == len(saved) > 0
+    kept = f"0 of {SAMPLES} results are saved in l.db and out, and all finished calls; {saved.failed} scores failed; "
+    assert kept in done.stderr
 
 
 def test_every_ending_has_a_case() -> None:

@@ -328,3 +328,41 @@ def test_ctrl_c_ends_a_run_whose_questions_wait_for_their_next_attempt(tmp_path:
         server.behaviour = obliging
         assert evalstone(*command(server)[3:]).returncode == 0
     assert outcomes(tmp_path) == WHOLE
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_results_that_are_being_written_are_written_unless_a_second_signal_forces_the_end(
+    tmp_path: Path, signals: int
+) -> None:
+    write_data(tmp_path)
+    (tmp_path / "res").mkdir()
+    samples = tmp_path / "res" / "samples.jsonl"
+    os.mkfifo(samples)  # which blocks its writer until it is read
+    options = ["-s", "faithfulness", "--ledger", "l.db", "--out", "res", "-q"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evalstone", "run", "data.jsonl", *options],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "res" / "records.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert process.stderr is not None
+    process.send_signal(signal.SIGINT)
+    told = [process.stderr.readline(), process.stderr.readline()]
+    if signals == 2:
+        process.send_signal(signal.SIGINT)
+    else:
+        samples.read_text()
+    _, rest = process.communicate(timeout=60)
+    assert told == ["\n", "Writing the results to res. Ctrl-C again to force.\n"]
+    run = read_run("last", ledger=tmp_path / "l.db")
+    assert run.complete
+    if signals == 2:
+        assert (process.returncode, rest) == (130, f"Stopped. The results are in l.db, run {run.id}.\n")
+        assert not (tmp_path / "res" / "summary.json").exists()
+    else:
+        assert (process.returncode, rest) == (0, "")
+        assert (tmp_path / "res" / "summary.json").exists()

@@ -170,8 +170,42 @@ def test_columns_of_every_type_are_read_from_parquet_as_from_the_table(tmp_path:
     parquet: Any = pyarrow.parquet
     parquet.write_table(table, tmp_path / "d.parquet")
     dataset = load(tmp_path / "d.parquet")
-    assert dataset.samples[0].metadata["map"] == [["k", "v"], ["l", None]]
+    assert dataset.samples[0].metadata["map"] == {"k": "v", "l": None}
+    assert dataset.samples[0].metadata["map of lists"] == {"1": ["a", "b"]}
     assert dataset.samples == load(table).samples
+    assert dataset.samples[1:] == load(table.slice(1)).samples
+
+
+def test_a_map_is_read_as_an_object(tmp_path: Path) -> None:
+    arrow: Any = pyarrow
+    calls = arrow.struct([("name", arrow.string()), ("input_parameters", arrow.map_(arrow.string(), arrow.string()))])
+    rows: list[dict[str, Any]] = [
+        {"input": "q", "output": "a", "tools_called": [{"name": "f", "input_parameters": {"city": "Bern"}}]},
+        {"input": "r", "output": "b", "tools_called": [], "metadata": {"topic": "x"}, "relevant": {"d2": 2.0}},
+    ]
+    types = {
+        "input": arrow.string(),
+        "output": arrow.string(),
+        "tools_called": arrow.list_(calls),
+        "metadata": arrow.map_(arrow.string(), arrow.string()),
+        "relevant": arrow.map_(arrow.string(), arrow.float64()),
+    }
+    table = arrow.table([arrow.array([row.get(name) for row in rows], of) for name, of in types.items()], list(types))
+    parquet: Any = pyarrow.parquet
+    parquet.write_table(table, tmp_path / "d.parquet")
+    array = table.to_struct_array()
+    for source in (table, table.to_batches()[0], array, array.chunk(0), tmp_path / "d.parquet"):
+        assert load(source).samples == load(rows).samples
+
+
+def test_a_map_with_a_key_twice_is_refused_with_its_column(tmp_path: Path) -> None:
+    arrow: Any = pyarrow
+    tags = arrow.array([[("k", "v"), ("l", "w"), ("k", "x")]], arrow.map_(arrow.string(), arrow.string()))
+    table = arrow.table({"input": ["q"], "tags": tags})
+    parquet: Any = pyarrow.parquet
+    parquet.write_table(table, tmp_path / "d.parquet")
+    for source in (table, tmp_path / "d.parquet"):
+        assert refusal(source).endswith("column 'tags' must not have a map with the key 'k' twice")
 
 
 @pytest.mark.parametrize(("number", "read"), [(math.nan, None), (math.inf, "inf"), (-math.inf, "-inf")])

@@ -101,7 +101,12 @@ def test_expectations_without_a_response_are_kept_in_the_metadata() -> None:
         (42.0, "42"),
         (0.1, "0.1"),
         (True, "true"),
-        (Decimal("1.50"), "1.50"),
+        (Decimal("1.50"), "1.5"),
+        (Decimal("42.00"), "42"),
+        (Decimal("12345678901234567890123456789012345678"), "12345678901234567890123456789012345678"),
+        (Decimal("12345678901234567890.10"), "12345678901234567890.1"),
+        (Decimal("Infinity"), "inf"),
+        (Decimal("1E-1000"), "0"),
         (datetime.date(2026, 1, 2), "2026-01-02"),
         (numpy.int64(7), "7"),
         (numpy.bool_(False), "false"),
@@ -110,6 +115,18 @@ def test_expectations_without_a_response_are_kept_in_the_metadata() -> None:
 @pytest.mark.parametrize("field", ["input", "output", "reference"])
 def test_numbers_booleans_and_dates_become_text(field: str, value: object, text: str) -> None:
     assert getattr(sample_from({"input": "q", field: value}), field) == text
+
+
+def test_decimals_are_the_numbers_of_json_as_ids_weights_and_missing_values() -> None:
+    row = {
+        "id": Decimal("7"),
+        "input": "q",
+        "output": Decimal("NaN"),
+        "weight": Decimal("2.50"),
+        "rank": [Decimal("3.0")],
+    }
+    assert sample_from(row) == sample_from({"id": 7, "input": "q", "weight": 2.5, "rank": [3]})
+    assert sample_from({"input": "q", "output": Decimal("sNaN")}).output is None
 
 
 def test_the_alternatives_of_a_reference_may_be_numbers() -> None:
@@ -224,7 +241,7 @@ def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:
     }
     assert sample_from(row).metadata == {
         "when": "2026-01-02",
-        "price": "1.50",
+        "price": 1.5,
         "picture": "<Picture>",
         "raw": "<bytes>",
         "far": "inf",

@@ -153,7 +153,7 @@ def test_a_wait_is_at_least_what_the_provider_asks_for(pauses: list[float]) -> N
 
 
 def test_no_wait_begins_that_would_end_after_the_time_for_all_attempts(pauses: list[float]) -> None:
-    told = "h gave no answer in 1 attempts; the last: busy; total_timeout=10 s leaves no time for another"
+    told = "h gave no answer in 1 attempt; the last: busy; total_timeout=10 s leaves no time for another"
     with pytest.raises(ProviderTimeout, match=f"^{told}$"):
         asyncio.run(Backoff(10.0).wait(TransientError("busy", host="h", retry_after=30.0)))
     assert pauses == []

@@ -169,6 +169,24 @@ def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
     assert len(server.requests) == (1 if status == 401 else 2)  # a short one tells whether only the text is refused
 
 
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ({}, "no key was sent: set api_key of the judge"),
+        ({"api_key": "sk-of-this-test-7Qz41kX"}, "check the key"),
+        ({"headers": {"X-Api-Key": "of-this-test-9Wm27hR"}}, "check the key"),
+    ],
+)
+def test_a_key_that_was_not_sent_is_not_one_to_check(
+    settings: dict[str, Any], hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    refusal = Response(401, {"error": {"message": "no"}})
+    with serving(one_after_another(refusal)) as server, pytest.raises(JudgeRefused) as caught:
+        asyncio.run(ModelJudge("openai/x", base_url=server.url, **settings).answer(QUESTION))
+    assert str(caught.value).endswith(f" (HTTP 401: no); {hint}")
+
+
 def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobody() -> None:
     day = Response(429, {"error": {"message": "requests per day"}}, {"Retry-After": "86400"})
     with serving(lambda _request, _number: day) as server:
@@ -479,7 +497,7 @@ def test_an_endpoint_that_has_answered_once_is_waited_for_longer_than_one_that_n
     monkeypatch.setattr("evalstone.judges.providers.limits.UNREACHED", 0.0)
     with serving(one_after_another(Response(503, "{}"), GOOD)) as server:
         assert asked(server).value
-    with pytest.raises(ProviderTimeout, match="in 1 attempts"):
+    with pytest.raises(ProviderTimeout, match="in 1 attempt;"):
         asyncio.run(ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", api_key="k").answer(QUESTION))
 
 

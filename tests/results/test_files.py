@@ -29,18 +29,38 @@ def test_a_run_without_its_texts_leaves_none_of_another_run_in_the_folder(tmp_pa
     assert read_run(tmp_path).dataset is None
 
 
-def test_records_are_there_even_where_the_samples_can_no_longer_be_read(tmp_path: Path) -> None:
-    def broken() -> Iterator[Sample]:
+class Unreadable:
+    """Samples whose file has changed."""
+
+    def __iter__(self) -> Iterator[Sample]:
         raise DataError("changed meanwhile")
-        yield
 
-    class Changed:
-        def __iter__(self) -> Iterator[Sample]:
-            return broken()
 
+def test_a_run_whose_samples_can_no_longer_be_read_is_written_without_those_of_another_run(tmp_path: Path) -> None:
+    write_run(run_of(["0.25"]), tmp_path)
     with pytest.raises(DataError, match="changed meanwhile"):
-        write_run(replace(run_of(["0.5"]), dataset=Changed()), tmp_path)
-    assert read_run(tmp_path)["given"].mean == 0.5
+        write_run(replace(run_of(["0.5"]), dataset=Unreadable()), tmp_path)
+    back = read_run(tmp_path)
+    assert (back["given"].mean, back.dataset) == (0.5, None)
+
+
+def test_a_file_that_the_run_reads_its_samples_from_is_not_removed(tmp_path: Path) -> None:
+    run = read_run(write_run(run_of(["0.5"]), tmp_path))
+    with (tmp_path / "samples.jsonl").open("a") as file:
+        file.write("edited")
+    with pytest.raises(DataError, match=r"samples\.jsonl, line 2"):
+        write_run(run, tmp_path)
+    assert (tmp_path / "samples.jsonl").read_text().endswith("edited")
+
+
+def test_a_folder_has_no_results_before_all_parts_of_a_run_are_there(tmp_path: Path) -> None:
+    write_run(run_of(["0.25"]), tmp_path)
+    (tmp_path / "records.jsonl").unlink()
+    (tmp_path / "records.jsonl").mkdir()
+    with pytest.raises(ConfigError, match=r"records\.jsonl"):
+        write_run(run_of(["0.5"]), tmp_path)
+    with pytest.raises(ConfigError, match=r"holds no results: summary\.json is missing"):
+        read_run(tmp_path)
 
 
 def test_texts_are_taken_from_the_data_set_of_the_run_and_from_no_other() -> None:

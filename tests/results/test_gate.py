@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate, judge_drift, sample_size
+from evalstone import ConfigError, GateCriteria, Run, Score, Scorer, compare, evaluate, gate, judge_drift, sample_size
 from evalstone.report.gate_view import gate_view
+from evalstone.report.junit import gate_junit
 from evalstone.report.markdown import lines
 from evalstone.results.drawn import place_in_order
+from evalstone.results.endings import BUDGET, COMPLETE, DECIDED, ENDINGS, INTERRUPTED, Ending
 from evalstone.results.missing_scores import Missing
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, alpha_at_look, decide
 from evalstone.stats.labeling import score_strata
@@ -21,6 +23,18 @@ from tests.results.test_compare import Offset
 from tests.runs import Given, Harm, run_of
 
 GIVEN = Given().signature
+
+
+@dataclass(frozen=True, kw_only=True)
+class High(Scorer):
+    """The best score for every answer."""
+
+    name = "high"
+
+    def score(self, *, output: str) -> Score:
+        return Score(1.0, 1.0)
+
+
 MIXED = ["1.0", "0.8"] * 20
 
 
@@ -93,7 +107,7 @@ def test_a_requirement_alone_names_a_scorer() -> None:
 
 
 def test_a_run_that_ended_early_is_told() -> None:
-    held = gate(replace(run_of(MIXED), stop_reason="budget"), GateCriteria(minimum={"given": 0.5}))
+    held = gate(replace(run_of(MIXED), stop_reason="budget", ending=BUDGET), GateCriteria(minimum={"given": 0.5}))
     assert held.notes == ("the run stopped early (budget); samples that it didn't reach are not tested",)
 
 
@@ -276,7 +290,7 @@ def test_bad_samples_that_fail_more_often_make_no_wrong_pass() -> None:
 
 def stopped(texts: list[str], tested: int, groups: bool = False) -> Run:
     run = run_of(texts, metadata=[{"group": "g"}] * len(texts) if groups else None)
-    return replace(run, drawn=Drawn("seed", {GIVEN: tested}), stop_reason="the gate is decided")
+    return replace(run, drawn=Drawn("seed", {GIVEN: tested}), stop_reason="the gate is decided", ending=DECIDED)
 
 
 def test_a_stopped_run_is_tested_by_betting_in_the_order_of_the_draw() -> None:
@@ -417,3 +431,52 @@ def test_a_check_without_a_single_score_promises_nothing_of_more_samples() -> No
     found = gate(run_of(["fail", "fail"]), GateCriteria(minimum={"given": 0.5}))
     assert "? inconclusive; no sample has a score" in str(found)
     assert "no realistic number" not in str(found)
+
+
+BROKEN_OFF = [ending for ending in ENDINGS if ending.broken_off and ending.name is not None]
+ALL_CHECKS = GateCriteria(minimum={"given": 0.5}, pass_rate={"given": (0.5, 0.5)}, require="high")
+
+
+@pytest.mark.parametrize("ending", BROKEN_OFF, ids=lambda ending: ending.name)
+@pytest.mark.parametrize("alpha", [0.05, None])
+def test_a_run_that_was_broken_off_decides_no_check(ending: Ending, alpha: float | None) -> None:
+    complete = run_of(MIXED, [Given(), High()])
+    assert gate(complete, ALL_CHECKS, alpha=alpha).verdict == "pass"
+    broken = replace(complete, ending=ending, stop_reason="it rained")
+    held = gate(broken, ALL_CHECKS, alpha=alpha)
+    assert [decision.verdict for decision in held.decisions] == ["inconclusive"] * 3
+    assert str(held).startswith("? inconclusive")
+    assert str(held).count("? inconclusive; the run was broken off") == 3
+    assert "the run was broken off (it rained), so which samples have a score" in held.notes[0]
+    junit = "".join(gate_junit(held, inconclusive_fails=False))
+    assert junit.count("<skipped") == 3
+    missed = gate(broken, GateCriteria(minimum={"given": 0.98}), alpha=alpha)
+    assert missed.verdict == "inconclusive"
+
+
+def test_a_baseline_that_was_broken_off_shows_no_regression() -> None:
+    before, now = run_of(["0.5"] * 40), run_of(["0.9"] * 40)
+    criteria = GateCriteria(max_regression={"given": 0.05}, minimum={"given": 0.5})
+    assert gate(now, criteria, baseline=before).verdict == "pass"
+    held = gate(now, criteria, baseline=replace(before, ending=INTERRUPTED, stop_reason="interrupted"))
+    assert {decision.kind: decision.verdict for decision in held.decisions} == {
+        "at_least": "pass",
+        "max_regression": "inconclusive",
+    }
+    assert "the baseline was broken off (interrupted), so that it shows no regression" in held.notes
+    assert "? inconclusive; the baseline was broken off" in str(held)
+
+
+@pytest.mark.parametrize(
+    ("answers", "ending", "shortfall"),
+    [
+        (MIXED, COMPLETE, ""),
+        (MIXED, BUDGET, ", but the run ended early"),
+        ([*MIXED, "fail"], COMPLETE, ", but 1 score failed"),
+    ],
+)
+def test_a_gate_that_passes_says_what_the_run_lacks(answers: list[str], ending: Ending, shortfall: str) -> None:
+    held = gate(replace(run_of(answers), ending=ending), GateCriteria(minimum={"given": 0.5}))
+    assert held.verdict == "pass"
+    assert str(held).startswith(f"✓ pass{shortfall} · ")
+    assert next(iter(lines(gate_view(held)))) == f"### evalstone gate: ✓ pass{shortfall}"

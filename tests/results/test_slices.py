@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from evalstone.results.slices import slice_fields
+import pytest
+
+from evalstone.results.slices import slice_fields, slice_keys
 from evalstone.stats import holm
 from tests.runs import Given, Harm, run_of
 
@@ -42,3 +44,9 @@ def test_p_values_are_adjusted_over_all_scorers_and_slices_of_a_report() -> None
 
 def test_a_field_that_is_named_twice_is_tested_once() -> None:
     assert slice_fields(["kind", "topic", "kind"]) == ["kind", "topic"]
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\u200b"])
+def test_a_blank_value_is_in_the_slice_of_absent_ones_as_in_a_csv_file(blank: str) -> None:
+    run = run_of(["0.9", "0.8", "0.7"], metadata=[{"kind": "a"}, {"kind": blank}, {}])
+    assert list(dict.fromkeys(slice_keys(run, "kind").values())) == ["a", "(absent)"]

@@ -20,6 +20,12 @@ def test_the_group_of_a_sample_is_in_its_records() -> None:
     assert Sample(metadata={"group": "a"}).group == "a"
 
 
+def test_samples_with_a_blank_group_have_none_as_from_a_csv_file() -> None:
+    for blank in ("", " ", "\u200b"):
+        assert Sample(input="q", metadata={"group": blank}).group is None
+    assert Sample(input="q", metadata={"group": 0}).group == "0"
+
+
 def test_samples_of_one_group_widen_the_interval_as_the_statistics_say() -> None:
     answers = [str(number // 4 % 2) for number in range(40)]
     names = [f"g{number // 4}" for number in range(40)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import evalstone
-from evalstone._core.display import ended, money, safe, sentence
+from evalstone._core.display import count, ended, money, safe, sentence
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, thresholds, watched_gate
 from evalstone.cli.options import Flag, Value, Values, option
@@ -283,6 +283,8 @@ def _run(
     saved = save(result, config)
     if result.ending.broken_off:  # first, because what ended it may prevent the output, too
         say_broken_off(result, config, plan.size, saved)
+        if config.html is None and config.markdown is None and not as_json:
+            return exit_code(result, saved=False)  # a report of many results takes seconds, and nobody would see it
     view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
     outputs = documents(view, config.html, config.markdown) | json_lines(as_json, result.to_dict())
     shown = not deliver(outputs)
@@ -347,14 +349,21 @@ def evaluated(
 
 
 def save(result: evalstone.Run, config: RunConfig) -> list[str]:
-    """Write a run to `--out`; returns the folder's name, or nothing without `--out`.
+    """Write a run to `--out`; returns the folder's name, or nothing without `--out`. A second signal ends the program.
 
     If a run that was broken off can't be written, that is only printed, because something else went wrong before.
     """
+    from evalstone.ledger.base import shown
+
     if config.out is None:
         return []
+    out = config.out
     try:
-        return [str(evalstone.write_run(result, config.out))]
+        with handled(_twice(lambda name: to_stderr(f"Writing the results to {out}. {name} again to force."))):
+            return [str(evalstone.write_run(result, out))]
+    except KeyboardInterrupt:
+        to_stderr(f"Stopped. The results are in {shown(config.ledger)}, run {result.id}.")
+        raise SystemExit(ExitCode.INTERRUPTED) from None
     except evalstone.EvalstoneError as error:
         if not result.ending.broken_off:
             raise
@@ -432,26 +441,15 @@ def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[
     """Within the block, the first signal stops the run after the calls in flight; a second one forces it.
 
     resume: how to resume, as a part of a sentence.
-
-    A second SIGTERM or SIGHUP right after the first counts as the same one: `timeout` and shells send it twice, to the
-    process and to its group.
     """
     stop = evalstone.StopSignal(shuffled=shuffled)
-    first, since = 0, 0.0
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        nonlocal first, since
-        if not first:
-            first, since = number, time.monotonic()
-            stop.request("interrupted", INTERRUPTED)
-            to_stderr("")
-            again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-            to_stderr(f"Stopping; waiting for calls in flight. {again} again to force.")
-        elif number == signal.SIGINT or number != first or time.monotonic() - since > SAME_SIGNAL:
-            signal.default_int_handler(number, frame)
+    def first(name: str) -> None:
+        stop.request("interrupted", INTERRUPTED)
+        to_stderr(f"Stopping; waiting for calls in flight. {name} again to force.")
 
     try:
-        with handled(on_signal), prints_to_stderr():
+        with handled(_twice(first)), prints_to_stderr():
             yield stop
     except RunAborted as error:
         interrupted = stop.requested and stop.ending is INTERRUPTED
@@ -461,6 +459,26 @@ def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[
     except KeyboardInterrupt:
         to_stderr(f"Stopped. Finished calls are in the ledger; {resume}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
+
+
+def _twice(first: Callable[[str], None]) -> Callable[[int, FrameType | None], None]:
+    """A handler of signals that calls `first` with the name of the first one, and raises KeyboardInterrupt at a second.
+
+    A second SIGTERM or SIGHUP right after the first counts as the same one: `timeout` and shells send it twice, to the
+    process and to its group.
+    """
+    seen, since = 0, 0.0
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal seen, since
+        if not seen:
+            seen, since = number, time.monotonic()
+            to_stderr("")
+            first("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
+        elif number == signal.SIGINT or number != seen or time.monotonic() - since > SAME_SIGNAL:
+            signal.default_int_handler(number, frame)
+
+    return on_signal
 
 
 def _print_record(record: evalstone.Record, title: str) -> None:
@@ -491,7 +509,8 @@ def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: S
 
     interrupted = result.ending is INTERRUPTED
     places = [*(() if result.ending is STORAGE else (shown(config.ledger),)), *saved]
-    results = f"{len(result):,} of {size:,} results are saved in {' and '.join(places)}"
+    # A rerun scores failed samples again, so their results aren't progress.
+    results = f"{len(result) - result.failed:,} of {size:,} results are saved in {' and '.join(places)}"
     if result.batches and (interrupted or result.ending is BATCH):
         to_stderr(f"{WAITING}{', '.join(result.batches)}" if interrupted else result.stop_reason)
         to_stderr(f"{results}, run {result.id}. To collect the answers later, run:\n")
@@ -499,8 +518,9 @@ def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: S
         return
     reason = "" if interrupted else f"evalstone: {ended(masked(result.stop_reason))} "
     calls = "" if result.ending is STORAGE else ", and all finished calls"
-    kept = f"{results}{calls}; " if places else ""
-    to_stderr(f"{reason}{kept}{resume_text(config, result.ending)}.")
+    again = f"; {count(result.failed, 'score')} failed" if result.failed else ""
+    kept = f"{results}{calls}{again}; " if places else ""
+    to_stderr(f"{reason}{sentence(f'{kept}{resume_text(config, result.ending)}')}")
 
 
 def _show_run(

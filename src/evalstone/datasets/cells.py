@@ -37,6 +37,8 @@ _PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passage
 _CONVERSATION_PARTS = ("systemmessages", "inputmessages", "messages")
 _BESIDE = ("rememberedmessages", "taggedsystemmessages")
 _MISSING_TYPES = ("NAType", "NaTType")
+_MOST_DIGITS = 300
+"""Of a decimal that is read digit by digit."""
 
 
 class ReadText(NamedTuple):
@@ -64,8 +66,8 @@ def spoken_text(messages: Sequence[Message], field: str) -> str | None:
 
 
 def native(value: Any) -> Any:
-    """A cell as plain objects and lists. Arrays become lists, NaN, NA and NaT become None, and infinity becomes text,
-    because JSON has no such numbers."""
+    """A cell as plain objects and lists. Arrays become lists and decimals the numbers of JSON. NaN, NA and NaT become
+    None, and infinity becomes text, because JSON has no such numbers."""
     if value is None or isinstance(value, (str, int, Message)):
         return value
     if isinstance(value, float):
@@ -78,9 +80,24 @@ def native(value: Any) -> Any:
         return value
     if isinstance(value, Sequence):
         return [native(item) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, Decimal):
+        return _number(value)
     if type(value).__name__ in _MISSING_TYPES:
         return None
     return native(value.tolist()) if callable(getattr(value, "tolist", None)) else value
+
+
+def _number(value: Decimal) -> int | float | str | None:
+    """A decimal as a number of JSON, as Spark writes it: 42.00 as 42. As text if a float has too few digits for it."""
+    if value.is_nan():
+        return None
+    if not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS:
+        return finite(float(value))
+    whole = value.to_integral_value()
+    if whole == value:
+        return int(whole)
+    number = float(value)
+    return number if Decimal(str(number)) == value else f"{value:f}".rstrip("0")
 
 
 def storable(value: Any) -> Any:

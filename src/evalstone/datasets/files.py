@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 
 from evalstone._core.display import escaped, excerpt, named, nearest, shortlist
 from evalstone._core.files import Expansion, numbered_lines, row_limit, text_pieces, too_long
+from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.json_rows import json_lines, json_rows
-from evalstone.datasets.parquet import parquet_rows
 from evalstone.datasets.tables import Rows
 from evalstone.errors import DataError
 

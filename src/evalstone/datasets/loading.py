@@ -43,7 +43,7 @@ class Dataset:
     """The columns that were added to the metadata."""
     notes: tuple[str, ...] = ()
     """What was read with a caveat: records of traces that didn't become samples, parts of messages of an unknown type,
-    two accounts of a tool call that differ."""
+    two accounts of a tool call that differ, a column of a CSV file that may have lost its type."""
 
     def __repr__(self) -> str:
         return f"<Dataset {self.name}: {count(len(self.samples), 'sample')}>"
@@ -201,7 +201,7 @@ def _read(
         raise DataError(f"{source}: {error}" if source else str(error)) from None
     if not samples:
         raise DataError(f"{source or 'the dataset'} has no samples")
-    notes = _notes(samples)
+    notes = (*reader.lost_types.notes(), *_notes(samples))
     return Dataset(tuple(samples), name, reader.columns.became, tuple(reader.ignored), notes)
 
 

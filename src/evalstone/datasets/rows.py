@@ -32,6 +32,7 @@ from evalstone.datasets.cells import (
     unpacked,
 )
 from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca
+from evalstone.datasets.lost_types import LostTypes
 from evalstone.datasets.written import written_in_cell
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
@@ -80,6 +81,8 @@ class RowReader:
         self.text_cells = text_cells
         self.ignored: dict[str, None] = {}
         """The columns that went to the metadata, as an ordered set."""
+        self.lost_types = LostTypes()
+        """What the cells look like, if every cell is a text."""
 
     def read(self, row: object, where: str = "") -> Sample:
         """Convert a row to a sample. Raises DataError, prefixed with the row's position."""
@@ -101,6 +104,11 @@ class RowReader:
             self.columns.became.pop(chosen.pop("state").column, None)  # such as a US state, or the state of an order
         if "turns" in chosen:
             self._place_turns(chosen)
+        if self.text_cells:
+            self.lost_types.rows += 1
+            for field in ("id", *_TEXT_FIELDS):
+                if (cell := chosen.get(field)) is not None and isinstance(cell.value, str):
+                    self.lost_types.add(field, cell.column, cell.value)
         texts = {
             field: self._value(field, chosen, lambda cell, field=field: self._text(cell, field))
             for field in _TEXT_FIELDS

@@ -5,13 +5,16 @@ Tables of pandas, polars, pyarrow and Hugging Face are recognized by their metho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias, cast
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone.agents.formats.values import normal
+from evalstone.datasets.arrow import arrow_rows
 from evalstone.datasets.cells import native
-from evalstone.datasets.columns import CONTENT, claims
+from evalstone.datasets.columns import CONTENT, claims, field_of
+from evalstone.datasets.row_labels import count_rows, label_columns, label_name
 from evalstone.errors import DataError
 from evalstone.types import Sample
 
@@ -19,6 +22,7 @@ Rows: TypeAlias = Iterator[tuple[str, Any]]
 """Rows with their positions, for error messages."""
 
 LIST_NAMES = ("data", "samples", "items", "rows", "examples", "test_cases", "goldens")
+_WHOLE = re.compile(r"-?\d+")
 _NORMAL_LIST_NAMES = frozenset(normal(name) for name in LIST_NAMES)
 
 
@@ -36,11 +40,16 @@ def is_table(source: object) -> bool:
 def table_rows(source: Any) -> Rows:
     """The rows of a table. Raises DataError if two columns have the same name."""
     columns = [str(column) for column in getattr(source, "column_names", getattr(source, "columns", ()))]
-    _check_unique(columns, "two columns of the table are named")
+    index = getattr(source, "index", None)  # of pandas
+    names = [str(name) for name in getattr(index, "names", ()) if name is not None]
+    _check_unique([*names, *columns], "two columns of the table are named")
     if callable(getattr(source, "to_pylist", None)):
-        return numbered("row", source.to_pylist())
+        is_arrow = type(source).__module__.startswith("pyarrow.")
+        return numbered("row", arrow_rows(source) if is_arrow else source.to_pylist())
     if callable(getattr(source, "to_dicts", None)):
         return numbered("row", source.to_dicts())
+    if names or not (index is None or count_rows(index)):
+        source = source.reset_index()
     return numbered("row", source.to_dict(orient="records"))
 
 
@@ -77,17 +86,15 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
 def rows_in(entries: Mapping[str, Any]) -> Rows | None:
     """The rows of an object that contains a whole dataset; None if its layout isn't recognized.
 
-    Layouts: a pandas table with orient="split" or "index"; a single row with an input and an output text; a list under
-    one of LIST_NAMES; columns; or a single row with any field. Raises DataError for lists under two names, and for
-    columns or rows of unequal lengths.
+    Layouts: a pandas table with orient="split", "tight" or "index"; a single row with an input and an output text; a
+    list under one of LIST_NAMES; columns; or a single row with any field. Raises DataError for lists under two names,
+    for columns or rows of unequal lengths, and for objects that could be columns as well as one row.
     """
-    names, data = entries.get("columns"), entries.get("data")
-    if isinstance(names, list) and isinstance(data, list):
-        columns = [str(name) for name in cast("list[Any]", names)]
-        return iter(_split_rows(columns, cast("list[Any]", data)))
+    if isinstance(entries.get("columns"), list) and isinstance(entries.get("data"), list):
+        return iter(_split_rows(entries))
     items = _column(dict(entries))
-    if items is not None and all(isinstance(item, dict) for item in items):
-        return numbered("row", items)
+    if items is not None and all(isinstance(item, dict) for item in items.cells):
+        return numbered("row", items.labeled(items.cells))
     claimed = claims(tuple(entries))
     texts = {field for field, taken in claimed.items() if any(isinstance(entries[name], str) for _, name in taken)}
     if {"input", "output"} <= texts:
@@ -99,52 +106,103 @@ def rows_in(entries: Mapping[str, Any]) -> Rows | None:
     if lists:
         return numbered("item", entries[lists[0]])
     speaking = [name for field in ("input", "output") for _, name in claimed.get(field, ())]
-    rows = _column_rows(entries, speaking)
+    rows = _column_rows(entries, claimed, speaking)
     if rows is not None:
         return rows
+    _check_keys(entries, claimed)
     return None if CONTENT.isdisjoint(claimed) else iter([("item 1", entries)])
 
 
-def _split_rows(columns: list[str], data: list[Any]) -> list[tuple[str, Any]]:
-    """The rows of `{"columns": […], "data": [[…], …]}`."""
-    _check_unique(columns, "two columns are named")
+def _split_rows(entries: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The rows of `{"columns": […], "data": [[…], …]}`. The row labels are in `index`, their names in `index_names`."""
+    columns: list[str] = [str(name) for name in entries["columns"]]
+    data: list[Any] = entries["data"]
+    labels, names = entries.get("index"), entries.get("index_names")
+    labeled = label_columns(
+        cast("list[Any]", labels) if isinstance(labels, list) else range(len(data)),
+        cast("list[Any]", names) if isinstance(names, list) else (),
+        columns,
+        len(data),
+    )
+    _check_unique([*labeled, *columns], "two columns are named")
     rows: list[tuple[str, Any]] = []
-    for place, cells in numbered("row", data):
+    for number, (place, cells) in enumerate(numbered("row", data)):
         if not isinstance(cells, list):
             raise DataError(f"{place}: must be a list of cells, not {type(cells).__name__}: {excerpt(cells)}")
         row = cast("list[Any]", cells)
         if len(row) != len(columns):
             raise DataError(f"{place}: {len(row)} cells for {len(columns)} columns")
-        rows.append((place, dict(zip(columns, row, strict=True))))
+        labels_of_row = {name: of[number] for name, of in labeled.items()}
+        rows.append((place, labels_of_row | dict(zip(columns, row, strict=True))))
     return rows
 
 
-def _column_rows(entries: Mapping[str, Any], speaking: list[str]) -> Rows | None:
+class _Column(NamedTuple):
+    """The cells of a column, and the labels of their rows: none if they count the rows."""
+
+    cells: list[Any]
+    labels: tuple[str, ...] = ()
+
+    def labeled(self, rows: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+        """The rows with their labels."""
+        if not self.labels:
+            return rows
+        return ({label_name(None, row): label, **row} for label, row in zip(self.labels, rows, strict=True))
+
+
+def _column_rows(entries: Mapping[str, Any], claimed: Collection[str], speaking: list[str]) -> Rows | None:
     """The rows of `{"question": […], "answer": […]}`, or of pandas' `{"question": {"0": …}, …}`; else None.
 
-    In a single row, the input or output (`speaking`) wouldn't be a list of texts.
+    In a single row, the input or output (`speaking`) wouldn't be a list of texts, and no field that a column is read as
+    (`claimed`) has whole numbers as keys.
     """
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, _Column] = {}
     for name, value in entries.items():
         column = _column(value)
         if column is None:
             return None
         columns[name] = column
     if not all(isinstance(value, dict) for value in entries.values()) and not any(
-        columns[name] and all(cell is None or isinstance(cell, str) for cell in columns[name]) for name in speaking
+        columns[name].cells and all(cell is None or isinstance(cell, str) for cell in columns[name].cells)
+        for name in speaking
     ):
         return None
-    if len({len(column) for column in columns.values()}) > 1:
-        lengths = shortlist(f"{name} {len(column)}" for name, column in columns.items())
-        raise DataError(f"must have columns of equal lengths; the lengths are {lengths}")
-    return numbered("row", (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)))
-
-
-def _column(value: Any) -> list[Any] | None:
-    """The cells of a column; None for other values."""
-    if isinstance(value, list):
-        return cast("list[Any]", value)
-    if not isinstance(value, dict):
+    first = next(iter(columns.values()), _Column([]))
+    if first.labels and not claimed:
         return None
-    cells = cast("dict[str, Any]", value)
-    return list(cells.values()) if cells and list(cells) == [str(number) for number in range(len(cells))] else None
+    if len({len(column.cells) for column in columns.values()}) > 1:
+        lengths = shortlist(f"{name} {len(column.cells)}" for name, column in columns.items())
+        raise DataError(f"must have columns of equal lengths; the lengths are {lengths}")
+    if other := next((name for name, column in columns.items() if column.labels != first.labels), None):
+        raise DataError(f"must have the same row labels in every column; those of {excerpt(other)} are others")
+    rows = zip(*(column.cells for column in columns.values()), strict=True)
+    return numbered("row", first.labeled(dict(zip(columns, cells, strict=True)) for cells in rows))
+
+
+def _column(value: Any) -> _Column | None:
+    """The cells of a column: a list, or an object with row labels that are whole numbers; None for other values."""
+    if isinstance(value, list):
+        return _Column(cast("list[Any]", value))
+    cells = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if not cells or not all(map(_WHOLE.fullmatch, cells)):
+        return None
+    labels = tuple(cells)
+    return _Column(list(cells.values()), () if count_rows(labels) else labels)
+
+
+def _check_keys(entries: Mapping[str, Any], claimed: Mapping[str, Any]) -> None:
+    """Raise DataError for objects that have the same keys under every name: pandas writes columns in this way if the
+    row labels are texts, but a row may have such objects, too."""
+    values = list(entries.values())
+    if len(values) < 2 or CONTENT.isdisjoint(claimed) or not all(isinstance(value, dict) for value in values):
+        return
+    keys = [list(cast("dict[str, Any]", value)) for value in values]
+    if keys[0] and all(of == keys[0] for of in keys) and not any(map(_names_a_text, keys[0])):
+        raise DataError(
+            f"{shortlist(entries)} have the same keys ({shortlist(keys[0])}), so these are rows or a single sample: "
+            "save rows with pandas' orient='records', and put a single sample into a list"
+        )
+
+
+def _names_a_text(key: str) -> bool:
+    return field_of(key) is not None or normal(key) in ("text", "content")

@@ -16,6 +16,7 @@ from evalstone.results.gate_text import (
     gate_notes,
     limits_name,
     miss_cells,
+    overall_text,
     rate,
     verdict_text,
 )
@@ -39,10 +40,11 @@ def gate_view(gate: Gate) -> View:
     )
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
     tables = (checks_table(gate.decisions, gate.next_look), *_misses(gate.decisions))
+    overall = overall_text(gate)
     return View(
         name="evalstone gate",
         lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
-        verdict=Cell(MARKS[gate.verdict], TONES[gate.verdict]),
+        verdict=Cell(overall, TONES[gate.verdict] if overall == MARKS[gate.verdict] else "unsure"),
         sections=(Section("Checks", tables=tables, notes=notes),),
         facts=(Fact("Run", gate.run.id), *baseline),
         footer=FOOTER,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from evalstone._core.display import count
 from evalstone.errors import (
     BatchError,
     BudgetExceeded,
@@ -242,11 +243,19 @@ def exit_code(run: Run, verdict: Verdict = "pass", *, saved: bool = True) -> Exi
         return code
     if verdict != "pass":
         return ExitCode.FAILED_THRESHOLD if verdict == "fail" else ExitCode.INCONCLUSIVE
-    return code or (ExitCode.OK if scored and answered(run) else ExitCode.FAILURES)
+    return code or (ExitCode.FAILURES if shortfall_of(run) else ExitCode.OK)
 
 
-def answered(run: Run) -> bool:
-    """Whether no score failed, and the judge answered: a scorer that it gave no answers has another one with scores."""
+def shortfall_of(run: Run) -> str:
+    """Why a run is no success although no threshold is missed, or ""."""
+    if run.ending.code:
+        return "the run ended early"
+    if run.failed:
+        return f"{count(run.failed, 'score')} failed"
+    if not any(line.scored for line in run.summary):
+        return "no sample was scored"
+    # A scorer to which the judge gave no answers may have another one with scores.
     judged = [line for line in run.summary if line.judges or line.unanswered]
-    silent = any(line.no_answer for line in judged) and not any(line.scored for line in judged)
-    return not run.failed and not silent
+    if any(line.no_answer for line in judged) and not any(line.scored for line in judged):
+        return "the judge gave no answers"
+    return ""

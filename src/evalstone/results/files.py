@@ -8,16 +8,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.files import cannot_write, file_text, file_values, is_folder, make_folder
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, write_samples
+from evalstone.datasets.streaming import SampleFile
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.run import Run
-from evalstone.types import Record, RunMetadata
+from evalstone.types import Record, RunMetadata, Sample
 
 if TYPE_CHECKING:
     from evalstone.datasets import Dataset
@@ -50,16 +51,31 @@ def write_run(run: Run, folder: str | Path) -> Path:
 
     Raises:
         ConfigError: the folder cannot be written.
-        WriteError: the disk is full.
+        DataError: the samples can no longer be read. The run is written without them.
+        WriteError: the disk is full. The run is written without its samples if there is space for the rest.
     """
     path = prepare(folder)
+    remove_results(path)  # whatever ends this, the folder never has parts of two runs
     write_jsonl(path / RECORDS, (record.to_dict() for record in run.records))
+    try:
+        if run.dataset is None:
+            (path / SAMPLES).unlink(missing_ok=True)
+        else:
+            write_samples(path / SAMPLES, run.dataset)
+    except EvalstoneError:
+        if _source(run.dataset) != (path / SAMPLES).resolve():
+            (path / SAMPLES).unlink(missing_ok=True)
+        write_jsonl(path / SUMMARY, [run.to_dict()])
+        raise
     write_jsonl(path / SUMMARY, [run.to_dict()])
-    if run.dataset is None:
-        (path / SAMPLES).unlink(missing_ok=True)  # they would be another run's
-    else:
-        write_samples(path / SAMPLES, run.dataset)  # last, because the source may have changed meanwhile
     return path
+
+
+def _source(samples: Iterable[Sample] | None) -> Path | None:
+    """The file that samples are read from on each iteration; None if they are in memory."""
+    if isinstance(samples, SampleFile):
+        return samples.file.path.resolve()
+    return samples.path.resolve() if isinstance(samples, StoredSamples) else None
 
 
 def read_run(folder: str | Path) -> Run:

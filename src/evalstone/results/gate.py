@@ -168,6 +168,8 @@ def gate(
     for check in CHECKS:
         values_by_scorer(getattr(criteria, check), lambda name: run[name].info, term(check))
     notes = dict.fromkeys(_missing_scores(run, criteria, missing))
+    if criteria.max_regression and baseline is not None and baseline.ending.broken_off:
+        notes[f"the baseline was broken off ({baseline.stop_reason}), so that it shows no regression"] = None
     ours = _by_signature(run, labels)
     theirs = _by_signature(baseline or run, baseline_labels)
     notes.update(dict.fromkeys(_uncorrected(run, criteria, ours, theirs, is_test=alpha is not None)))
@@ -185,6 +187,7 @@ def gate(
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
     decisions = [_in_samples(decision, run.trials) for decision in decide(checks, alpha=now, next_alpha=later)]
     decisions += _requirements(run, criteria.require, notes)
+    decisions = [_undecided(decision, run, baseline) for decision in decisions]
     return Gate(run, baseline, tuple(decisions), alpha, look, now, missing, tuple(notes))
 
 
@@ -192,6 +195,17 @@ def _in_samples(decision: Decision, trials: int) -> Decision:
     """The decision with `more_samples` converted from trials to samples."""
     more = decision.more_samples
     return decision if more is None else replace(decision, more_samples=math.ceil(more / trials))
+
+
+def _undecided(decision: Decision, run: Run, baseline: Run | None) -> Decision:
+    """The decision, inconclusive if its run or its baseline was broken off: which samples are scored then depends on
+    what happened."""
+    runs = {"run": run, "baseline": baseline if decision.kind == "max_regression" else None}
+    broken = next((name for name, one in runs.items() if one is not None and one.ending.broken_off), None)
+    if broken is None:
+        return decision
+    why = f"the {broken} was broken off"
+    return replace(decision, verdict="inconclusive", more_samples=None, more_labels=None, undecidable=why)
 
 
 def _by_signature(run: Run, labels: Mapping[str, Labels] | None) -> Mapping[str, Labels]:
@@ -414,7 +428,12 @@ def _hint(settings: str, what: str) -> str:
 
 def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[str]:
     """Notes on samples without a score: how they count, and the option that changes it."""
-    if run.drawn is not None:
+    if run.ending.broken_off:
+        yield (
+            f"the run was broken off ({run.stop_reason}), so which samples have a score depends on what happened; "
+            "resume it, and check it again"
+        )
+    elif run.drawn is not None:
         yield (
             "the run was stopped by its own gate, so the tests bet on the scores in the order in which they were "
             "drawn, which is valid at any stopping time"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import aligned, count, effective_count, number, percent, safe, sentence, signed, visible
 from evalstone._core.terms import term
+from evalstone.results.endings import shortfall_of
 from evalstone.types import case_key
 
 if TYPE_CHECKING:
@@ -24,13 +25,19 @@ UNTESTED = (
 MISSES = ("check", "sample", "score", "reason")
 
 
+def overall_text(gate: Gate) -> str:
+    """The verdict of the gate, and why a run whose checks pass isn't a success."""
+    shortfall = shortfall_of(gate.run) if gate.verdict == "pass" else ""
+    return f"{MARKS[gate.verdict]}, but {shortfall}" if shortfall else MARKS[gate.verdict]
+
+
 def gate_text(gate: Gate) -> str:
     """The verdict, the table of checks, the samples that miss a requirement, and the notes."""
     rows = [(check_name(d), *check_cells(d), verdict_text(d, gate.next_look)) for d in gate.decisions]
     header = "check", "estimate", limits_name(gate.decisions), "required", "n", "verdict"
     misses = [(decision.name, *miss_cells(miss)) for decision in gate.decisions for miss in decision.misses]
     lines = [
-        f"{MARKS[gate.verdict]} · {gate.run.title}",
+        f"{overall_text(gate)} · {gate.run.title}",
         "",
         *aligned([header, *rows], words=("check", "verdict"), drop_empty=True),
     ]
@@ -94,6 +101,8 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
     mark = MARKS[decision.verdict]
     if decision.verdict != "inconclusive":
         return mark
+    if decision.undecidable:
+        return f"{mark}; {decision.undecidable}"
     if decision.p_pass is None:
         missing = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
         return missing if decision.missing else f"{mark}; no sample has a score"

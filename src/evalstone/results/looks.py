@@ -85,12 +85,14 @@ def remember(
 ) -> str:
     """Append a gate on the folder's run to its `gates.jsonl`, unless it is already there.
 
-    A gate without a test isn't a look. watched: whether the gate watched the scores as they arrived.
+    A gate without a test isn't a look, and neither is one of a run that was broken off, which decides nothing.
+
+    watched: whether the gate watched the scores as they arrived.
 
     Returns:
         "", or a warning that says why the look couldn't be written.
     """
-    if not criteria.tested:
+    if not criteria.tested or run.ending.broken_off:
         return ""
     tables: dict[str, Mapping[str, Any]] = {check: getattr(criteria, check) for check in CHECKS}
     new = Look(

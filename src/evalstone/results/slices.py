@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from evalstone._core.json import to_jsonable
 from evalstone._core.sync import is_async
 from evalstone._core.terms import term
+from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.run import OfScorer, Run
 from evalstone.results.scores import scores_by_sample
@@ -33,7 +34,7 @@ class SliceMean:
     field: str
     """The metadata field, or the name of the function."""
     key: str
-    """The shared value; "(absent)" for samples without the field."""
+    """The shared value; "(absent)" for samples without the field, or with a blank text in it."""
     interval: Interval
     """The mean with its confidence interval."""
 
@@ -139,7 +140,7 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
     keys: dict[str, str] = {}
     for sample in run.dataset:
         value = _field_value(sample, field) if isinstance(field, str) else field(sample)
-        keys[sample.key] = ABSENT if value is None else str(to_jsonable(value))
+        keys[sample.key] = _key(value)
         keys.setdefault(sample.id, keys[sample.key])
         names.update(dict.fromkeys(map(str, sample.metadata)))
     if isinstance(field, str) and set(keys.values()) == {ABSENT}:
@@ -147,6 +148,12 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
             unknown("metadata field", field, names) if names else f"no sample has metadata, so none has {field!r}"
         )
     return keys
+
+
+def _key(value: object) -> str:
+    """The key of a value. A blank text is absent, as a blank cell of a CSV file is."""
+    absent = value is None or (isinstance(value, str) and is_blank(value))
+    return ABSENT if absent else str(to_jsonable(value))
 
 
 def _field_value(sample: Sample, path: str) -> Any:

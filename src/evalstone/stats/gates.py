@@ -167,6 +167,9 @@ class Decision:
     """The number of clusters among samples with a value; None for independent samples."""
     misses: tuple[Miss, ...] = ()
     """For require, the first samples without the best score."""
+    undecidable: str = ""
+    """Why the values can't decide the criterion, whatever they are, such as a run that was broken off; "" if they can.
+    The verdict is then inconclusive, and limits and p-values say nothing."""
 
 
 def decide(

@@ -17,11 +17,12 @@ from evalstone.errors import (
     TargetRefused,
     TargetUnreachable,
 )
+from evalstone.judges.providers.base import NO_KEY
 from evalstone.judges.providers.limits import Backoff, TransientError
 
 T = TypeVar("T")
 CHECK = "check the address, and the key or the headers"
-_HINT = re.compile("; check the key|: set base_url")
+_HINT = re.compile(f"; check the key|; {re.escape(NO_KEY)}|: set base_url")
 
 
 async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: float, retries: int) -> T:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
 from evalstone._core.literals import written_list
+from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.types.agreement import agreed
 from evalstone.types.messages import Message
@@ -123,7 +124,7 @@ class Sample:
         """`group` in the metadata. Without it, the trials of a sample are a group. Samples of one group, such as the
         turns of a conversation, are not independent."""
         group = self.metadata.get("group")
-        if group is None or group == "":
+        if group is None or (isinstance(group, str) and is_blank(group)):
             return None if self.trial is None else self.id
         return str(group)
 

@@ -148,6 +148,10 @@ class Completion:
     """The model that replied, as named by the provider."""
 
 
+NO_KEY = "no key was sent: set api_key of the judge"
+"""What to do about HTTP 401 for a request without a key."""
+
+
 class AccessRefused(JudgeRefused):
     """HTTP 403 or 404: the key, model or base URL is wrong, or this one request was blocked."""
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, AnyStr, TypeAlias, TypeVar
 
+from evalstone._core.display import count
 from evalstone._core.redaction import REPEATED_SECRETS, redacted
 from evalstone.errors import ProviderError, ProviderTimeout, RequestLimitReached, RunStopped
 from evalstone.judges.settings import Range, check_settings
@@ -222,7 +223,7 @@ class Backoff:
             seconds = max(seconds, error.retry_after * random.uniform(1.0, 1.1))
         timeout = self.total_timeout if error.reached else min(self.total_timeout, UNREACHED)
         late = not error.adapted and time.monotonic() + seconds > self.started + timeout
-        message = f"{error.host} gave no answer in {self.failures} attempts; the last: {error}"
+        message = f"{error.host} gave no answer in {count(self.failures, 'attempt')}; the last: {error}"
         if late or self.failures >= MOST_ATTEMPTS:
             no_time = late and error.reached
             hint = f"; total_timeout={self.total_timeout:g} s leaves no time for another" if no_time else ""

@@ -21,7 +21,7 @@ import aiohttp
 from pydantic_core import to_json
 
 from evalstone._core.parsing import MAX_REPLY
-from evalstone._core.redaction import register
+from evalstone._core.redaction import header_secrets, register
 from evalstone.errors import (
     ConfigError,
     DeliveryUnknown,
@@ -31,6 +31,7 @@ from evalstone.errors import (
     ProviderTimeout,
 )
 from evalstone.judges.providers.base import (
+    NO_KEY,
     PROBE,
     AccessRefused,
     ChatMessage,
@@ -298,7 +299,8 @@ class Endpoint(Connection):
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status == 401:
-            raise JudgeRefused(f"{self.host} refused the request ({message}); check the key")
+            sent = any(header_secrets({**self.headers, **(call.headers or {})}))
+            raise JudgeRefused(f"{refusal}; {'check the key' if sent else NO_KEY}")
         if status in (403, 404):
             raise AccessRefused(refusal, status)
         if status not in RETRYABLE or any(word in message.lower() for word in _PERMANENT):

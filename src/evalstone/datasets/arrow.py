@@ -1,18 +1,20 @@
-"""Parquet files as rows.
+"""Parquet files and Arrow tables as rows.
 
-A file of a few kilobytes can encode a text repeated a million times, or two billion nulls. So the sizes in the metadata
-are checked first, and texts are read as references to the dictionaries in the file.
+Maps are objects, as in JSON. A file of a few kilobytes can encode a text repeated a million times, or two billion
+nulls. So the sizes in the metadata are checked first, and texts are read as references to the dictionaries in the file.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from evalstone._core.display import escaped
+from evalstone._core.display import escaped, excerpt
 from evalstone._core.files import Expansion, row_limit, too_long
+from evalstone.datasets.row_labels import label_name
 from evalstone.errors import DataError, MissingDependency
 
 _ROWS_PER_BATCH = 4096
@@ -37,22 +39,72 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
         with parquet.ParquetFile(path) as file:
             columns = [file.schema.column(place) for place in range(len(file.schema))]
             _check_claims(file, columns, expansion)
+            labels = _row_labels(file.schema_arrow, file.metadata.num_rows)
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
         widest = limit // max(1, sum(max(_CELL, column.length or 0) for column in columns))
         number = 0
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             for batch in file.iter_batches(max(1, min(_ROWS_PER_BATCH, widest))):
-                names = batch.schema.names
-                cells = [_values(arrow.types, column) for column in batch.columns]
-                for row in zip(*cells, strict=True) if cells else ():
+                for row in _rows(arrow.types, batch):
                     number += 1
-                    if (size := sum(map(_size, row))) > limit:
+                    if (size := sum(map(_size, row.values()))) > limit:
                         raise too_long(f"row {number}")
                     expansion.add_row(size)
-                    yield f"row {number}", dict(zip(names, row, strict=True))
+                    yield f"row {number}", _labeled(row, labels, number - 1)
     # ValueError: names that aren't UTF-8. IndexError: a text that isn't in its dictionary.
     except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
         raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None
+
+
+def arrow_rows(table: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a pyarrow Table or RecordBatch, or of an array of structs.
+
+    Raises DataError for a map with a key twice.
+    """
+    types: Any = importlib.import_module("pyarrow").types
+    if not hasattr(table, "schema"):
+        yield from itertools.chain.from_iterable(_values(types, part) for part in getattr(table, "chunks", (table,)))
+        return
+    labels = _row_labels(table.schema, table.num_rows)
+    batches = table.to_batches() if hasattr(table, "to_batches") else [table]
+    rows = itertools.chain.from_iterable(_rows(types, batch) for batch in batches)
+    for number, row in enumerate(rows):
+        yield _labeled(row, labels, number)
+
+
+def _rows(types: Any, batch: Any) -> Iterator[dict[str, Any]]:
+    names: list[str] = batch.schema.names
+    cells: list[list[Any]] = []
+    for name, column in zip(names, batch.columns, strict=True):
+        try:
+            cells.append(_values(types, column))
+        except DataError as error:
+            raise DataError(f"column {excerpt(name)} {error}") from None
+    return (dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)) if cells else iter(())
+
+
+def _row_labels(schema: Any, rows: int) -> dict[str, range]:
+    """The row labels of pandas, by name, that are consecutive numbers: of these, only the ends are stored.
+
+    As in pandas, they are dropped if rows were added or removed.
+    """
+    names: list[str] = schema.names
+    found: dict[str, range] = {}
+    try:
+        metadata: Any = schema.pandas_metadata
+        index: list[Any] = [] if metadata is None else metadata["index_columns"]
+        for entry in index:
+            if not isinstance(entry, str) and entry["kind"] == "range":
+                labels, name = range(entry["start"], entry["stop"], entry["step"]), entry["name"]
+                if len(labels) == rows and (name is not None or labels != range(rows)):
+                    found[label_name(name, names)] = labels
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError):
+        return {}  # whatever a file has in place of pandas' metadata says nothing about its rows
+    return {name: labels for name, labels in found.items() if name not in names}
+
+
+def _labeled(row: dict[str, Any], labels: Mapping[str, range], number: int) -> dict[str, Any]:
+    return row | {name: of[number] for name, of in labels.items()} if labels else row
 
 
 def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> None:
@@ -94,8 +146,20 @@ def _values(types: Any, array: Any) -> list[Any]:
         items: Any = [_values(types, part.slice(first, size)) for part in parts]
         items = list(zip(*items, strict=True)) if types.is_map(kind) else items[0]
         ends = zip(offsets, offsets[1:], array.is_valid().to_pylist(), strict=False)
-        return [items[start - first : end - first] if here else None for start, end, here in ends]
+        lists = [items[start - first : end - first] if here else None for start, end, here in ends]
+        return lists if not types.is_map(kind) or types.is_nested(kind.key_type) else list(map(_object, lists))
     return array.to_pylist()
+
+
+def _object(entries: Sequence[tuple[Any, Any]] | None) -> dict[Any, Any] | None:
+    """A map as an object. Raises DataError for a key that occurs twice, because one of its values would be lost."""
+    if entries is None:
+        return None
+    if len(value := dict(entries)) < len(entries):
+        keys = [key for key, _ in entries]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise DataError(f"must not have a map with the key {excerpt(twice)} twice")
+    return value
 
 
 def _size(value: Any) -> int:
@@ -105,5 +169,6 @@ def _size(value: Any) -> int:
     if isinstance(value, list | tuple):
         return sum(map(_size, cast("list[Any]", value)), _CELL)
     if isinstance(value, dict):
-        return sum(map(_size, cast("dict[str, Any]", value).values()), _CELL)
+        entries = cast("dict[Any, Any]", value)
+        return sum(map(_size, itertools.chain(entries, entries.values())), _CELL)
     return _CELL
