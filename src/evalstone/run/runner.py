@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import math
 import secrets
 import time
 from collections import Counter
@@ -47,7 +46,7 @@ from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import ENDING_THE_RUN, Recording, Session
 from evalstone.run.user_code import failed, frames_of, is_ours
 from evalstone.scorers import Scorer
-from evalstone.types import Drawn, Failed, JudgeCall, Outcome, Record, RunMetadata, Sample, Score, Skipped, total_cost
+from evalstone.types import Drawn, Failed, JudgeCall, Outcome, Record, Sample, Score, Skipped, total_cost
 
 if TYPE_CHECKING:
     from evalstone.run.answers import Answers
@@ -237,6 +236,7 @@ class _Runner:
 
     async def _start(self) -> int:
         """Start a new run and store it in the ledger."""
+        self.session.spending.run = self.id
         self.answers = self._answers()
         if self.ledger is not None:
             metadata = self._result(0.0, 0).metadata()
@@ -252,9 +252,8 @@ class _Runner:
             return await self._start()
         self.resumed_at, self.id, self.started = self.started, row.id, row.started
         self.code = self.plan.code_files
-        since = self.session.since = datetime.fromisoformat(row.started).timestamp()
-        self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
-        self.answers = self._answers(since)
+        self.session.spending.resume(row)
+        self.answers = self._answers()
         # Hashes, because IDs may be long and there may be a million cells.
         places = {
             hash((sample.id, sample.trial, scorer.signature)): index
@@ -274,7 +273,7 @@ class _Runner:
         await self.notifier.done()
         if self.answers is not None:
             cases = enumerate(self.plan.cases())
-            await self.answers.restore((place, sample, not self._open_in(place)) for place, sample in cases)
+            await self.answers.restore((place, sample) for place, sample in cases if not self._open_in(place))
         cases = enumerate(self.plan.cases() if self.notifier.on_sample is not None else ())
         async for place, sample in self._stoppable(cases):
             self._finish(place, sample)
@@ -289,7 +288,7 @@ class _Runner:
         places = {index // len(self.scorers) for index in self.failed}
         cases = [(place, sample) for place, sample in enumerate(self.plan.cases()) if place in places] if places else []
         if (answers := self.answers) is not None:
-            left = ((place, sample, True) for place, sample in cases if not answers.samples.has(place))
+            left = ((place, sample) for place, sample in cases if not answers.samples.has(place))
             await answers.restore(left, failed=True)
         for place, sample in cases:
             self._finish(place, sample)
@@ -299,8 +298,8 @@ class _Runner:
             if not self.records.has(index):
                 self._add(index, record)
 
-    def _answers(self, since: float = math.inf) -> Answers | None:
-        """The target's answers; None without a target. since: when a resumed run began, in seconds since 1970."""
+    def _answers(self) -> Answers | None:
+        """The target's answers; None without a target."""
         if self.plan.target is None:
             return None
         from evalstone.run.answers import Answers  # noqa: PLC0415 - only with a target
@@ -310,7 +309,6 @@ class _Runner:
             self.id,
             user=self.plan.user,
             session=self.session,
-            since=since,
             trials=self.plan.trials,
             size=len(self.plan.dataset) * self.plan.trials,
             ledger=self.ledger,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
@@ -65,8 +65,6 @@ class Session:
 
     remembered: float = REMEMBERED
     """The maximum number of answers and failures in memory."""
-    since: float = math.inf
-    """When a resumed run began, in seconds since 1970."""
 
     def __init__(
         self,
@@ -83,7 +81,7 @@ class Session:
         self.identity = judge.identity
         self.ledger = ledger
         self._budget = budget
-        self.spending = Spending(budget)
+        self.spending = Spending(budget, ledger)
         self._use_cache = use_cache
         self._slots = asyncio.Semaphore(concurrency)
         self._first: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -94,7 +92,7 @@ class Session:
         self._known_working: set[str] = set()
         self._checked: set[str] = set()
         self.paid_before: dict[Key, StoredAnswer] = {}
-        """Answers of the run from before the interruption whose cost has not been counted."""
+        """Answers in the ledger that this run paid for before it was interrupted."""
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
@@ -118,8 +116,7 @@ class Session:
         return await Recording(self, judge).ask(question, repeat=repeat)
 
     def restore(self, record: Record) -> None:
-        """Restore a record written before the run was interrupted: count its cost and mark its judges as working."""
-        self.spending.restore_record(record)
+        """Restore a record written before the run was interrupted: mark its judges as working."""
         self._known_working.update(
             leaf.judge for call in record.steps for leaf in call.leaves() if leaf.answer is not None
         )
@@ -248,8 +245,7 @@ class Session:
         found = await ledger.answer_or_claim(*call.key)
         if isinstance(found, StoredAnswer) and (answer := read_stored(call.question, found)) is not None:
             self._known_working.add(call.key.judge)
-            self.spending.restore_answer(found)
-            if found.written >= self.since:
+            if self.spending.has_paid_for(found):
                 self.paid_before[call.key] = found
             return answer
         try:
@@ -280,37 +276,45 @@ class Session:
             if call.key.judge not in self._checked:  # a scorer may ask a judge that no plan names
                 judge.check()
                 self._checked.add(call.key.judge)
-            reservation = Reservation(self._budget, call.question, judge)
-            paid: float | None = None
-            call.sent = True
             try:
-                with (
-                    paying(reservation.next_attempt),
-                    observer().judge_call(judge, call.question, call.key.repeat_index) as observed,
-                ):
-                    reply = judge.answer(call.question, call.key.repeat_index)
-                    is_async = inspect.isawaitable(cast(object, reply))
-                    answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
-                    if not is_async or not isinstance(cast(object, answer), JudgeAnswer):
-                        expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
-                        raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
-                    observed.result(answer)
-                paid = answer.cost
-                self.spending.pay(paid)
-            except (*ENDING_THE_RUN, asyncio.CancelledError):
-                self.spending.pay(reservation.paid)
+                answer = await self._pay_for(call, judge, breaker)
+            except JudgeError:
+                if ledger is not None:
+                    await ledger.keep_payments()
                 raise
-            except Exception as error:
-                if isinstance(error, JudgeError):
-                    paid = error.cost
-                    self.spending.pay(paid)
-                breaker.failed(error)
-                raise
-            finally:
-                reservation.settle(paid)
             breaker.answered()
             if ledger is not None and answer.reply is not None:
-                await ledger.keep_answer(StoredAnswer.of(call.key, call.question.kind, answer))
+                stored = StoredAnswer.of(call.key, call.question.kind, answer, self.spending.run)
+                await ledger.keep_answer(stored)
+        return answer
+
+    async def _pay_for(self, call: InflightCall, judge: Judge, breaker: CircuitBreaker) -> JudgeAnswer[Any]:
+        """Call the judge, and count what its attempts cost, whether or not they bring an answer."""
+        reservation = Reservation(self._budget, self.spending.pay, call.question, judge)
+        end = reservation.give_up
+        call.sent = True
+        try:
+            with (
+                paying(reservation.next_attempt),
+                observer().judge_call(judge, call.question, call.key.repeat_index) as observed,
+            ):
+                reply = judge.answer(call.question, call.key.repeat_index)
+                is_async = inspect.isawaitable(cast(object, reply))
+                answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
+                if not is_async or not isinstance(cast(object, answer), JudgeAnswer):
+                    expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
+                    raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
+                observed.result(answer)
+            end = partial(reservation.settle, answer.cost)
+        except ENDING_THE_RUN:
+            raise
+        except Exception as error:
+            if isinstance(error, JudgeError):
+                end = partial(reservation.settle, error.cost)
+            breaker.failed(error)
+            raise
+        finally:
+            end()
         return answer
 
     def _breaker(self, judge: str) -> CircuitBreaker:
