@@ -95,7 +95,7 @@ def test_a_judge_without_a_known_price_has_no_budget_new_or_shared() -> None:
 
 def test_a_reservation_is_replaced_by_what_each_attempt_cost() -> None:
     budget, judge, paid = Budget(100_000), ByTheToken(), list[tuple[float | None, float]]()
-    reservation = Reservation(budget, lambda *one: paid.append(one), QUESTION, judge)
+    reservation = Reservation(budget, lambda cost, reserved: paid.append((cost, reserved)), QUESTION, judge)
     assert budget.reserved == call_price(QUESTION, judge)
     reservation.next_attempt(2.0, 40_000)
     assert budget.reserved == call_price(QUESTION, judge, 40_000) != call_price(QUESTION, judge)
@@ -106,11 +106,15 @@ def test_a_reservation_is_replaced_by_what_each_attempt_cost() -> None:
     assert (budget.spent, budget.reserved, [cost for cost, _ in paid]) == (9.0, 0.0, [2.0, 3.0, 4.0])
 
 
+def _appended(paid: list[tuple[float | None, float]]) -> Callable[[float | None, float], None]:
+    return lambda cost, reserved: paid.append((cost, reserved))
+
+
 def test_an_unknown_cost_is_as_much_as_was_reserved() -> None:
     first, second = (call_price(QUESTION, ByTheToken(), size) or 0.0 for size in (None, 40_000))
     for costs in ((None, 9.0), (None, None)):
         budget, paid = Budget(100_000), list[tuple[float | None, float]]()
-        reservation = Reservation(budget, lambda *one, paid=paid: paid.append(one), QUESTION, ByTheToken())
+        reservation = Reservation(budget, _appended(paid), QUESTION, ByTheToken())
         reservation.next_attempt(costs[0], 40_000)
         assert (budget.spent, paid) == (first, [(None, first)])
         reservation.settle(costs[1])

@@ -178,7 +178,7 @@ class Answers:
         self._inflight: dict[int, tuple[asyncio.Task[Answered], int]] = {}
         self._known_working = set[str]()
         self._breaker = CircuitBreaker(target.identity, self._known_working, calls="samples", error=TargetUnavailable)
-        self._highest_cost: float | None = None
+        self.highest_cost: float | None = None
         """The highest cost of a call so far; None before the first."""
         self._first = asyncio.Lock()
         self._slots = asyncio.Semaphore(spare_files(MOST_CALLS, 2 * target.files_per_call))
@@ -445,9 +445,9 @@ class Answers:
         self, key: Key, sample: Sample, call: Call, thread: str, spent: EarlierCost | None = None
     ) -> StoredAnswer:
         """Call the target. Under a budget, the first call runs alone: its cost is what later calls reserve."""
-        if self._budget is not None and self._highest_cost is None:
+        if self._budget is not None and self.highest_cost is None:
             async with self._first:
-                if self._highest_cost is None:
+                if self.highest_cost is None:
                     return await self._call(key, sample, call, thread, spent)
         return await self._call(key, sample, call, thread, spent)
 
@@ -458,17 +458,18 @@ class Answers:
         target, ledger = self.target, self._ledger
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots, target.limits.admitted(target.identity):
+            await self._session.room_for(self.highest_cost or 0.0)
             if ledger is not None:
                 ledger.check()
             if self._stop.requested:
                 raise RunStopped(self._stop.reason)
             self._breaker.check()
-            reserved = 0.0 if self._budget is None else self._budget.reserve_amount(self._highest_cost or 0.0)
+            reserved = 0.0 if self._budget is None else self._budget.reserve_amount(self.highest_cost or 0.0)
             paid: float | None = 0.0
             usage, started, clock = NO_USAGE, time.perf_counter(), asyncio.timeout(target.timeout)
             observed = observer().target_call(target, sample)
             try:
-                with observed:
+                with observed, self._session.reserving():
                     async with clock:
                         returned = await call(sample, trial=sample.trial or 1, thread=thread)
                     answer = await _in_place_or_aside(_is_large(returned), Answer.of, returned)
@@ -530,7 +531,7 @@ class Answers:
     def _learn_price(self, cost: float | None, failed: bool) -> None:
         """Update what later calls reserve. A failed call without a cost says nothing about the price."""
         if cost or not failed:
-            self._highest_cost = max(self._highest_cost or 0.0, cost or 0.0)
+            self.highest_cost = max(self.highest_cost or 0.0, cost or 0.0)
 
     def _paid(self, result: TargetResult) -> bool:
         """Whether this run paid for an answer."""

@@ -94,9 +94,7 @@ class Budget:
             BudgetExceeded: It exceeds the rest of the budget.
             ConfigError: The price of the judge is unknown.
         """
-        if (price := call_price(question, judge, size)) is None:
-            raise unpriced(judge)
-        return self.reserve_amount(max(price, self._highest.get((judge.identity, question.kind), 0.0)))
+        return self.reserve_amount(self.estimate(question, judge, size))
 
     def knows(self, question: Question[Any], judge: Judge) -> bool:
         """Whether the judge has been asked a question of this kind, or costs nothing."""
@@ -106,6 +104,17 @@ class Budget:
         """Note the actual cost of a call; None if it is unknown."""
         key = (judge.identity, question.kind)
         self._highest[key] = max(self._highest.get(key, 0.0), cost or 0.0)
+
+    def estimate(self, question: Question[Any], judge: Judge, size: int | None = None) -> float:
+        """What `reserve` reserves, in US dollars. Raises ConfigError if the price of the judge is unknown."""
+        if (price := call_price(question, judge, size)) is None:
+            raise unpriced(judge)
+        return max(price, self._highest.get((judge.identity, question.kind), 0.0))
+
+    def waits(self, amount: float) -> bool:
+        """Whether an amount in US dollars fits into the budget only if calls in flight cost less than is reserved for
+        them."""
+        return self.spent + amount <= self.limit < self.spent + self.reserved + amount
 
     def reserve_amount(self, amount: float) -> float:
         """Reserve an amount in US dollars. Raises BudgetExceeded if it exceeds the rest of the budget."""

@@ -40,6 +40,7 @@ from evalstone.results.endings import COMPLETE, DECIDED, ending_of
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
+from evalstone.run.admission import Admission
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
@@ -107,6 +108,8 @@ async def execute(
         runner = _Runner(plan, session, store, stop, use_cache=use_cache)
         runner.notifier, runner.progress = Notifier(on_record, on_sample), progress
         runner.batches, runner.budget = batches, limit
+        if limit is not None and batches is None:
+            runner.admission = Admission(limit, runner.ends, runner.answer_cost)
         runner.name, runner.tags = name, tags
         if plan.target is not None:
             await stack.enter_async_context(shared_limiter(plan.target.identity, plan.target.limits))
@@ -162,6 +165,7 @@ class _Runner:
         self.records = SpillingRecords(plan.size)
         self.batches: BatchRunner | None = None
         self.budget: Budget | None = None
+        self.admission: Admission | None = None
         self.scorers = tuple(scorer_info(scorer) for scorer in plan.scorers)
         self._titles = scorer_titles(self.scorers)
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
@@ -261,6 +265,8 @@ class _Runner:
         }
         async for record in self.ledger.records(row.id):
             self.session.restore(record)
+            if self.admission is not None:
+                self.admission.learn(record)
             index = places.get(hash((record.sample, record.trial, record.scorer)))
             if index is None:
                 continue
@@ -391,10 +397,10 @@ class _Runner:
     async def _work(self, cells: Iterator[Cell]) -> None:
         worker = asyncio.current_task()
         for index, sample, scorer in cells:
-            if self.stop.requested or self._ended:
+            if self.ends():
                 return
             try:
-                record = await self._record(index, sample, scorer)
+                record = await self._affordable(index, sample, scorer)
             except (AnswerPending, RunStopped):
                 continue
             except BudgetExceeded as error:
@@ -420,6 +426,25 @@ class _Runner:
             self.session.check(record)
             # Code scorers and the lexical judge never yield to other tasks.
             await asyncio.sleep(0)
+
+    def ends(self) -> bool:
+        """Whether the run ends, so that no more samples are begun."""
+        return self.stop.requested or self._ended
+
+    def answer_cost(self) -> float:
+        """The highest cost of a target's answer so far, in US dollars."""
+        return 0.0 if self.answers is None else self.answers.highest_cost or 0.0
+
+    async def _affordable(self, index: int, sample: Sample, scorer: Scorer) -> Record:
+        """The record, once the budget covers it. Raises RunStopped if the run ends first."""
+        if self.admission is None:
+            return await self._record(index, sample, scorer)
+        async with self.admission.begun(scorer.signature):
+            if self.ends():
+                raise RunStopped(self.stop.reason)
+            record = await self._record(index, sample, scorer)
+            self.admission.learn(record)
+            return record
 
     async def _record(self, index: int, sample: Sample, scorer: Scorer) -> Record:
         if self.answers is None:

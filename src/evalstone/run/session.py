@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from types import CoroutineType
@@ -43,6 +44,8 @@ B = TypeVar("B")
 ENDING_THE_RUN = (ConfigError, StorageError, RunAborted)
 """Errors that end the run, not only the sample."""
 REMEMBERED = 4096
+ROOM_INTERVAL = 0.005
+"""Seconds between checks whether the budget has room for a call."""
 HELD_CHARACTERS = 50_000_000
 """The maximum number of characters of raw replies in memory."""
 
@@ -96,6 +99,8 @@ class Session:
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
+        self._reserving = 0
+        """The calls in flight, of judges and the target, with a reservation in the budget."""
         self._ended = ""
         """Why no more calls are made."""
 
@@ -265,6 +270,8 @@ class Session:
     async def _send(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots:
+            if self._budget is not None:
+                await self.room_for(self._budget.estimate(call.question, judge))
             if self._ended:
                 raise RunStopped(self._ended)
             if ledger is not None:
@@ -277,7 +284,8 @@ class Session:
                 judge.check()
                 self._checked.add(call.key.judge)
             try:
-                answer = await self._pay_for(call, judge, breaker)
+                with self.reserving():
+                    answer = await self._pay_for(call, judge, breaker)
             except JudgeError:
                 if ledger is not None:
                     await ledger.keep_payments()
@@ -287,6 +295,24 @@ class Session:
                 stored = StoredAnswer.of(call.key, call.question.kind, answer, self.spending.run)
                 await ledger.keep_answer(stored)
         return answer
+
+    @contextmanager
+    def reserving(self) -> Generator[None]:
+        """During this context, a call of the run has a reservation in the budget."""
+        self._reserving += 1
+        try:
+            yield
+        finally:
+            self._reserving -= 1
+
+    async def room_for(self, amount: float) -> None:
+        """Wait while an amount in US dollars would fit into the budget if the run's calls in flight cost less than is
+        reserved for them, as most do. Returns early if the run ends."""
+        stop = None if self.ledger is None else self.stop
+        while self._reserving and self._budget is not None and self._budget.waits(amount):
+            if self._ended or (stop is not None and stop.requested):
+                return
+            await asyncio.sleep(ROOM_INTERVAL)
 
     async def _pay_for(self, call: InflightCall, judge: Judge, breaker: CircuitBreaker) -> JudgeAnswer[Any]:
         """Call the judge, and count what its attempts cost, whether or not they bring an answer."""
