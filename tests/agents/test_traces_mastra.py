@@ -133,7 +133,14 @@ def test_the_trajectory_of_rows_is_that_of_the_storage() -> None:
 def row(id: int, kind: str, parent: int = 0, **more: Any) -> dict[str, Any]:
     """A row of an exporter; spans begin in the order of their ids."""
     times = {"startTime": f"2026-01-01T00:00:{id:02}.000Z", "endTime": "2026-01-01T00:01:00.000Z"}
-    own = {"id": f"{id:016x}", "traceId": TRACE, "name": kind, "type": kind, "isEvent": False, "attributes": {}}
+    own: dict[str, Any] = {
+        "id": f"{id:016x}",
+        "traceId": TRACE,
+        "name": kind,
+        "type": kind,
+        "isEvent": False,
+        "attributes": {},
+    }
     return {**own, **times, **({"parentSpanId": f"{parent:016x}"} if parent else {}), **more}
 
 
@@ -146,39 +153,43 @@ def agent(messages: list[Any], *steps: dict[str, Any], said: Any = None, **more:
     ]
 
 
+def answered(text: str, *calls: dict[str, Any]) -> dict[str, Any]:
+    """The output of a step of an agent."""
+    return {"text": text, "toolCalls": list(calls)}
+
+
 QUESTION = {"role": "user", "content": "Go on?"}
 REMEMBERED = [QUESTION, {"role": "assistant", "content": "Yes."}, QUESTION]
 
 
 @pytest.mark.parametrize("steps", [("Yes.",), ("One moment.", "Yes.")])
 def test_an_answer_that_was_given_before_in_the_thread_is_an_answer(steps: tuple[str, ...]) -> None:
-    sample = only(agent(REMEMBERED, *({"text": text, "toolCalls": []} for text in steps)))
+    sample = only(agent(REMEMBERED, *map(answered, steps)))
     assert (sample.input, sample.output) == ("Go on?", "Yes.")
     assert [each.content for each in sample.messages] == ["Go on?", "Yes.", "Go on?", *steps]
 
 
 @pytest.mark.parametrize("text", ["", " "])
 def test_a_blank_answer_is_a_blank_output(text: str) -> None:
-    sample = only(agent([QUESTION], {"text": text, "toolCalls": []}, said={"text": text, "files": []}))
+    sample = only(agent([QUESTION], answered(text), said=answered(text)))
     assert sample.output == text
 
 
 def test_a_run_that_failed_after_its_calls_has_no_output() -> None:
-    call = {"toolCallId": "c1", "toolName": "weather", "args": {}}
-    steps = {"text": "", "toolCalls": [call]}, {"text": "", "toolCalls": []}
-    sample = only(agent([QUESTION], *steps, errorInfo={"message": "the model is down"}))
+    call = {"toolCallId": "c1", "toolName": "weather"}
+    sample = only(agent([QUESTION], answered("", call), answered(""), errorInfo={"message": "the model is down"}))
     assert (sample.output, sample.metadata["error"]) == (None, "the model is down")
 
 
 def test_a_run_that_waits_for_approval_has_no_output() -> None:
-    rows = agent([QUESTION], said={"text": "", "files": []})
+    rows = agent([QUESTION], said=answered(""))
     rows[0]["output"] = {"status": "suspended", "toolName": "weather"}
     assert only(rows).output is None
 
 
 def test_instructions_of_an_agent_in_several_messages_are_said_once() -> None:
     system = [{"role": "system", "content": text} for text in ("Be kind.", "Be brief.")]
-    said, instructions = {"text": "Yes.", "toolCalls": []}, {"instructions": "Be kind.\n\nBe brief."}
+    said, instructions = answered("Yes."), {"instructions": "Be kind.\n\nBe brief."}
     sample = only(agent([*system, QUESTION], said, attributes=instructions))
     assert sample.instructions == "Be kind.\n\nBe brief."
     other = only(agent([*system, QUESTION], said, attributes={"instructions": "Be kind. And honest."}))
@@ -192,7 +203,7 @@ def test_the_mapping_of_the_output_of_a_tool_is_no_step() -> None:
 
 def test_a_tool_of_the_client_was_not_run_here() -> None:
     call = {"toolCallId": "c1", "toolName": "pick", "args": {"x": 1}}
-    rows = agent([QUESTION], {"text": "", "toolCalls": [call]}, {"text": "Picked.", "toolCalls": []})
+    rows = agent([QUESTION], answered("", call), answered("Picked."))
     (made,) = only([*rows, row(9, "client_tool_call", 3, entityName="pick")]).messages[1].tool_calls
     assert (made.name, made.arguments, made.state) == ("pick", {"x": 1}, "call")
 
@@ -254,8 +265,8 @@ def test_steps_of_branches_loops_and_inner_workflows_are_steps() -> None:
 
 @pytest.mark.parametrize("ended", [{"errorInfo": {"message": "boom"}}, {"attributes": {"status": "suspended"}}])
 def test_a_workflow_that_did_not_succeed_has_no_output_though_an_agent_in_it_answered(ended: dict[str, Any]) -> None:
-    said = {"text": "Cold.", "toolCalls": []}
-    inside = [{**each, "id": f"2{each['id'][1:]}"} for each in agent([QUESTION], said, said={"text": "Cold."})]
+    said = answered("Cold.")
+    inside = [{**each, "id": f"2{each['id'][1:]}"} for each in agent([QUESTION], said, said=said)]
     for each, above in zip(inside, (f"{2:016x}", inside[0]["id"], inside[1]["id"]), strict=True):
         each["parentSpanId"] = above
     sample = only(workflow({**step(2, "ask"), **ended}, *inside, **ended))

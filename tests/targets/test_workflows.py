@@ -194,12 +194,12 @@ def test_the_spans_of_a_trace_are_the_steps_that_a_file_of_them_has(name: str) -
     assert sample.trajectory is not None
     assert Answer(output="a", trace=trace).trajectory == sample.trajectory
     assert Answer(output="a", trace={"traceId": "t", "spans": trace}).trajectory == sample.trajectory
-    run = evaluate(
-        [{"input": "q"}],
-        ["trajectory_accuracy(expected=[weather])", "tool_called(tool=weather)"],
-        target=lambda *, input: Answer(output="a", trace=trace),
-        ledger=None,
-    )
+
+    def agent(*, input: str) -> Answer:
+        return Answer(output="a", trace=trace)
+
+    scorers = ["trajectory_accuracy(expected=[weather])", "tool_called(tool=weather)"]
+    run = evaluate([{"input": "q"}], scorers, target=agent, ledger=None)
     assert values(run) == [1.0, 1.0]
 
 

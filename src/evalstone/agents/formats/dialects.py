@@ -55,6 +55,7 @@ _QUESTIONS = (
 _WORKFLOW_EVENT = re.compile(r"(?:Stop|\w*Output)\w*\(\w+=|\w+Event\(")
 """How LlamaIndex shows the result of a workflow: Python's notation, cut off."""
 _HANDOFF = "handoff to "
+_ADK_MERGED = "(merged tools)"
 _MULTI_AGENT = ("invoke_graph", "invoke_swarm")
 _REPEATING = ("execute_tool", "execute_event_loop_cycle", *_MULTI_AGENT)
 """Operations whose messages aren't those of a model call."""
@@ -74,6 +75,8 @@ def kind_of(record: Record) -> Kind | None:
         kinds: Mapping[str, Kind] = {"chat_client": "agent", "tool_call": "tool"}
         is_query = spring == "vector_store" and attributes.get("db.operation.name") == "query"
         return "retrieval" if is_query else kinds.get(str(spring))
+    if attributes.get("gen_ai.tool.name") == _ADK_MERGED:
+        return None  # not a tool: the results of parallel calls in one
     if (operation := str(attributes.get(OPERATION))) in _OPERATIONS:
         return _OPERATIONS[operation]
     if (named := str(attributes.get(MASTRA_TYPE))) in _MASTRA:
@@ -103,6 +106,8 @@ def translated(record: Record) -> Entries:
         added |= _flat(own)
     if MASTRA_TYPE in own:
         added |= mastra(record)
+    if any(key.startswith("gcp.vertex.agent.") for key in own):
+        replaced |= {key: _without_positions(own[key]) for key in (INPUT, OUTPUT) if key in own}
     if "ai.operationId" in own:
         added |= _ai_sdk(own)
     if "traceloop.span.kind" in own:
@@ -286,6 +291,28 @@ def _said_by_user(message: Any) -> str | None:
     said = entries.get("content")
     by_user = (entries.get("role") or entries.get("type")) in ("user", "human")
     return said if by_user and isinstance(said, str) else None
+
+
+def _without_positions(value: Any) -> Any:
+    """Messages of Google ADK without IDs that are places in a message: it writes these for calls without an ID, and a
+    result is in another place of its message than its call."""
+    messages = objects_in(parsed(value))
+    parts = [part for message in messages for part in objects_in(message.get("parts"))]
+    names = {str(part["name"]) for part in parts if part.get("type") == "tool_call" and "name" in part}
+    read = [
+        {**message, "parts": [_without_position(part, at, names) for at, part in enumerate(_list(message["parts"]))]}
+        if "parts" in message
+        else message
+        for message in messages
+    ]
+    return read or value
+
+
+def _without_position(part: Any, place: int, names: set[str]) -> Any:
+    name, _, at = str(entries_of(part).get("id")).rpartition("_")
+    if name not in names or at != str(place) or part.get("name", name) != name:
+        return part
+    return {**{key: value for key, value in part.items() if key != "id"}, "name": name}
 
 
 def _list(value: Any) -> list[Any]:
