@@ -21,7 +21,6 @@ Kind: TypeAlias = Literal["agent", "chain", "step", "model", "tool", "retrieval"
 
 OPERATION = "gen_ai.operation.name"
 INPUT, OUTPUT, SYSTEM = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"
-DETAILS = "gen_ai.client.inference.operation.details"
 DOCUMENTS = "gen_ai.retrieval.documents"
 QUESTION, ANSWER = "input.value", "output.value"
 
