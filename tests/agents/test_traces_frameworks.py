@@ -191,13 +191,13 @@ def test_a_retriever_inside_another_is_a_step_if_it_has_documents_or_the_other_o
     ]
 
 
-def adk(calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[str, Any]:
-    """A trace of an agent of Google ADK that calls tools in parallel."""
+def adk(calls: list[dict[str, Any]], results: list[dict[str, Any]], ids: list[str]) -> dict[str, Any]:
+    """A trace of an agent of Google ADK that calls tools in parallel; ids: those in the spans of the tools."""
     own = {"gen_ai.operation.name": "generate_content", "gen_ai.provider.name": "gcp", "gcp.vertex.agent.event_id": "e"}
     said = message("assistant", "Let me look.", *({"type": "tool_call", **each} for each in calls))
     told = message("user", *({"type": "tool_call_response", **each} for each in results))
     runs = [
-        tool(5 + number, 1, {"gen_ai.tool.call.id": f"adk-{number}", **named}, start=3 + number / 10, end=3.9)
+        tool(5 + number, 1, {"gen_ai.tool.call.id": ids[number], **named}, start=3 + number / 10, end=3.9)
         for number, named in enumerate(
             {
                 "gen_ai.tool.call.arguments": json.dumps(call["arguments"]),
@@ -228,7 +228,7 @@ def test_places_in_a_message_of_adk_are_no_ids_of_calls(has_ids: bool) -> None:
     ids = ["call_1", "call_2"] * 2 if has_ids else ["weather_1", "weather_2", "weather_0", "weather_1"]
     calls = [{"id": id, "name": "weather", "arguments": {"city": city}} for id, city in zip(ids, CITIES, strict=False)]
     results = [{"id": id, "response": {"in": city}} for id, city in zip(ids[2:], CITIES, strict=True)]
-    sample = only(adk(calls, results))
+    sample = only(adk(calls, results, ids if has_ids else ["adk-1", "adk-2"]))
     assert [each.role for each in sample.messages] == ["user", "assistant", "assistant"]
     made = sample.messages[1].tool_calls
     assert [(call.arguments, call.result) for call in made] == [({"city": city}, {"in": city}) for city in CITIES]
