@@ -120,7 +120,7 @@ def test_a_call_of_mastra_that_waited_for_approval_is_one_call() -> None:
     stored = [{"role": "assistant", "content": {"format": 2, "parts": parts}} for parts in ([part], [text, part])]
     messages = read_transcript([question, *stored]).messages
     assert [(each.content, len(each.tool_calls)) for each in messages] == [("q", 0), ("", 1), ("12 degrees.", 0)]
-    again = {"type": "tool-invocation", "toolInvocation": {**part["toolInvocation"], "toolCallId": "c2"}}
+    again: dict[str, Any] = {"type": "tool-invocation", "toolInvocation": {**approved, "toolCallId": "c2"}}
     other = {"role": "assistant", "content": {"format": 2, "parts": [again]}}
     assert [len(each.tool_calls) for each in read_transcript([question, stored[0], other]).messages] == [0, 1, 1]
 
