@@ -368,3 +368,48 @@ def test_a_tool_that_returned_nothing_returned_no_text(result: str | None) -> No
     )
     (call,) = (call for each in sample.messages for call in each.tool_calls)
     assert (call.state, call.result) == ("result", result)
+
+
+def adk(calls: list[dict[str, Any]], results: list[dict[str, Any]], ids: list[str]) -> dict[str, Any]:
+    """A trace of an agent of Google ADK that calls tools in parallel; ids: those in the spans of the tools."""
+    own = {"gen_ai.operation.name": "generate_content", "gen_ai.provider.name": "gcp", "gcp.vertex.agent.event_id": "e"}
+    said = message("assistant", "Let me look.", *({"type": "tool_call", **each} for each in calls))
+    told = message("user", *({"type": "tool_call_response", **each} for each in results))
+    runs = [
+        tool(5 + number, 1, {"gen_ai.tool.call.id": ids[number], **named}, start=3 + number / 10, end=3.9)
+        for number, named in enumerate(
+            {
+                "gen_ai.tool.call.arguments": json.dumps(call["arguments"]),
+                "gen_ai.tool.call.result": json.dumps(result["response"]),
+            }
+            for call, result in zip(calls, results, strict=True)
+        )
+    ]
+    merged = span(9, "execute_tool (merged)", {**CALL, "gen_ai.operation.name": "execute_tool", **MERGED}, parent=1)
+    return spans(
+        span(1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "w"}, end=9),
+        span(2, "generate_content", chat([QUESTION], said, **own), parent=1, start=1, end=2),
+        *runs,
+        {**merged, "startTimeUnixNano": runs[-1]["endTimeUnixNano"]},
+        span(
+            3, "generate_content", chat([QUESTION, said, told], message("assistant", "No."), **own), parent=1, start=5
+        ),
+    )
+
+
+MERGED = {"gen_ai.tool.name": "(merged tools)", "gen_ai.tool.call.id": "m"}
+CITIES = ("Bern", "Oslo")
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_places_in_a_message_of_adk_are_no_ids_of_calls(has_ids: bool) -> None:
+    # A text comes before the calls, so that the places of their results are others.
+    ids = ["call_1", "call_2"] * 2 if has_ids else ["weather_1", "weather_2", "weather_0", "weather_1"]
+    calls = [{"id": id, "name": "weather", "arguments": {"city": city}} for id, city in zip(ids, CITIES, strict=False)]
+    results = [{"id": id, "response": {"in": city}} for id, city in zip(ids[2:], CITIES, strict=True)]
+    sample = only(adk(calls, results, ids if has_ids else ["adk-1", "adk-2"]))
+    assert [each.role for each in sample.messages] == ["user", "assistant", "assistant"]
+    made = sample.messages[1].tool_calls
+    assert [(call.arguments, call.result) for call in made] == [({"city": city}, {"in": city}) for city in CITIES]
+    assert sample.trajectory is not None
+    assert [step.data["tool_result"] for step in sample.trajectory.steps] == [{"in": city} for city in CITIES]

@@ -130,6 +130,152 @@ def test_the_trajectory_of_rows_is_that_of_the_storage() -> None:
     )
 
 
+def row(id: int, kind: str, parent: int = 0, **more: Any) -> dict[str, Any]:
+    """A row of an exporter; spans begin in the order of their ids."""
+    times = {"startTime": f"2026-01-01T00:00:{id:02}.000Z", "endTime": "2026-01-01T00:01:00.000Z"}
+    own: dict[str, Any] = {
+        "id": f"{id:016x}",
+        "traceId": TRACE,
+        "name": kind,
+        "type": kind,
+        "isEvent": False,
+        "attributes": {},
+    }
+    return {**own, **times, **({"parentSpanId": f"{parent:016x}"} if parent else {}), **more}
+
+
+def agent(messages: list[Any], *steps: dict[str, Any], said: Any = None, **more: Any) -> list[dict[str, Any]]:
+    """The rows of an agent that was given these messages."""
+    return [
+        row(1, "agent_run", entityName="helper", input=messages[-1]["content"], output=said, **more),
+        row(2, "model_generation", 1, input={"messages": messages}, output=said),
+        *(row(number, "model_step", 2, output=step) for number, step in enumerate(steps, start=3)),
+    ]
+
+
+def answered(text: str, *calls: dict[str, Any]) -> dict[str, Any]:
+    """The output of a step of an agent."""
+    return {"text": text, "toolCalls": list(calls)}
+
+
+QUESTION = {"role": "user", "content": "Go on?"}
+REMEMBERED = [QUESTION, {"role": "assistant", "content": "Yes."}, QUESTION]
+
+
+@pytest.mark.parametrize("steps", [("Yes.",), ("One moment.", "Yes.")])
+def test_an_answer_that_was_given_before_in_the_thread_is_an_answer(steps: tuple[str, ...]) -> None:
+    sample = only(agent(REMEMBERED, *map(answered, steps)))
+    assert (sample.input, sample.output) == ("Go on?", "Yes.")
+    assert [each.content for each in sample.messages] == ["Go on?", "Yes.", "Go on?", *steps]
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_a_blank_answer_is_a_blank_output(text: str) -> None:
+    sample = only(agent([QUESTION], answered(text), said=answered(text)))
+    assert sample.output == text
+
+
+def test_a_run_that_failed_after_its_calls_has_no_output() -> None:
+    call = {"toolCallId": "c1", "toolName": "weather"}
+    sample = only(agent([QUESTION], answered("", call), answered(""), errorInfo={"message": "the model is down"}))
+    assert (sample.output, sample.metadata["error"]) == (None, "the model is down")
+
+
+def test_a_run_that_waits_for_approval_has_no_output() -> None:
+    rows = agent([QUESTION], said=answered(""))
+    rows[0]["output"] = {"status": "suspended", "toolName": "weather"}
+    assert only(rows).output is None
+
+
+def test_instructions_of_an_agent_in_several_messages_are_said_once() -> None:
+    system = [{"role": "system", "content": text} for text in ("Be kind.", "Be brief.")]
+    said, instructions = answered("Yes."), {"instructions": "Be kind.\n\nBe brief."}
+    sample = only(agent([*system, QUESTION], said, attributes=instructions))
+    assert sample.instructions == "Be kind.\n\nBe brief."
+    other = only(agent([*system, QUESTION], said, attributes={"instructions": "Be kind. And honest."}))
+    assert other.instructions == "Be kind.\n\nBe brief.\n\nBe kind. And honest."
+
+
+def test_the_mapping_of_the_output_of_a_tool_is_no_step() -> None:
+    rows = [*ROWS, {**row(60, "mapping"), "traceId": ROWS[0]["traceId"], "parentSpanId": ROWS[0]["id"]}]
+    assert only(rows) == only(ROWS)
+
+
+def test_a_tool_of_the_client_was_not_run_here() -> None:
+    call = {"toolCallId": "c1", "toolName": "pick", "args": {"x": 1}}
+    rows = agent([QUESTION], answered("", call), answered("Picked."))
+    (made,) = only([*rows, row(9, "client_tool_call", 3, entityName="pick")]).messages[1].tool_calls
+    assert (made.name, made.arguments, made.state) == ("pick", {"x": 1}, "call")
+
+
+WORKFLOW = json.loads((FOLDER / "workflow_result.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["otlp", "rows"])
+def test_a_trace_of_a_workflow_has_the_steps_and_the_output_of_its_result(name: str) -> None:
+    dataset, result = load(FOLDER / f"workflow_{name}.jsonl"), read_transcript(WORKFLOW)
+    assert dataset.notes == ()
+    (sample,) = dataset.samples
+    assert (sample.input, sample.output) == ('{"q": "Oslo"}', result.output)
+    assert sample.metadata["trace"]["entity"] == "wf-agent"
+    assert sample.trajectory is not None
+    assert result.trajectory is not None
+    steps = sample.trajectory.steps
+    assert [(each.step_type, each.name, each.data) for each in steps] == [
+        (each.step_type, each.name, each.data) for each in result.trajectory.steps
+    ]
+    assert [dict(each.metadata) for each in steps] == [{"input": {"q": "Oslo"}}, {"input": {"prompt": "How is Oslo?"}}]
+    assert [each.name for each in steps[1].walk()] == ["weather", "Weather", "search"]
+    assert [call.name for each in sample.messages for call in each.tool_calls] == ["search"]
+
+
+def workflow(*steps: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    return [row(1, "workflow_run", entityName="wf", input={"n": 0}, **more), *steps]
+
+
+def step(id: int, name: str, parent: int = 1, **more: Any) -> dict[str, Any]:
+    return row(id, "workflow_step", parent, entityId=name, entityName="wf", attributes={"status": "success"}, **more)
+
+
+def test_steps_of_branches_loops_and_inner_workflows_are_steps() -> None:
+    sample = only(
+        workflow(
+            row(2, "workflow_conditional", 1),
+            row(3, "workflow_conditional_eval", 2),
+            step(4, "north", 2, output={"n": 1}),
+            row(5, "workflow_loop", 1),
+            step(6, "count", 5, input=1, output=2),
+            step(7, "count", 5, input=2, output=3),
+            step(8, "inner"),
+            row(9, "workflow_run", 8, entityName="within"),
+            step(10, "last", 9),
+            output={"n": 3},
+        )
+    )
+    assert sample.output == '{"n": 3}'
+    assert sample.trajectory is not None
+    assert [each.name for each in sample.trajectory.steps] == ["north", "count", "count", "inner"]
+    (within,) = sample.trajectory.steps[3].children
+    assert (within.step_type, within.name, [each.name for each in within.children]) == (
+        "workflow_run",
+        "within",
+        ["last"],
+    )
+
+
+@pytest.mark.parametrize("ended", [{"errorInfo": {"message": "boom"}}, {"attributes": {"status": "suspended"}}])
+def test_a_workflow_that_did_not_succeed_has_no_output_though_an_agent_in_it_answered(ended: dict[str, Any]) -> None:
+    said = answered("Cold.")
+    inside = [{**each, "id": f"2{each['id'][1:]}"} for each in agent([QUESTION], said, said=said)]
+    for each, above in zip(inside, (f"{2:016x}", inside[0]["id"], inside[1]["id"]), strict=True):
+        each["parentSpanId"] = above
+    sample = only(workflow({**step(2, "ask"), **ended}, *inside, **ended))
+    assert (sample.input, sample.output) == ('{"n": 0}', None)
+    assert sample.trajectory is not None
+    (asked,) = sample.trajectory.steps
+    assert asked.metadata.get("error") == ended.get("errorInfo", {}).get("message")
+
+
 @pytest.mark.parametrize(
     ("sdk", "name", "values", "says"),
     [

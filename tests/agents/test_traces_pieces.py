@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from evalstone import evaluate
-from evalstone.agents.formats.dialects import DETAILS
 from evalstone.agents.transcripts import read_transcript
 from evalstone.types import Sample
 from tests.agents.test_traces import only, read
@@ -129,7 +128,8 @@ def test_the_answer_of_an_agents_span_is_that_of_its_model_without_the_newline_o
 
 def in_events(*said: dict[str, Any]) -> dict[str, Any]:
     """What a model call's span has in an event for each attribute."""
-    return {"events": [{"name": DETAILS, "attributes": attributes(each)} for each in said]}
+    name = "gen_ai.client.inference.operation.details"
+    return {"events": [{"name": name, "attributes": attributes(each)} for each in said]}
 
 
 def asked_in_events(given: list[Any], answer: Any, *, system: str) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def test_the_page_lists_every_format_with_the_source_of_its_fixtures() -> None:
     for known in FORMATS:
         sources = {fixture["source"] for fixture in FIXTURES.values() if fixture["format"] == known.name}
         assert set(rows[known.name].split(", ")) == sources, known.name
-    assert rows.keys() - {known.name for known in FORMATS} == {"format", "OpenAI Agents"}
+    assert rows.keys() - {known.name for known in FORMATS} == {"format", "OpenAI Agents", "Strands"}
 
 
 @pytest.mark.parametrize("name", NAMES)

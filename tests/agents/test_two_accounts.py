@@ -112,6 +112,19 @@ def test_a_call_of_mastra_has_what_its_part_or_the_list_beside_says(id: str | No
     assert score("no_tool_errors", sample).value == 1
 
 
+def test_a_call_of_mastra_that_waited_for_approval_is_one_call() -> None:
+    approved = {**LISTED, "state": "result", "result": "12", "approval": {"id": "c1", "approved": True}}
+    part = {"type": "tool-invocation", "toolInvocation": {**approved, "toolCallId": "c1"}}
+    text = {"type": "text", "text": "12 degrees."}
+    question = {"role": "user", "content": {"format": 2, "parts": [{"type": "text", "text": "q"}]}}
+    stored = [{"role": "assistant", "content": {"format": 2, "parts": parts}} for parts in ([part], [text, part])]
+    messages = read_transcript([question, *stored]).messages
+    assert [(each.content, len(each.tool_calls)) for each in messages] == [("q", 0), ("", 1), ("12 degrees.", 0)]
+    again: dict[str, Any] = {"type": "tool-invocation", "toolInvocation": {**approved, "toolCallId": "c2"}}
+    other = {"role": "assistant", "content": {"format": 2, "parts": [again]}}
+    assert [len(each.tool_calls) for each in read_transcript([question, stored[0], other]).messages] == [0, 1, 1]
+
+
 def test_a_result_that_is_written_twice_is_read_once_and_another_one_is_kept() -> None:
     done: dict[str, Any] = {
         "type": "tool-weather",

@@ -181,7 +181,9 @@ def test_a_run_that_was_killed_reads_as_far_as_it_came(url: str, here: Path) -> 
         evaluate(cases(6), SCORERS, target=target, trials=2, ledger=url, concurrency=1, on_record=stop)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
     read = read_run("last", ledger=url)
-    assert (read.trials, read.stop_reason, read.cost) == (2, "unfinished", None)
+    assert (read.trials, read.stop_reason, read.recorded_cost) == (2, "unfinished", None)
+    assert read.cost
+    assert read.cost % COST == 0
     assert {(one.id, one.trial) for one in read.dataset or ()} >= {(r.sample, r.trial) for r in read}
     outputs = {(one.id, one.trial): one.output for one in read.dataset or ()}
     assert all(outputs[r.sample, r.trial] for r in read if r.value is not None)

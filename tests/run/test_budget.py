@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,36 +94,40 @@ def test_a_judge_without_a_known_price_has_no_budget_new_or_shared() -> None:
 
 
 def test_a_reservation_is_replaced_by_what_each_attempt_cost() -> None:
-    budget, judge = Budget(100_000), ByTheToken()
-    reservation = Reservation(budget, QUESTION, judge)
+    budget, judge, paid = Budget(100_000), ByTheToken(), list[tuple[float | None, float]]()
+    reservation = Reservation(budget, lambda cost, reserved: paid.append((cost, reserved)), QUESTION, judge)
     assert budget.reserved == call_price(QUESTION, judge)
     reservation.next_attempt(2.0, 40_000)
     assert budget.reserved == call_price(QUESTION, judge, 40_000) != call_price(QUESTION, judge)
-    assert (budget.spent, reservation.paid) == (2.0, 2.0)
+    assert (budget.spent, paid[-1][0]) == (2.0, 2.0)
     reservation.next_attempt(3.0, 44_000)
-    assert (budget.spent, reservation.paid) == (5.0, 5.0)
+    assert (budget.spent, paid[-1][0]) == (5.0, 3.0)
     reservation.settle(9.0)
-    assert (budget.spent, budget.reserved) == (9.0, 0.0)
+    assert (budget.spent, budget.reserved, [cost for cost, _ in paid]) == (9.0, 0.0, [2.0, 3.0, 4.0])
+
+
+def _appended(paid: list[tuple[float | None, float]]) -> Callable[[float | None, float], None]:
+    return lambda cost, reserved: paid.append((cost, reserved))
 
 
 def test_an_unknown_cost_is_as_much_as_was_reserved() -> None:
     first, second = (call_price(QUESTION, ByTheToken(), size) or 0.0 for size in (None, 40_000))
     for costs in ((None, 9.0), (None, None)):
-        budget = Budget(100_000)
-        reservation = Reservation(budget, QUESTION, ByTheToken())
+        budget, paid = Budget(100_000), list[tuple[float | None, float]]()
+        reservation = Reservation(budget, _appended(paid), QUESTION, ByTheToken())
         reservation.next_attempt(costs[0], 40_000)
-        assert (budget.spent, reservation.paid) == (first, None)
+        assert (budget.spent, paid) == (first, [(None, first)])
         reservation.settle(costs[1])
-        assert (budget.spent, budget.reserved) == (first + second, 0.0)
+        assert (budget.spent, budget.reserved, paid[1]) == (first + second, 0.0, (None, second))
 
 
 def test_a_correction_that_does_not_fit_leaves_nothing_reserved() -> None:
-    budget = Budget(1_000)
-    reservation = Reservation(budget, QUESTION, ByTheToken())
+    budget, paid = Budget(1_000), list[float | None]()
+    reservation = Reservation(budget, lambda cost, _: paid.append(cost), QUESTION, ByTheToken())
     with pytest.raises(BudgetExceeded, match=r"about \$1\d{4}\.0000\) does not fit .* \(\$2.0000 spent\)"):
         reservation.next_attempt(2.0, 40_000)
-    reservation.settle(2.0)
-    assert (budget.spent, budget.reserved) == (2.0, 0.0)
+    reservation.give_up()
+    assert (budget.spent, budget.reserved, paid) == (2.0, 0.0, [2.0])
 
 
 def test_what_is_reserved_counts_and_the_whole_budget_can_be_spent() -> None:
@@ -213,3 +217,20 @@ def test_repeated_answers_of_a_killed_run_all_count(tmp_path: Path) -> None:
     )
     assert not run.complete
     assert sum(second.paid) <= 3 * PRICE + 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class WithoutUsage(Paid):
+    """Charges two cents for every question, and never says so."""
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+        return replace(await super().answer(question, repeat), cost=None)
+
+
+def test_what_was_reserved_for_calls_of_unknown_cost_counts_when_a_run_is_resumed(tmp_path: Path) -> None:
+    samples = [{"id": f"q{n}", "output": f"answer {n}", "context": ["An answer."]} for n in range(9)]
+    judge = WithoutUsage()
+    for _ in range(3):
+        run = evalstone.evaluate(samples, FactCheck(), judge=judge, budget=0.07, ledger=tmp_path / "l.db")
+        assert (run.complete, run.cost) == (False, None)
+    assert sum(judge.paid) <= 0.07

@@ -7,15 +7,18 @@ import asyncio
 import contextlib
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from evalstone import Message, Run, Score, Scorer, StopSignal, aevaluate, evaluate, read_run, write_run
 from evalstone.errors import ConfigError, JudgeUnavailable, ReplyError
@@ -30,7 +33,7 @@ from evalstone.run.conversations import Conversation
 from evalstone.run.session import Session
 from evalstone.run.spending import Spending
 from evalstone.targets import Answer, FunctionTarget
-from evalstone.types import Failed, JudgeCall, Paid, Record, Sample, Usage
+from evalstone.types import JudgeCall, Record, Sample, Usage
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import A_QUESTION, Call
 
@@ -311,61 +314,111 @@ def test_a_run_that_was_killed_counts_what_it_had_paid_when_it_goes_on(tmp_path:
     assert told(done)[:2] == about(18 * PRICE, last.paid)
 
 
-@pytest.mark.parametrize("failed", [False, True])
-def test_an_answer_counts_whose_question_had_failed_in_a_record(failed: bool) -> None:
-    call = JudgeCall(
-        question="list_claims", fingerprint="f1", judge="priced", answer=None if failed else {}, cost=PRICE
-    )
-    answer = StoredAnswer.of(Key("f1", "priced", 0), "list_claims", call)
-    spending = Spending()
-    spending.resume(0.0, None)
-    spending.restore_record(Record(sample="q0", scorer="s", outcome=Failed("no claims"), steps=(call,)))
-    spending.restore_answer(answer)
-    assert spending.before == pytest.approx(2 * PRICE if failed else PRICE)
+class Other(Thrice):
+    """Asks the same questions in another run."""
+
+    name = "other"
 
 
-def call(fingerprint: str, **values: Any) -> JudgeCall:
-    made = JudgeCall(question="list_claims", fingerprint=fingerprint, judge="priced", answer={}, cost=PRICE)
-    return replace(made, **values)
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_calls_of_another_run_that_a_resumed_run_reads_are_not_in_its_cost(tmp_path: Path, how: str) -> None:
+    ledger, first, other, last = tmp_path / "l.db", Priced(), Priced(), Priced()
+    if how == "stopped":
+        scored(first, ledger, budget=5.5 * PRICE)
+    else:
+        killed_before_call(6, ledger)
+    evaluate(SAMPLES[:4], Other(), judge=other, ledger=ledger, concurrency=1)
+    done = scored(last, ledger)
+    assert (done.complete, bool(done.resumed_at), len(last.calls) < 13) == (True, True, True)
+    assert (len(other.calls) > 0, 5 + len(other.calls) + len(last.calls)) == (True, 18)
+    assert told(done)[:2] == about((5 + len(last.calls)) * PRICE, last.paid)
+    assert read_run(done.id, ledger=ledger).cost == pytest.approx(done.cost)
 
 
-def restored(step: JudgeCall, *keys: Key, paid: Paid | None = None, written: float = 10.0) -> float | None:
-    """What a run that goes on has paid before, by a record with this step and stored answers of these keys."""
-    spending = Spending()
-    spending.resume(0.0, paid)
-    spending.restore_record(Record(sample="q0", scorer="s", outcome=Score(1.0), steps=(step,)))
-    for key in keys:
-        answer = call(key.question, judge=key.judge, repeat_index=key.repeat_index)
-        spending.restore_answer(replace(StoredAnswer.of(key, "list_claims", answer), written=written))
-    return spending.before
+def test_answers_of_a_target_that_another_run_paid_for_are_in_no_part_of_a_resumed_runs_cost(tmp_path: Path) -> None:
+    ledger, stop = tmp_path / "l.db", StopSignal()
+    target = FunctionTarget(function=agent, label="agent", version="1")
+    stopped = scored(Priced(lambda number: stop.request("Ctrl-C")), ledger, CASES, target=target, stop=stop)
+    assert stopped.cost == pytest.approx(2 * COST + PRICE)
+    evaluate(CASES, Other(), judge=Priced(), target=target, ledger=ledger, concurrency=1)
+    done = scored(Priced(), ledger, CASES, target=target)
+    assert done.target is not None
+    assert (done.complete, done.target.cost, done.target.cached) == (True, 2 * COST, 4)
+    assert told(done) == about(2 * COST + PRICE, 0.0, PRICE)
 
 
-def test_an_answer_that_is_in_a_record_counts_once_as_each_member_of_a_panel_and_each_repetition() -> None:
-    panel = call("f1", cost=2 * PRICE, members=(call("f1", judge="one"), call("f1", judge="two", repeat_index=3)))
-    assert restored(panel, Key("f1", "one", 0), Key("f1", "two", 3)) == pytest.approx(2 * PRICE)
-    assert restored(panel, Key("f1", "two", 0)) == pytest.approx(3 * PRICE)
+@dataclass
+class Killed:
+    """What a ledger has when its process is killed, while the process goes on."""
+
+    ledger: Path
+    copy: Path
+
+    def __call__(self) -> None:
+        with closing(sqlite3.connect(self.ledger)) as source, closing(sqlite3.connect(self.copy)) as copy:
+            source.backup(copy)
+            copy.execute("DELETE FROM leases")  # as of a dead process
+            copy.commit()
 
 
-def test_an_answer_that_a_record_took_from_the_ledger_counts_with_the_sample_that_paid_for_it() -> None:
-    assert restored(call("f1", cost=0.0, cached=True), Key("f1", "priced", 0)) == pytest.approx(PRICE)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    events=st.lists(
+        st.tuples(st.sampled_from(["kill", "stop", "refuse", "cancel", "other"]), st.integers(1, 20)), max_size=5
+    ),
+    concurrency=st.sampled_from([1, 1, 4]),
+    bad=st.booleans(),
+    budget=st.booleans(),
+    use_cache=st.booleans(),
+)
+def test_the_cost_is_what_was_billed_for_the_run_whatever_interrupts_it_and_what_others_pay(
+    tmp_path_factory: pytest.TempPathFactory,
+    events: list[tuple[str, int]],
+    concurrency: int,
+    bad: bool,
+    budget: bool,
+    use_cache: bool,
+) -> None:
+    folder = tmp_path_factory.mktemp("ledgers")
+    ledger, billed, lost = folder / "l.db", 0.0, 0
+    samples = [{"id": f"q{n}", "output": f"{'bad ' if bad and n % 2 else ''}answer {n}"} for n in range(6)]
+    options: dict[str, Any] = {"concurrency": concurrency, "budget": 1.0 if budget else None}
+    done: Run | None = None
+    for number, (event, at) in enumerate([*events, ("none", 0)]):
+        if event == "other":
+            scorer, some = (Other(), samples) if use_cache else (Thrice(), samples[:5])
+            evaluate(some, scorer, judge=Priced(), ledger=ledger, use_cache=use_cache)
+            continue
+        stop, copy = StopSignal(), folder / f"{number}.db"
 
+        def before(call: int, event: str = event, at: int = at, stop: StopSignal = stop, copy: Path = copy) -> None:
+            if call != at:
+                return
+            if event == "kill":
+                Killed(ledger, copy)()  # noqa: B023 - it runs in this iteration
+            elif event == "stop":
+                stop.request("Ctrl-C")
+            elif event == "refuse":
+                raise ConfigError("the key is refused")
+            elif event == "cancel":
+                raise KeyboardInterrupt
 
-@pytest.mark.parametrize(("written", "counts"), [(99.9, False), (100.0, True), (100.1, True)])
-def test_an_answer_is_in_the_sum_of_the_last_call_or_counts_by_itself(written: float, counts: bool) -> None:
-    until = datetime.fromtimestamp(100.0, UTC).isoformat()
-    spending = Spending()
-    spending.resume(0.0, Paid(total=5.0, this_call=5.0, records=2.0, until=until))
-    assert spending.has_counted(written) is not counts
-    spending.restore_answer(
-        replace(StoredAnswer.of(Key("f1", "priced", 0), "list_claims", call("f1")), written=written)
-    )
-    assert spending.before == pytest.approx(3.0 + counts * PRICE)
-
-
-@pytest.mark.parametrize(("total", "records"), [(None, 0.0), (1.0, None), (None, None)])
-def test_a_sum_that_was_unknown_leaves_what_records_and_answers_say(total: float | None, records: float | None) -> None:
-    paid = Paid(total=total, this_call=None, records=records, until=datetime.fromtimestamp(100.0, UTC).isoformat())
-    assert restored(call("f0"), Key("f1", "priced", 0), paid=paid) == pytest.approx(2 * PRICE)
+        judge = Priced(before)
+        try:
+            with contextlib.suppress(ConfigError, KeyboardInterrupt):
+                done = evaluate(samples, Thrice(), judge=judge, ledger=ledger, stop=stop, **options)
+        finally:
+            paid = len(judge.calls)
+        if event == "kill" and copy.exists():
+            ledger, paid, done = copy, at - 1, None
+            lost += concurrency - 1
+        billed += paid * PRICE
+        if done is not None and done.complete:
+            break
+    assert done is not None
+    assert done.complete
+    assert billed - lost * PRICE - 1e-9 <= (done.cost or 0.0) <= billed + 1e-9
+    assert read_run(done.id, ledger=ledger).cost == pytest.approx(done.cost)
 
 
 def test_a_sum_is_unknown_where_the_cost_of_a_record_is() -> None:
@@ -376,27 +429,61 @@ def test_a_sum_is_unknown_where_the_cost_of_a_record_is() -> None:
     assert (paid.total, paid.this_call, paid.records) == (None, None, None)
 
 
-def test_a_run_that_was_stopped_and_then_killed_shows_what_is_known(tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_and_then_killed_shows_all_that_it_paid(tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
     run = scored(Priced(), ledger, budget=8.5 * PRICE)
     killed_before_call(6, ledger)
     found = read_run(run.id, ledger=ledger)
-    # Of the five calls since, four are in the records of two samples: the one of the sample that was interrupted, and
-    # three of the next.
-    assert (len(found), found.cost) == (4, pytest.approx(12 * PRICE))
+    # Of the five calls since, four are in the records of two samples, and the last is of one without a record.
+    assert (len(found), found.cost, found.interrupted_cost) == (4, pytest.approx(13 * PRICE), pytest.approx(3 * PRICE))
+    assert ", $0.0500 of it in this call" in found.cost_text
+
+
+def test_a_run_that_was_killed_shows_what_it_paid_before_it_is_resumed(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    killed_before_call(6, ledger)
+    found = read_run("last", ledger=ledger)
+    assert told(found) == about(5 * PRICE, 5 * PRICE, 2 * PRICE)
+    assert found.cost_text == "cost $0.0500 (results $0.0300, interrupted samples $0.0200)"
+
+
+def test_a_run_with_a_target_that_was_killed_shows_its_whole_cost_without_parts(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    killed_before_call(8, ledger, answering=True)
+    found = read_run("last", ledger=ledger)
+    assert (len(found), found.interrupted_cost, found.recorded_cost) == (2, None, None)
+    assert found.cost is not None
+    # The target was called for two samples with records, and for one or two after them.
+    assert found.cost - 7 * PRICE in (pytest.approx(3 * COST), pytest.approx(4 * COST))
+    assert found.cost_text == f"cost ${found.cost:.2f}"
+
+
+def test_a_call_that_failed_is_in_the_cost_of_a_run_that_was_killed_before_its_record(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    in_killed_process(f"""
+import os, signal
+from pathlib import Path
+from tests.run.test_spending import Priced, scored
+
+judge = Priced(lambda number: os.kill(os.getpid(), signal.SIGKILL) if number == 3 else None)
+scored(judge, Path({str(ledger)!r}), [{{"id": "q0", "output": "bad"}}])
+""")
+    assert read_run("last", ledger=ledger).cost == pytest.approx(2 * PRICE)
+    done = scored(Priced(), ledger, [{"id": "q0", "output": "bad"}])
+    assert told(done) == about(5 * PRICE, 3 * PRICE, 2 * PRICE)
 
 
 def test_calls_that_fail_after_they_were_paid_count_without_a_record(tmp_path: Path) -> None:
     ledger, judge = tmp_path / "l.db", Priced()
     samples = [{"id": f"bad {n}", "output": f"bad {n}"} for n in range(2)]
     run = scored(judge, ledger, samples, budget=4.5 * PRICE)
-    assert (len(run), len(judge.calls)) == (0, 4)
-    assert told(run) == about(4 * PRICE, 4 * PRICE, 4 * PRICE)
+    assert (len(run), len(judge.calls)) == (1, 4)
+    assert told(run) == about(4 * PRICE, 4 * PRICE, PRICE)
     done = scored(judge, ledger, samples, budget=1.0)
     assert done.complete
-    # The ledger has no answers to these calls, so that they were made again.
-    assert len(judge.calls) == 10
-    assert told(done) == about(10 * PRICE, 6 * PRICE, 4 * PRICE)
+    # The ledger has no answer to the fourth call, so that it was made again.
+    assert len(judge.calls) == 7
+    assert told(done) == about(7 * PRICE, 3 * PRICE, PRICE)
 
 
 def test_what_failed_without_a_record_stays_in_the_budget_of_a_run_that_goes_on(tmp_path: Path) -> None:
@@ -525,29 +612,31 @@ def test_a_price_that_is_unknown_makes_the_sum_unknown() -> None:
     assert run.to_dict()["paid"]["total"] is None
 
 
-def test_a_conversation_knows_what_an_earlier_call_has_stored_in_its_total() -> None:
+def test_a_conversation_counts_what_its_run_paid_for(tmp_path: Path) -> None:
     session = Session(ScriptedJudge([]))
-    until = datetime.fromtimestamp(100.0, UTC).isoformat()
-    session.spending.resume(0.0, Paid(total=5.0, this_call=5.0, records=0.0, until=until))
+    session.spending.run = "r1"
     conversation = Conversation(Sample(id="c", turns=(Sample(id="1", input="a"),)), None, session)
-
-    def turn(written: float, cost: float, **reply: Any) -> StoredAnswer:
-        stored = StoredAnswer.of(
-            Key("t", "target", 1), "target", call("t", cost=cost, usage=Usage(input=1), seconds=1.0)
-        )
-        return replace(stored, reply=json.dumps(reply), written=written)
-
-    conversation.count(turn(50.0, 1.0), paid=True)
-    conversation.count(turn(50.0, 2.0), paid=False)
-    conversation.count(turn(150.0, 4.0, counted=0.5), paid=True)
-    assert (conversation.paid, conversation.counted, conversation.seconds) == (5.0, 1.5, 3.0)
-    assert conversation.usage == Usage(input=2)
+    key = Key("f1", "priced", 0)
+    turn = replace(StoredAnswer.of(Key("t", "target", 1), "target", call("t", cost=2.0), "r1"), usage=Usage(input=1))
+    conversation.count(turn, paid=True)
+    conversation.count(turn, paid=False)
+    assert (conversation.paid, conversation.usage) == (2.0, Usage(input=1))
     again = conversation.restarted()
-    assert (again.paid, again.counted, again.seconds, again.usage) == (5.0, 1.5, 0.0, Usage(input=2))
-    for fingerprint, written, cost in (("f1", 50.0, 0.25), ("f2", 150.0, 0.5)):
-        again._recording.calls.extend([call(fingerprint, cost=0.0)] * 2)  # pyright: ignore[reportPrivateUsage]
-        key = Key(fingerprint, "priced", 0)
-        session.paid_before[key] = replace(StoredAnswer.of(key, "q", call(fingerprint, cost=cost)), written=written)
-    assert again.count_user() == 0.75
-    assert again.counted == 1.75
+    assert (again.paid, again.seconds, again.usage) == (2.0, 0.0, Usage(input=1))
+    again._recording.calls.extend([call("f1", cost=0.0)] * 2)  # pyright: ignore[reportPrivateUsage]
+    session.paid_before[key] = StoredAnswer.of(key, "q", call("f1", cost=0.25), "r1")
+    assert again.count_user() == 0.25
     assert again.count_user() == 0.0
+
+
+@pytest.mark.parametrize(("run", "payer", "paid"), [("r1", "r1", True), ("r1", "r2", False), ("", "", False)])
+def test_a_run_has_paid_for_the_answers_that_name_it(run: str, payer: str, paid: bool) -> None:
+    spending = Spending()
+    spending.run = run
+    answer = StoredAnswer.of(Key("f1", "priced", 0), "list_claims", call("f1"), payer)
+    assert spending.has_paid_for(answer) is paid
+
+
+def call(fingerprint: str, **values: Any) -> JudgeCall:
+    made = JudgeCall(question="list_claims", fingerprint=fingerprint, judge="priced", answer={}, cost=PRICE)
+    return replace(made, **values)

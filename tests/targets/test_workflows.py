@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Failed, Sample, Skipped, evaluate
+from evalstone import Failed, Sample, Skipped, evaluate, load
 from evalstone.agents.from_traces import extract_workflow_trajectory
 from evalstone.agents.transcripts import read_transcript
 from evalstone.agents.turns import step_samples
@@ -116,6 +116,14 @@ def test_the_order_is_that_of_the_execution() -> None:
     assert [step.name for step in trajectory.steps] == ["answer", "search", "answer"]
 
 
+@pytest.mark.parametrize("path", [[], ["search"]])
+def test_steps_that_the_order_does_not_name_are_in_the_order_of_their_starts(path: list[str]) -> None:
+    steps = {name: STEPS[name] for name in ("input", "answer", "search")}
+    trajectory = read_transcript({**RESULT, "steps": steps, "stepExecutionPath": path}).trajectory
+    assert trajectory is not None
+    assert [step.name for step in trajectory.steps] == ["search", "answer"]
+
+
 @pytest.mark.parametrize(
     ("result", "output"),
     [("text", "text"), ({"answer": 42}, '{"answer": 42}'), (0, "0"), (None, "")],
@@ -176,6 +184,30 @@ def test_an_answer_with_a_trajectory_is_scored_by_step(returned: Any, tmp_path: 
     run = evaluate(CASES, step, **options)
     assert values(run) == [1.0, 1.0]
     assert evaluate(CASES, step, target=ReplayTarget(run=run), ledger=None).records[0].value == 1.0
+
+
+@pytest.mark.parametrize("name", ["otlp", "rows"])
+def test_the_spans_of_a_trace_are_the_steps_that_a_file_of_them_has(name: str) -> None:
+    path = Path(__file__).parents[1] / "agents" / "mastra" / f"{name}.jsonl"
+    (sample,) = load(path).samples
+    trace = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sample.trajectory is not None
+    assert Answer(output="a", trace=trace).trajectory == sample.trajectory
+    assert Answer(output="a", trace={"traceId": "t", "spans": trace}).trajectory == sample.trajectory
+
+    def agent(*, input: str) -> Answer:
+        return Answer(output="a", trace=trace)
+
+    scorers = ["trajectory_accuracy(expected=[weather])", "tool_called(tool=weather)"]
+    run = evaluate([{"input": "q"}], scorers, target=agent, ledger=None)
+    assert values(run) == [1.0, 1.0]
+
+
+def test_the_spans_of_several_requests_are_only_kept() -> None:
+    path = Path(__file__).parents[1] / "agents" / "mastra" / "rows.jsonl"
+    trace = [json.loads(line) for line in path.read_text().splitlines()]
+    other = [{**row, "traceId": "f" * 32} for row in trace]
+    assert Answer(output="a", trace=[*trace, *other]).trajectory is None
 
 
 def test_a_trace_that_is_not_of_spans_is_only_kept() -> None:

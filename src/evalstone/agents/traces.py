@@ -12,16 +12,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
-from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, translated
+from evalstone._core.text import is_blank
+from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, answers_for_others, translated
 from evalstone.agents.formats.graph_states import answer_in, state_in
-from evalstone.agents.formats.mastra_spans import without_summaries
+from evalstone.agents.formats.mastra_spans import without_summaries, workflow_step
 from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.parts import text_of
-from evalstone.agents.formats.records import Record, records_in
+from evalstone.agents.formats.records import Record, is_telemetry, records_in
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part, read_spans
 from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
 from evalstone.agents.formats.values import first, parsed
@@ -138,6 +139,18 @@ def _transcript_of(sample: Sample, notes: Notes) -> Reading:
         error=sample.metadata.get("error", UNANSWERED) if unanswered else "",
         retrieved=passages is not None,
     )
+
+
+def trajectory_in(value: object) -> Trajectory | None:
+    """The steps of the request whose spans these are: a list of spans, or an object with them. None for anything else,
+    and for the spans of several requests."""
+    listed = cast("Mapping[str, Any]", value).get("spans", [value]) if isinstance(value, Mapping) else value
+    spans = cast("list[Any]", listed) if isinstance(listed, list) else []
+    if not spans or not all(map(is_telemetry, spans)):
+        return None
+    records = [*records_in(spans)]
+    samples = samples_of(records, Notes()) if len({record.trace for record in records}) == 1 else []
+    return samples[0].trajectory if len(samples) == 1 else None
 
 
 def _units(roots: Sequence[Node], trace: str, notes: Notes) -> list[_Unit]:
@@ -268,6 +281,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     if not calls and main.question is not None:
         raise main.question
     own = {id(node) for node in read}
+    times = _read_times((*unit.nodes, *unit.beside))
     reader, alone_reader = SpanReader(), SpanReader()
     tools: list[Node] = []
     if state is not None:
@@ -277,7 +291,7 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     alone_in_words = main.has_messages and not any(node.has_messages for node in read if node is not main)
     for node in sorted(
         (each for each in whole if id(each) in own),
-        key=lambda each: ((each is main) != alone_in_words, is_part(each.attributes)),
+        key=lambda each: ((each is main) != alone_in_words, is_part(each.attributes), times[id(each)]),
     ):
         tools += [node] if node.kind == "tool" else []
         _read_node(reader, node, main=node is main, counted=False)
@@ -293,11 +307,12 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         question = reader.asked or question
     output = answer_in(state) if reading.output is None and state is not None else reading.output
     ends = [each[-1] for each in (of_main, messages) if each]
-    if output is None and not (main.record.error is not None and ends and all(map(_goes_on, ends))):
+    failed = main.record.error is not None and ends and all(map(_goes_on, ends))
+    if output is None and not failed and not answers_for_others(main.attributes):
         # What is said beside calls is no answer where none came after them.
         said = [answer_text(of_main), answer_text(messages)]
         # Without a message of a model, calls are all that is known of it, and no blank answer.
-        silent = said[0] == "" or any(node.kind == "model" and node.has_messages for node in read)
+        silent = said[0] == "" or any(node.kind in ("model", None) and node.has_messages for node in read)
         output = next(filter(None, said), "" if silent and "" in said else None)
         if output is None and said[1] == "":
             notes.add(UNANSWERED, trace)
@@ -341,6 +356,25 @@ def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
     return found[0] if len(found) == 1 else None
 
 
+def _read_times(nodes: Iterable[Node]) -> dict[int, tuple[float, int]]:
+    """By which spans are ordered to be read: when they began, but agents after all messages inside of them. These have
+    what was said between an agent's first and last message.
+
+    The second number orders agents inside of each other.
+    """
+    times: dict[int, tuple[float, int]] = {}
+    said: dict[int, tuple[float, int]] = {}  # by the spans that have messages inside, the last of these
+    for node in reversed([*walk(nodes)]):
+        inside = max((said[id(child)] for child in node.children if id(child) in said), default=None)
+        times[id(node)] = (start_of(node), 0)
+        if node.kind == "agent" and inside is not None:
+            times[id(node)] = inside[0], inside[1] + 1
+        last = max(filter(None, (inside, times[id(node)] if node.has_messages else None)), default=None)
+        if last is not None:
+            said[id(node)] = last
+    return times
+
+
 def _as_said(text: str | None, messages: Sequence[Message], role: Role) -> str | None:
     """A text as its message has it, if they differ only in the blanks around it: the span of an agent may show its
     answer as a terminal would, with a newline at the end. An answer in JSON that no message has is written as every
@@ -355,7 +389,7 @@ def _as_said(text: str | None, messages: Sequence[Message], role: Role) -> str |
 
 
 def _goes_on(message: Message) -> bool:
-    return message.role != "assistant" or bool(message.tool_calls)
+    return message.role != "assistant" or bool(message.tool_calls) or is_blank(message.content)
 
 
 def _context(whole: Sequence[Node], said: dict[str, None], trace: str, notes: Notes) -> tuple[str, ...] | None:
@@ -503,6 +537,10 @@ def _step(node: Node, made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
         data = {} if agent is None else {"agent_id": str(agent)}
         name = str(first(node.attributes, _ENTITIES) or record.name or "agent")
         step = TrajectoryStep(step_type="agent_run", name=name, data=data)
+        if node.attributes.get(OPERATION) == "invoke_workflow":
+            step = TrajectoryStep(step_type="workflow_run", name=name)
+    elif node.kind == "step":
+        step = workflow_step(record)
     elif node.kind == "retrieval":
         reader = SpanReader()
         _read_node(reader, node, main=False, counted=False)
@@ -514,4 +552,4 @@ def _step(node: Node, made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
         step = TrajectoryStep(step_type="workflow_step", name=record.name or "retrieval", data=data)
     else:
         return inside
-    return [replace(step, duration_ms=duration, children=inside, metadata=failed)]
+    return [replace(step, duration_ms=duration, children=inside, metadata={**step.metadata, **failed})]

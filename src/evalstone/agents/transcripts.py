@@ -191,6 +191,17 @@ def _agents_items(run: Any) -> Any:
     return plain(run.to_input_list())
 
 
+def _strands_messages(run: Any) -> Any:
+    """The messages of the last call of the agent, which the traces of its cycles have."""
+    metrics = getattr(run, "metrics", None)
+    calls = getattr(metrics, "agent_invocations", None)
+    if metrics is None or not calls or not metrics.traces:
+        name = type(run).__name__
+        raise DataError(f"{name} doesn't have the messages of the agent; pass agent.messages, or its spans")
+    cycles = metrics.traces[-len(calls[-1].cycles) :]
+    return plain([each.message for cycle in cycles for each in cycle.children if each.message])
+
+
 _RUNS: Mapping[str, _Run] = {
     "pydantic_ai": _Run(
         "pydantic-ai",
@@ -199,7 +210,14 @@ _RUNS: Mapping[str, _Run] = {
         results.of_pydantic_ai_run,
     ),
     "agents": _Run("OpenAI Agents", "to_input_list", _agents_items, results.of_agents_run),
+    "strands": _Run("Strands", "to_dict", _strands_messages, results.of_strands_run),
 }
+
+
+_PARTIAL: Mapping[str, str] = {
+    "agent_result": ", which has only the last message of a Strands agent: pass agent.messages, or its spans"
+}
+"""What to pass instead of data that has a part of a transcript, by the `type` of the data."""
 
 
 def read_transcript(value: object) -> Transcript:
@@ -232,7 +250,8 @@ def _read(value: object) -> Transcript:
     if match is not None:
         return _transcript(match.name, partial(match.read, data))
     names = ", ".join(dict.fromkeys(known.name for known in (*FORMATS, *_RUNS.values())))
-    raise DataError(f"unknown transcript format: {_described(value, data)}; the known formats are {names}")
+    hint = _PARTIAL.get(str(entries_of(data).get("type")), "")
+    raise DataError(f"unknown transcript format: {_described(value, data)}{hint}; the known formats are {names}")
 
 
 def _read_run(run: _Run, value: object) -> Reading:

@@ -406,7 +406,7 @@ async def converse(
                 # The question alone fits; only the correction is too long. Start over without the earlier reply.
                 costs.append(error.cost)
                 if doubtful is not None:
-                    return doubtful
+                    return replace(doubtful, usage=usage, cost=total_cost(costs))
                 if len(costs) > retries or backoff.expired:
                     raise failure from None
                 messages, settings = correction(opening, first, question, reply or "", str(failure), len(costs))
@@ -415,7 +415,7 @@ async def converse(
                 continue
             if completion is None:
                 if doubtful is not None:
-                    return doubtful
+                    return replace(doubtful, usage=usage, cost=total_cost(costs))
                 raise failure or JudgeError(f"{judge} has no answer to {question.kind}")
             backoff.attempts = 0
             completion = with_probabilities(question, completion)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 from evalstone._core.sync import Worker
 from evalstone.errors import LedgerBusyError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base
-from evalstone.ledger.base import Applied, Claim, Key, Operations, StoredAnswer, chunks
+from evalstone.ledger.base import Applied, Claim, Key, Operations, Payment, StoredAnswer, chunks
 from evalstone.types import Record, Sample
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ RECORDS_PER_READ = 2000
 SAMPLES_PER_WRITE = 1000
 SLOW = 0.005
 """If a transaction takes longer than this on average (in seconds), all of them run on the worker thread."""
+LARGE = 1_000_000
+"""Characters of answers above which a transaction runs on the worker thread."""
 
 
 class _Waiting(NamedTuple):
@@ -165,6 +167,21 @@ class AsyncLedger:
         self.release(*answer.key)
         await self._schedule()
 
+    def pay(self, run: str, cost: float | None, reserved: float = 0.0) -> None:
+        """Add the cost of a call to that of its run, in the transaction that stores what is stored next, or in one of
+        its own. The arguments are those of `Payment.add`."""
+        if cost == 0:
+            return
+        if self._operations.payment is None:
+            self._operations.payment = Payment(run)
+        self._operations.payment.add(cost, reserved)
+        self._schedule().cancel()  # no one awaits it
+
+    async def keep_payments(self) -> None:
+        """Return when what was paid so far is durable. Storing an answer does that, too."""
+        if self._operations.payment is not None:
+            await self._schedule()
+
     async def keep_record(self, run: str, record: Record) -> None:
         """Store a record. Returns when it is durable."""
         self._operations.records.append((run, record))
@@ -240,7 +257,8 @@ class AsyncLedger:
             if key is not None:
                 (operations.claims if claims and key not in self._leased else operations.lookups).add(key)
         applied: Future[Applied] = Future()
-        inline = self.store.dialect.single_writer and self._average <= SLOW
+        size = sum(len(answer.reply) for answer in operations.answers)
+        inline = self.store.dialect.single_writer and self._average <= SLOW and size <= LARGE
         if inline and self._lock.acquire(blocking=False):
             started = time.perf_counter()
             try:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -132,10 +134,13 @@ class StoredAnswer:
     """When the answer was given, in seconds since 1970."""
     refused_settings: tuple[str, ...] = ()
     """The judge's settings that its endpoint refused, so that this answer was given without them."""
+    run: str = ""
+    """The ID of the run that paid for it; "" if no run did. Every run may use it."""
 
     @classmethod
-    def of(cls, key: Key, kind: str, answer: JudgeAnswer[Any] | JudgeCall) -> StoredAnswer:
-        """The row of a judge's answer, or of a judge call in a record, which has the same fields."""
+    def of(cls, key: Key, kind: str, answer: JudgeAnswer[Any] | JudgeCall, run: str = "") -> StoredAnswer:
+        """The row of a judge's answer, or of a judge call in a record, which has the same fields. run: the ID of the
+        run that paid for it."""
         return cls(
             question=key.question,
             judge=key.judge,
@@ -148,6 +153,7 @@ class StoredAnswer:
             confidence=answer.confidence,
             alternatives=answer.alternatives,
             refused_settings=answer.refused_settings,
+            run=run,
         )
 
     @property
@@ -172,6 +178,17 @@ class RunRow:
     started: str
     finished: str | None
     metadata: Mapping[str, Any]
+    cost: float = 0.0
+    """US dollars paid so far for its calls and batches whose price is known."""
+    unpriced: int = 0
+    """The number of its calls and batches without a known price."""
+    reserved: float = 0.0
+    """US dollars that its budgets count for calls without a known price."""
+
+    @property
+    def paid(self) -> float | None:
+        """US dollars paid so far; None if a price is unknown."""
+        return None if self.unpriced else self.cost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,12 +246,40 @@ class BatchedQuestion:
 
 
 @dataclass
+class Payment:
+    """What a run pays in one transaction. Transactions may be repeated, so each payment has an ID."""
+
+    run: str
+    id: str = field(default_factory=partial(secrets.token_hex, 8))
+    cost: float = 0.0
+    """US dollars of the calls whose price is known."""
+    unpriced: int = 0
+    """The number of calls without a known price."""
+    reserved: float = 0.0
+    """US dollars that a budget counts for them."""
+
+    def add(self, cost: float | None, reserved: float = 0.0) -> None:
+        """Add a call.
+
+        Args:
+            cost: US dollars; None if the price is unknown.
+            reserved: US dollars that a budget counts if the price is unknown.
+        """
+        if cost is None:
+            self.unpriced += 1
+            self.reserved += reserved
+        else:
+            self.cost += cost
+
+
+@dataclass
 class Operations:
     """Reads and writes for one transaction."""
 
     answers: list[StoredAnswer] = field(default_factory=list[StoredAnswer])
     records: list[tuple[str, Record]] = field(default_factory=list[tuple[str, Record]])
     """Records, each with the id of its run."""
+    payment: Payment | None = None
     released: list[Key] = field(default_factory=list[Key])
     """Leases to release."""
     lookups: set[Key] = field(default_factory=set[Key])

@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from evalstone._core.redaction import redacted
-from evalstone.ledger.base import BatchedQuestion, BatchRow, chunks, from_row, storable, to_row
+from evalstone.ledger.base import BatchedQuestion, BatchRow, Payment, chunks, from_row, storable, to_row
 from evalstone.ledger.schema import batch_questions as questions
-from evalstone.ledger.schema import batches, leases
+from evalstone.ledger.schema import batches, leases, runs
 from evalstone.ledger.store import Ledger
 
 QUESTIONS_PER_READ = 400
@@ -56,7 +56,8 @@ def withdraw(ledger: Ledger, batch: str) -> None:
 
 
 def collect(ledger: Ledger, row: BatchRow, bodies: Mapping[str, str], *, missing: str | None) -> bool:
-    """Close a batch and store the provider's response to each question, in one transaction.
+    """Close a batch, store the provider's response to each question, and add its price to the cost of its run, in one
+    transaction.
 
     Args:
         row: The batch with `collected`, `ended` and the price paid.
@@ -67,11 +68,16 @@ def collect(ledger: Ledger, row: BatchRow, bodies: Mapping[str, str], *, missing
         False if another process collected it first.
     """
     with ledger.transaction(writing=True) as connection:
+        # First, because `prune` locks the runs before anything else.
+        connection.execute(sa.update(runs).where(runs.c.id == row.run).values(cost=runs.c.cost))
         is_open = sa.update(batches).where(batches.c.id == row.id, batches.c.collected.is_(None))
         values = to_row(row)
         closed = connection.execute(is_open.values({name: values[name] for name in ("collected", "ended", "cost")}))
         if not closed.rowcount:
             return False
+        payment = Payment(row.run)
+        payment.add(row.cost)
+        ledger.pay(connection, payment)
         received = [
             {"question": name, "batch": row.id, "body": storable(redacted(body))} for name, body in bodies.items()
         ]

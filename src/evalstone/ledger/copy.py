@@ -172,7 +172,8 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = json.dumps(json.loads(value) if isinstance(value, str) else value)
     if table is schema.answers:
         json.loads(values.get("alternatives") or "{}")
-        values = {"repeat_index": 0, "alternatives": None, "refused_settings": "", "written": time.time(), **values}
+        defaults = {"repeat_index": 0, "alternatives": None, "refused_settings": "", "written": time.time(), "run": ""}
+        values = {**defaults, **values}
     elif table is schema.records:
         trial = Record.from_dict(json.loads(values["body"])).trial
         values["cell"] = cell_hash(values["sample"], values["scorer"], trial)

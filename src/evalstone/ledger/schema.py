@@ -84,12 +84,16 @@ runs = sa.Table(
     sa.Column("plan", sa.Text, nullable=False, index=True),
     *_columns(sa.Text, "started", "metadata", nullable=False),
     *_columns(sa.Text, "finished", "dataset"),
+    *_columns(sa.Float, "cost", "reserved", nullable=False),
+    sa.Column("unpriced", sa.Integer, nullable=False),
+    # The last payment added to the cost, so that repeating its transaction adds nothing.
+    sa.Column("payment", sa.Text),
 )
 answers = sa.Table(
     "answers",
     metadata,
     *_answer_key(),
-    *_columns(sa.Text, "kind", "reply", "refused_settings", nullable=False),
+    *_columns(sa.Text, "kind", "reply", "refused_settings", "run", nullable=False),
     *_columns(sa.Integer, *USAGE_COLUMNS, nullable=False),
     *_columns(sa.Float, "seconds", "written", nullable=False),
     *_columns(sa.Float, "cost", "confidence"),
@@ -216,6 +220,11 @@ class _Statements:
             "cost = :cost, body = :body WHERE id = :id AND worker = :worker AND state = 'pending'"
         )
         self.upsert_answer, self.upsert_record = text(_upsert(answers)), text(_upsert(records))
+        self.pay = text(
+            "UPDATE runs SET cost = cost + :cost, unpriced = unpriced + :unpriced, "
+            "reserved = reserved + :reserved, payment = :id "
+            "WHERE id = :run AND (payment IS NULL OR payment <> :id)"
+        )
         key = ", ".join(KEYS[answers])
         self.look_up = text(f"SELECT answers.* FROM ({keys}) AS wanted JOIN answers USING ({key})")
         self.acquire = text(

@@ -39,6 +39,7 @@ from evalstone.ledger.base import (
     Applied,
     Key,
     Operations,
+    Payment,
     RunRow,
     StoredAnswer,
     dataset_row,
@@ -268,9 +269,12 @@ class Ledger:
         """Perform reads and writes. The writes are atomic, and durable when this returns."""
         applied = Applied()
         sql, claims = self.dialect.sql, operations.claims
-        changes = operations.answers or operations.records or operations.released
+        changes = operations.answers or operations.records or operations.released or operations.payment
         writing = bool(changes or operations.renew or operations.drop_expired)
         with self.transaction(writing=writing) as connection:
+            if operations.payment is not None:
+                # First, because `prune` locks the runs before anything else.
+                self.pay(connection, operations.payment)
             if operations.renew:
                 connection.exec_driver_sql(sql.renew, {"owner": self.owner, "seconds": self.lease_seconds})
             if operations.drop_expired:
@@ -295,6 +299,10 @@ class Ledger:
                 self._release(connection, late)
                 applied.leased -= late.keys()
         return applied
+
+    def pay(self, connection: sa.Connection, payment: Payment) -> None:
+        """Within a transaction: add a payment to the cost of its run, unless it is the last one that was added."""
+        connection.exec_driver_sql(self.dialect.sql.pay, vars(payment))
 
     def _look_up(self, connection: sa.Connection, keys: Collection[Key]) -> dict[Key, StoredAnswer]:
         found: dict[Key, StoredAnswer] = {}
@@ -343,7 +351,8 @@ class Ledger:
         """Add a run and its dataset version, and lease the run. Call it before the run's first record."""
         dataset = dataset_row(row)
         with self.transaction(writing=True) as connection:
-            self.insert_missing(connection, schema.runs, [{**to_row(row), "dataset": dataset and dataset["version"]}])
+            columns = {**to_row(row), "dataset": dataset and dataset["version"], "payment": None}
+            self.insert_missing(connection, schema.runs, [columns])
             if dataset:
                 connection.exec_driver_sql(self.dialect.sql.insert[schema.datasets], dataset)
             self._acquire(connection, [Key(row.id, "")])

@@ -124,7 +124,7 @@ class Run:
     target: StoredTarget | None = None
     """The target that answered the samples; None if existing answers were scored."""
     paid: Paid | None = None
-    """What the run has paid; None if the run was killed before it was added up."""
+    """What the run has paid; None if the results of a killed run are read from a folder."""
 
     def __post_init__(self) -> None:
         if self.stop_reason and self.ending is COMPLETE:
@@ -175,8 +175,7 @@ class Run:
             cost = recorded_cost + interrupted_cost
 
         Includes judge calls, a simulated user, and the target if it reports its cost. Calls count even if their sample
-        has no record. For an interrupted run, all invocations are included. Cached answers cost nothing. For a run that
-        was killed and not resumed, this is `recorded_cost`.
+        has no record. For an interrupted run, all invocations are included. Cached answers cost nothing.
         """
         return self.recorded_cost if self.paid is None else self.paid.total
 
@@ -184,24 +183,24 @@ class Run:
     def interrupted_cost(self) -> float | None:
         """US dollars of the cost that belong to no record and no target answer, because the run ended before their
         sample was finished. If the run is resumed, its records have these calls as cached. None if the cost is
-        unknown."""
+        unknown, or if the run was killed before the target's cost was added up."""
         if self.paid is None or self.paid.total is None or (recorded := self._recorded()) is None:
             return None
         return max(0.0, self.paid.total - recorded)
 
     @property
     def recorded_cost(self) -> float | None:
-        """US dollars of the cost that belong to records and target answers. None if a price is unknown, or if the run
-        ended early and no record has a call of its own."""
+        """US dollars of the cost that belong to records and target answers. None if a price is unknown, if the run
+        ended early and no record has a call of its own, or if it was killed before the target's cost was added up."""
         if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
             return None
-        if self.target is not None and self.records and not (self.target.answers or self.target.failed):
-            return None  # it was killed before the target's cost was added up
         return self._recorded()
 
     def _recorded(self) -> float | None:
         if self.target is None:
             return self.judge_cost
+        if self.records and not (self.target.answers or self.target.failed):
+            return None  # it was killed before the target's cost was added up
         return total_cost((self.target.cost or 0.0, self.target.user_cost, self.judge_cost))
 
     @property
@@ -213,13 +212,13 @@ class Run:
     def cost_text(self) -> str:
         """The cost of the run in words: the cost in results, the cost outside of them, the cost of a target, and, for
         an interrupted run, the cost of this invocation."""
-        if self.cost is None:
-            return f"cost {money(None)}"
+        if self.cost is None or self.interrupted_cost is None:
+            return f"cost {money(self.cost)}{self._this_call}"
         parts: dict[str, float | None] = {"results": self._recorded()}
         if self.target is not None:
             parts = {"target": self.target.cost, "user": self.target.user_cost or None, "judge": self.judge_cost}
-        if (interrupted := self.interrupted_cost or 0.0) > TINY:
-            parts["interrupted samples"] = interrupted
+        if self.interrupted_cost > TINY:
+            parts["interrupted samples"] = self.interrupted_cost
         known = [f"{name} {money(cost)}" for name, cost in parts.items() if cost is not None]
         if list(parts) == ["results"]:
             known.clear()
@@ -343,7 +342,7 @@ class Run:
             kind=stored.kind,
             drawn=drawn,
             target=stored.target,
-            paid=_with_later(stored.paid, total_cost(line.cost for line in summary)),
+            paid=stored.paid,
         )
 
     def to_dicts(self, *, wide: bool = False) -> list[dict[str, Any]]:
@@ -463,16 +462,6 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
-
-
-def _with_later(paid: Paid | None, records: float | None) -> Paid | None:
-    """What was paid, plus the cost of records written after it was last added up, by an invocation that was killed."""
-    if paid is None or paid.total is None or paid.records is None or records is None:
-        return paid
-    later = records - paid.records
-    if later < TINY or paid.this_call is None:
-        return paid
-    return dataclasses.replace(paid, total=paid.total + later, this_call=later, records=records)
 
 
 def reasoning_notes(run: Run) -> Iterator[str]:

@@ -10,7 +10,7 @@ import time
 from array import array
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from evalstone._core import sync
 from evalstone._core.display import count
@@ -38,7 +38,6 @@ from evalstone.run.conversations import (
     Conversation,
     UserEndsRun,
     UserProblem,
-    counted_before,
     is_conversation,
     unanswerable,
 )
@@ -51,8 +50,9 @@ from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Sample, Skipped, St
 
 RESTORED_AT_A_TIME = 500
 MANY_MESSAGES = 1000
-"""Messages above which an answer is converted in a thread."""
+"""Entries of a list above which an answer is converted in a thread."""
 MOST_CALLS = 10_000
+T = TypeVar("T")
 Call: TypeAlias = Callable[..., Awaitable[object]]
 """`Target.call`."""
 
@@ -86,15 +86,11 @@ class EarlierCost(NamedTuple):
 
     cost: float | None
     usage: Usage
-    counted: float
 
     def added_to(self, stored: StoredAnswer) -> StoredAnswer:
         """The row with this cost added, so that it is not lost."""
         known = [cost for cost in (self.cost, stored.cost) if cost is not None]
-        reply = stored.reply
-        if self.counted:
-            reply = json.dumps({**json.loads(reply), "counted": self.counted})
-        return replace(stored, reply=reply, cost=sum(known) if known else None, usage=self.usage + stored.usage)
+        return replace(stored, cost=sum(known) if known else None, usage=self.usage + stored.usage)
 
 
 class _StartOver(Exception):
@@ -148,8 +144,6 @@ class Answers:
     Args:
         target: The system under test.
         run: The id of the run. Answers of a target without a version are valid for this run only.
-        since: When a resumed run began, in seconds since 1970: it paid for the answers stored since then. Answers that
-            a new run reads from the ledger were paid for by other runs.
         trials: The number of trials per sample.
         size: The number of samples and trials.
         ledger: Where answers are stored and looked up.
@@ -167,7 +161,6 @@ class Answers:
         *,
         user: User | None = None,
         session: Session,
-        since: float = math.inf,
         trials: int,
         size: int,
         ledger: AsyncLedger | None,
@@ -180,13 +173,12 @@ class Answers:
         self.samples = SpillingList(size, write=_written, read=_read)
         """The samples with their answers, in plan order."""
         self._scope = target_scope(target.identity, "" if target.version else run)
-        self._since = since if target.version else -math.inf
         self._ledger, self._use_cache = ledger, use_cache
         self._budget, self._stop = budget, stop
         self._inflight: dict[int, tuple[asyncio.Task[Answered], int]] = {}
         self._known_working = set[str]()
         self._breaker = CircuitBreaker(target.identity, self._known_working, calls="samples", error=TargetUnavailable)
-        self._highest_cost: float | None = None
+        self.highest_cost: float | None = None
         """The highest cost of a call so far; None before the first."""
         self._first = asyncio.Lock()
         self._slots = asyncio.Semaphore(spare_files(MOST_CALLS, 2 * target.files_per_call))
@@ -221,27 +213,25 @@ class Answers:
             if self._inflight.get(place, (None, 1))[1] <= 0 and task.done():
                 del self._inflight[place]
 
-    async def restore(self, cases: Iterable[tuple[int, Sample, bool]], *, failed: bool = False) -> None:
+    async def restore(self, cases: Iterable[tuple[int, Sample]], *, failed: bool = False) -> None:
         """Restore the answers of an interrupted run.
 
         Args:
-            cases: The number, the sample, and whether all its records exist, for each sample and trial. If some are
-                missing, only the cost is restored here, and the answer when a scorer asks for it.
+            cases: The number and the sample, for each sample and trial that has all of its records. The answers of the
+                others are restored when a scorer asks for them.
             failed: Whether these samples and trials have failed, so that those without an answer count as failed calls.
         """
         ledger = self._ledger
         if ledger is None:
             return
         for part in chunks(cases, RESTORED_AT_A_TIME):
-            rows = await asyncio.gather(*(ledger.answer(*self._key(sample)) for _, sample, _ in part))
-            for (place, sample, whole), stored in zip(part, rows, strict=True):
+            rows = await asyncio.gather(*(ledger.answer(*self._key(sample)) for _, sample in part))
+            for (place, sample), stored in zip(part, rows, strict=True):
                 answered = None if stored is None else await _read_aside(sample, stored)
-                if stored is not None:
-                    self._count_paid(stored, answered)
-                if whole and answered is None:
+                if answered is None:
                     self.samples.put(place, sample)
                     self._failed += failed
-                elif whole and answered is not None:
+                else:
                     self._add(place, TargetResult(answered, stored, restored=True))
 
     async def close(self) -> None:
@@ -303,16 +293,7 @@ class Answers:
         if not isinstance(stored, StoredAnswer):
             return None
         answered = await _read_aside(sample, stored)
-        self._count_paid(stored, answered)
-        if answered is None:
-            return None
-        return TargetResult(answered, stored, restored=True)
-
-    def _count_paid(self, stored: StoredAnswer, answered: Answered | None) -> None:
-        """Count the cost of a stored answer if this run paid for it."""
-        costs = (stored.cost,) if answered is None else (answered.cost, answered.user_cost)
-        cost = sum(cost or 0.0 for cost in costs) - (0.0 if answered is None else counted_before(stored))
-        self._session.spending.restore_answer(replace(stored, cost=cost))
+        return None if answered is None else TargetResult(answered, stored, restored=True)
 
     async def _answer(
         self,
@@ -391,11 +372,9 @@ class Answers:
             "usage": to_jsonable(conversation.usage),
             "user_cost": conversation.count_user(),
         }
-        if conversation.counted:
-            line["counted"] = conversation.counted
         if observed.trace is not None:
             line["trace"] = dict(observed.trace)
-        stored = _row(key, line, usage=NO_USAGE, cost=0.0, seconds=conversation.seconds)
+        stored = self._row(key, line, usage=NO_USAGE, cost=0.0, seconds=conversation.seconds)
         if self._ledger is not None and "unanswered" not in line:
             await self._ledger.keep_answer(stored)
         return await self._read(conversation.sample, stored)
@@ -443,11 +422,7 @@ class Answers:
             key = conversation.key(conversation.asked(conversation.sample, turn), target.inputs, self._scope)
             request = conversation.asked(prepared.sample, turn)
             # Starting over overwrites the rows of the turns, and with them their cost.
-            spent = (
-                EarlierCost(conversation.paid, conversation.usage, conversation.counted)
-                if fresh and not conversation.turns
-                else None
-            )
+            spent = EarlierCost(conversation.paid, conversation.usage) if fresh and not conversation.turns else None
             result = await self._answer(
                 key, request, prepared.call, thread, fresh=fresh, begun=conversation.restored, spent=spent
             )
@@ -470,9 +445,9 @@ class Answers:
         self, key: Key, sample: Sample, call: Call, thread: str, spent: EarlierCost | None = None
     ) -> StoredAnswer:
         """Call the target. Under a budget, the first call runs alone: its cost is what later calls reserve."""
-        if self._budget is not None and self._highest_cost is None:
+        if self._budget is not None and self.highest_cost is None:
             async with self._first:
-                if self._highest_cost is None:
+                if self.highest_cost is None:
                     return await self._call(key, sample, call, thread, spent)
         return await self._call(key, sample, call, thread, spent)
 
@@ -483,24 +458,24 @@ class Answers:
         target, ledger = self.target, self._ledger
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots, target.limits.admitted(target.identity):
+            await self._session.room_for(self.highest_cost or 0.0)
             if ledger is not None:
                 ledger.check()
             if self._stop.requested:
                 raise RunStopped(self._stop.reason)
             self._breaker.check()
-            reserved = 0.0 if self._budget is None else self._budget.reserve_amount(self._highest_cost or 0.0)
+            reserved = 0.0 if self._budget is None else self._budget.reserve_amount(self.highest_cost or 0.0)
             paid: float | None = 0.0
             usage, started, clock = NO_USAGE, time.perf_counter(), asyncio.timeout(target.timeout)
             observed = observer().target_call(target, sample)
             try:
-                with observed:
+                with observed, self._session.reserving():
                     async with clock:
-                        answer = Answer.of(await call(sample, trial=sample.trial or 1, thread=thread))
+                        returned = await call(sample, trial=sample.trial or 1, thread=thread)
+                    answer = await _in_place_or_aside(_is_large(returned), Answer.of, returned)
+                    paid, usage = answer.cost, answer.usage
                     observed.result(answer)
-                    answer.fill(sample, seconds=0.0)  # refused if it contradicts the sample
-                paid, usage = answer.cost, answer.usage
-                large = len(answer.messages) > MANY_MESSAGES
-                data = await sync.call_in_turn(answer.to_dict) if large else answer.to_dict()
+                    data = await _in_place_or_aside(_is_large(answer), _as_stored, answer, sample)
                 line: dict[str, Any] = {"answer": data}
                 self._breaker.answered()
             except (RunAborted, StorageError):
@@ -523,8 +498,10 @@ class Answers:
             self._learn_price(paid, "failed" in line)
             if observed.trace is not None:
                 line["trace"] = dict(observed.trace)
-            stored = _row(key, line, usage=usage, cost=paid, seconds=time.perf_counter() - started)
-            if ledger is not None and "unanswered" not in line:
+            stored = self._row(key, line, usage=usage, cost=paid, seconds=time.perf_counter() - started)
+            if ledger is not None and "unanswered" in line:
+                await ledger.keep_payments()
+            elif ledger is not None:
                 await ledger.keep_answer(stored if spent is None else spent.added_to(stored))
         return stored
 
@@ -536,14 +513,29 @@ class Answers:
             self._breaker.failed(error)
         return {"failed": to_jsonable(outcome), "unanswered": True}
 
+    def _row(self, key: Key, line: dict[str, Any], *, usage: Usage, cost: float | None, seconds: float) -> StoredAnswer:
+        """The row of a call or a conversation."""
+        return StoredAnswer(
+            question=key.question,
+            judge=key.judge,
+            repeat_index=key.repeat_index,
+            kind=TARGET,
+            reply=json.dumps(line),
+            usage=usage,
+            cost=cost,
+            seconds=seconds,
+            confidence=None,
+            run=self._session.spending.run,
+        )
+
     def _learn_price(self, cost: float | None, failed: bool) -> None:
         """Update what later calls reserve. A failed call without a cost says nothing about the price."""
         if cost or not failed:
-            self._highest_cost = max(self._highest_cost or 0.0, cost or 0.0)
+            self.highest_cost = max(self.highest_cost or 0.0, cost or 0.0)
 
     def _paid(self, result: TargetResult) -> bool:
         """Whether this run paid for an answer."""
-        return not result.restored or (result.stored is not None and result.stored.written >= self._since)
+        return not result.restored or (result.stored is not None and self._session.spending.has_paid_for(result.stored))
 
     def _add(self, place: int, result: TargetResult) -> Answered:
         """Add the outcome of a sample and trial to the summary."""
@@ -566,19 +558,32 @@ class Answers:
         return answered
 
 
-def _row(key: Key, line: dict[str, Any], *, usage: Usage, cost: float | None, seconds: float) -> StoredAnswer:
-    """The row of a call or a conversation."""
-    return StoredAnswer(
-        question=key.question,
-        judge=key.judge,
-        repeat_index=key.repeat_index,
-        kind=TARGET,
-        reply=json.dumps(line),
-        usage=usage,
-        cost=cost,
-        seconds=seconds,
-        confidence=None,
+def _is_large(returned: object) -> bool:
+    """Whether what a target returned may take so long to convert that other calls should go on meanwhile."""
+    match returned:
+        case None | str():
+            return False
+        case Answer():
+            values: Iterable[Any] = vars(returned).values()
+        case Mapping():
+            values = cast("Mapping[Any, Any]", returned).values()
+        case list() | tuple():
+            values = (cast("Sequence[Any]", returned),)
+        case _:
+            return True  # an object of a framework, whose size is not known
+    return any(
+        isinstance(value, list | tuple) and len(cast("Sequence[Any]", value)) > MANY_MESSAGES for value in values
     )
+
+
+def _as_stored(answer: Answer, sample: Sample) -> dict[str, Any]:
+    """The answer as JSON data. Raises DataError if it contradicts the sample."""
+    answer.fill(sample, seconds=0.0)
+    return answer.to_dict()
+
+
+async def _in_place_or_aside(large: bool, function: Callable[..., T], *args: Any) -> T:
+    return await sync.call_in_turn(function, *args) if large else function(*args)
 
 
 def _answered_in(sample: Sample, trace: Mapping[str, str] | None) -> Sample:

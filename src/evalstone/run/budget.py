@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from evalstone.errors import BudgetExceeded, ConfigError
@@ -93,9 +94,7 @@ class Budget:
             BudgetExceeded: It exceeds the rest of the budget.
             ConfigError: The price of the judge is unknown.
         """
-        if (price := call_price(question, judge, size)) is None:
-            raise unpriced(judge)
-        return self.reserve_amount(max(price, self._highest.get((judge.identity, question.kind), 0.0)))
+        return self.reserve_amount(self.estimate(question, judge, size))
 
     def knows(self, question: Question[Any], judge: Judge) -> bool:
         """Whether the judge has been asked a question of this kind, or costs nothing."""
@@ -105,6 +104,17 @@ class Budget:
         """Note the actual cost of a call; None if it is unknown."""
         key = (judge.identity, question.kind)
         self._highest[key] = max(self._highest.get(key, 0.0), cost or 0.0)
+
+    def estimate(self, question: Question[Any], judge: Judge, size: int | None = None) -> float:
+        """What `reserve` reserves, in US dollars. Raises ConfigError if the price of the judge is unknown."""
+        if (price := call_price(question, judge, size)) is None:
+            raise unpriced(judge)
+        return max(price, self._highest.get((judge.identity, question.kind), 0.0))
+
+    def waits(self, amount: float) -> bool:
+        """Whether an amount in US dollars fits into the budget only if calls in flight cost less than is reserved for
+        them."""
+        return self.spent + amount <= self.limit < self.spent + self.reserved + amount
 
     def reserve_amount(self, amount: float) -> float:
         """Reserve an amount in US dollars. Raises BudgetExceeded if it exceeds the rest of the budget."""
@@ -132,10 +142,11 @@ def unpriced(judge: Judge) -> ConfigError:
 
 
 class Reservation:
-    """What a call may cost, reserved in a budget attempt by attempt.
+    """What a call may cost, reserved in a budget attempt by attempt, and paid attempt by attempt.
 
     Args:
         budget: The budget; None reserves nothing.
+        pay: Counts the cost of an attempt (None if unknown), and what the budget counts if it is unknown.
         question: The question of the call.
         judge: The judge that is called.
 
@@ -143,16 +154,18 @@ class Reservation:
         BudgetExceeded: The first attempt doesn't fit into the budget.
     """
 
-    def __init__(self, budget: Budget | None, question: Question[Any], judge: Judge) -> None:
-        self._budget, self._question, self._judge = budget, question, judge
-        self.paid: float | None = 0.0
-        """The cost of the attempts before the current one; None if unknown."""
+    def __init__(
+        self, budget: Budget | None, pay: Callable[[float | None, float], None], question: Question[Any], judge: Judge
+    ) -> None:
+        self._budget, self._pay, self._question, self._judge = budget, pay, question, judge
+        self._paid: float | None = 0.0
         self._amount = 0.0 if budget is None else budget.reserve(question, judge)
 
     def next_attempt(self, cost: float | None, size: int) -> None:
         """Replace the reservation by the cost of the attempt, and reserve a correction with messages of this size, in
         bytes. Raises BudgetExceeded if the correction doesn't fit into the budget."""
-        self.paid = total_cost((self.paid, cost))
+        self._pay(cost, self._amount)
+        self._paid = total_cost((self._paid, cost))
         if self._budget is not None:
             self._budget.settle(self._amount, cost)
             self._budget.learn(self._question, self._judge, cost)
@@ -161,8 +174,16 @@ class Reservation:
 
     def settle(self, cost: float | None) -> None:
         """Replace the reservation by the actual cost. cost: of all attempts; if it is None, the reservation is kept."""
+        last = None if cost is None or self._paid is None else cost - self._paid
+        self._pay(last, self._amount)
+        self._settle(last)
+
+    def give_up(self) -> None:
+        """Keep the reservation: the call ended without a reply, and may have been charged for."""
+        self._settle(None)
+
+    def _settle(self, last: float | None) -> None:
         if self._budget is not None:
-            last = None if cost is None or self.paid is None else cost - self.paid
             self._budget.settle(self._amount, last)
             self._budget.learn(self._question, self._judge, last)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import itertools
-import json
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -92,8 +91,6 @@ class Conversation:
     """Why the conversation ended: script, user or max_turns."""
     paid: float | None = None
     """US dollars that this run paid for the turns so far, if the target reports its cost."""
-    counted: float = 0.0
-    """The part of this cost, and of the user's, that an earlier invocation of the run has stored in its total."""
     usage: Usage = NO_USAGE
     """The target's tokens."""
     seconds: float = 0.0
@@ -117,8 +114,7 @@ class Conversation:
 
     def restarted(self) -> Conversation:
         """The same conversation from the beginning, with the cost so far."""
-        cost: dict[str, Any] = {"paid": self.paid, "counted": self.counted, "usage": self.usage}
-        restarted = Conversation(self.sample, self.user, self.session, **cost)
+        restarted = Conversation(self.sample, self.user, self.session, paid=self.paid, usage=self.usage)
         restarted._recording.calls.extend(self._recording.calls)
         return restarted
 
@@ -186,10 +182,6 @@ class Conversation:
         self.usage += stored.usage if paid else NO_USAGE
         if stored.cost is not None:
             self.paid = (self.paid or 0.0) + (stored.cost if paid else 0.0)
-        if paid and self.session.spending.has_counted(stored.written):
-            self.counted += stored.cost or 0.0
-        elif paid:
-            self.counted += counted_before(stored)
 
     def add(self, turn: Sample, answered: Sample) -> None:
         """Add a turn with its answer.
@@ -248,14 +240,7 @@ class Conversation:
         calls, before = self._recording.calls, self.session.paid_before
         keys = [Key(leaf.fingerprint, leaf.judge, leaf.repeat_index) for call in calls for leaf in call.leaves()]
         stored = [before.pop(key) for key in dict.fromkeys(keys) if key in before]
-        spending = self.session.spending
-        self.counted += sum(answer.cost or 0.0 for answer in stored if spending.has_counted(answer.written))
         return total_cost(call.cost for call in (*calls, *stored))
-
-
-def counted_before(stored: StoredAnswer) -> float:
-    """The part of an answer's cost, in US dollars, that an earlier invocation of the run has stored in its total."""
-    return json.loads(stored.reply).get("counted", 0.0)
 
 
 def _outcome(error: Exception) -> Failed | Skipped:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import math
 import secrets
 import time
 from collections import Counter
@@ -42,13 +41,14 @@ from evalstone.results.endings import COMPLETE, DECIDED, ending_of
 from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
+from evalstone.run.admission import Admission
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import ENDING_THE_RUN, Recording, Session
 from evalstone.run.user_code import failed, frames_of, is_ours
 from evalstone.scorers import Scorer
-from evalstone.types import Drawn, Failed, JudgeCall, Outcome, Record, RunMetadata, Sample, Score, Skipped, total_cost
+from evalstone.types import Drawn, Failed, JudgeCall, Outcome, Record, Sample, Score, Skipped, total_cost
 
 if TYPE_CHECKING:
     from evalstone.run.answers import Answers
@@ -110,6 +110,8 @@ async def execute(
         runner = _Runner(plan, session, store, stop, use_cache=use_cache)
         runner.notifier, runner.progress = Notifier(on_record, on_sample), progress
         runner.batches, runner.budget = batches, limit
+        if limit is not None and batches is None:
+            runner.admission = Admission(limit, runner.ends, runner.answer_cost)
         runner.name, runner.tags = name, tags
         if plan.target is not None:
             await stack.enter_async_context(shared_limiter(plan.target.identity, plan.target.limits))
@@ -165,6 +167,7 @@ class _Runner:
         self.records = SpillingRecords(plan.size)
         self.batches: BatchRunner | None = None
         self.budget: Budget | None = None
+        self.admission: Admission | None = None
         self.scorers = tuple(scorer_info(scorer) for scorer in plan.scorers)
         self._titles = scorer_titles(self.scorers)
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
@@ -242,6 +245,7 @@ class _Runner:
 
     async def _start(self) -> int:
         """Start a new run and store it in the ledger."""
+        self.session.spending.run = self.id
         self.answers = self._answers()
         if self.ledger is not None:
             metadata = self._result(0.0, 0).metadata()
@@ -257,9 +261,8 @@ class _Runner:
             return await self._start()
         self.resumed_at, self.id, self.started = self.started, row.id, row.started
         self.code = self.plan.code_files
-        since = self.session.since = datetime.fromisoformat(row.started).timestamp()
-        self.session.spending.resume(since, RunMetadata.of(row.metadata, f"run {row.id}").paid)
-        self.answers = self._answers(since)
+        self.session.spending.resume(row)
+        self.answers = self._answers()
         # Hashes, because IDs may be long and there may be a million cells.
         places = {
             hash((sample.id, sample.trial, scorer.signature)): index
@@ -267,6 +270,8 @@ class _Runner:
         }
         async for record in self.ledger.records(row.id):
             self.session.restore(record)
+            if self.admission is not None:
+                self.admission.learn(record)
             index = places.get(hash((record.sample, record.trial, record.scorer)))
             if index is None:
                 continue
@@ -279,7 +284,7 @@ class _Runner:
         await self.notifier.done()
         if self.answers is not None:
             cases = enumerate(self.plan.cases())
-            await self.answers.restore((place, sample, not self._open_in(place)) for place, sample in cases)
+            await self.answers.restore((place, sample) for place, sample in cases if not self._open_in(place))
         cases = enumerate(self.plan.cases() if self.notifier.on_sample is not None else ())
         async for place, sample in self._stoppable(cases):
             self._finish(place, sample)
@@ -294,7 +299,7 @@ class _Runner:
         places = {index // len(self.scorers) for index in self.failed}
         cases = [(place, sample) for place, sample in enumerate(self.plan.cases()) if place in places] if places else []
         if (answers := self.answers) is not None:
-            left = ((place, sample, True) for place, sample in cases if not answers.samples.has(place))
+            left = ((place, sample) for place, sample in cases if not answers.samples.has(place))
             await answers.restore(left, failed=True)
         for place, sample in cases:
             self._finish(place, sample)
@@ -304,8 +309,8 @@ class _Runner:
             if not self.records.has(index):
                 self._add(index, record)
 
-    def _answers(self, since: float = math.inf) -> Answers | None:
-        """The target's answers; None without a target. since: when a resumed run began, in seconds since 1970."""
+    def _answers(self) -> Answers | None:
+        """The target's answers; None without a target."""
         if self.plan.target is None:
             return None
         from evalstone.run.answers import Answers  # noqa: PLC0415 - only with a target
@@ -315,7 +320,6 @@ class _Runner:
             self.id,
             user=self.plan.user,
             session=self.session,
-            since=since,
             trials=self.plan.trials,
             size=len(self.plan.dataset) * self.plan.trials,
             ledger=self.ledger,
@@ -403,10 +407,10 @@ class _Runner:
     async def _work(self, cells: Iterator[Cell]) -> None:
         worker = asyncio.current_task()
         for index, sample, scorer in cells:
-            if self.stop.requested or self._ended:
+            if self.ends():
                 return
             try:
-                record = await self._record(index, sample, scorer)
+                record = await self._affordable(index, sample, scorer)
             except (AnswerPending, RunStopped):
                 continue
             except BudgetExceeded as error:
@@ -432,6 +436,25 @@ class _Runner:
             self.session.check(record)
             # Code scorers and the lexical judge never yield to other tasks.
             await asyncio.sleep(0)
+
+    def ends(self) -> bool:
+        """Whether the run ends, so that no more samples are begun."""
+        return self.stop.requested or self._ended
+
+    def answer_cost(self) -> float:
+        """The highest cost of a target's answer so far, in US dollars."""
+        return 0.0 if self.answers is None else self.answers.highest_cost or 0.0
+
+    async def _affordable(self, index: int, sample: Sample, scorer: Scorer) -> Record:
+        """The record, once the budget covers it. Raises RunStopped if the run ends first."""
+        if self.admission is None:
+            return await self._record(index, sample, scorer)
+        async with self.admission.begun(scorer.signature):
+            if self.ends():
+                raise RunStopped(self.stop.reason)
+            record = await self._record(index, sample, scorer)
+            self.admission.learn(record)
+            return record
 
     async def _record(self, index: int, sample: Sample, scorer: Scorer) -> Record:
         if self.answers is None:

@@ -14,10 +14,12 @@ from evalstone.ledger import RunRow
 from evalstone.ledger.base import chunks
 from evalstone.results import files
 from evalstone.results.run import Run
-from evalstone.types import RunMetadata, Sample
+from evalstone.types import NO_USAGE, Paid, RunMetadata, Sample, total_cost
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger, LedgerSamples
+
+TINY = 1e-9
 
 
 def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
@@ -50,7 +52,7 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
         with Ledger(str(url)) as opened:
             if (row := find_row(opened, str(name), replays=replays)) is not None:
                 version = RunMetadata.of(row.metadata, f"run {row.id} in {opened.location}").dataset.version
-                run = Run.from_dict(row.metadata, opened.records_in_order(row))
+                run = _with_cost(Run.from_dict(row.metadata, opened.records_in_order(row)), row)
                 # A run that was imported, or killed early, may have no samples.
                 if opened.samples(version) != run.samples:
                     return run
@@ -64,6 +66,24 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
     raise ConfigError(
         f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )
+
+
+def _with_cost(run: Run, row: RunRow) -> Run:
+    """The run with the cost in its row, which is ahead of its metadata if it was killed, or is in progress."""
+    stored, total = run.paid, row.paid
+    if stored is not None and (stored.total is None or (total is not None and total - stored.total < TINY)):
+        return run
+    before = 0.0 if stored is None or stored.total is None else stored.total
+    paid = Paid(
+        total=total,
+        this_call=None if total is None else total - before,
+        records=total_cost(line.cost for line in run.summary),
+    )
+    # What is stored of the target's answers is from before the invocation that was killed.
+    target = run.target and dataclasses.replace(
+        run.target, answers=0, failed=0, cached=0, cost=None, user_cost=0.0, usage=NO_USAGE, seconds={}
+    )
+    return dataclasses.replace(run, paid=paid, target=target)
 
 
 class _Answered(Iterable[Sample]):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
@@ -43,6 +44,8 @@ B = TypeVar("B")
 ENDING_THE_RUN = (ConfigError, StorageError, RunAborted)
 """Errors that end the run, not only the sample."""
 REMEMBERED = 4096
+ROOM_INTERVAL = 0.005
+"""Seconds between checks whether the budget has room for a call."""
 HELD_CHARACTERS = 50_000_000
 """The maximum number of characters of raw replies in memory."""
 
@@ -67,8 +70,6 @@ class Session:
     """The maximum number of answers and failures in memory."""
     keep_reasoning: bool = False
     """Whether scorers get outputs with the reasoning in front of them."""
-    since: float = math.inf
-    """When a resumed run began, in seconds since 1970."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class Session:
         self.identity = judge.identity
         self.ledger = ledger
         self._budget = budget
-        self.spending = Spending(budget)
+        self.spending = Spending(budget, ledger)
         self._use_cache = use_cache
         self._slots = asyncio.Semaphore(concurrency)
         self._first: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -96,10 +97,12 @@ class Session:
         self._known_working: set[str] = set()
         self._checked: set[str] = set()
         self.paid_before: dict[Key, StoredAnswer] = {}
-        """Answers of the run from before the interruption whose cost has not been counted."""
+        """Answers in the ledger that this run paid for before it was interrupted."""
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
+        self._reserving = 0
+        """The calls in flight, of judges and the target, with a reservation in the budget."""
         self._ended = ""
         """Why no more calls are made."""
 
@@ -120,8 +123,7 @@ class Session:
         return await Recording(self, judge).ask(question, repeat=repeat)
 
     def restore(self, record: Record) -> None:
-        """Restore a record written before the run was interrupted: count its cost and mark its judges as working."""
-        self.spending.restore_record(record)
+        """Restore a record written before the run was interrupted: mark its judges as working."""
         self._known_working.update(
             leaf.judge for call in record.steps for leaf in call.leaves() if leaf.answer is not None
         )
@@ -250,8 +252,7 @@ class Session:
         found = await ledger.answer_or_claim(*call.key)
         if isinstance(found, StoredAnswer) and (answer := read_stored(call.question, found)) is not None:
             self._known_working.add(call.key.judge)
-            self.spending.restore_answer(found)
-            if found.written >= self.since:
+            if self.spending.has_paid_for(found):
                 self.paid_before[call.key] = found
             return answer
         try:
@@ -271,6 +272,8 @@ class Session:
     async def _send(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots:
+            if self._budget is not None:
+                await self.room_for(self._budget.estimate(call.question, judge))
             if self._ended:
                 raise RunStopped(self._ended)
             if ledger is not None:
@@ -282,37 +285,64 @@ class Session:
             if call.key.judge not in self._checked:  # a scorer may ask a judge that no plan names
                 judge.check()
                 self._checked.add(call.key.judge)
-            reservation = Reservation(self._budget, call.question, judge)
-            paid: float | None = None
-            call.sent = True
             try:
-                with (
-                    paying(reservation.next_attempt),
-                    observer().judge_call(judge, call.question, call.key.repeat_index) as observed,
-                ):
-                    reply = judge.answer(call.question, call.key.repeat_index)
-                    is_async = inspect.isawaitable(cast(object, reply))
-                    answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
-                    if not is_async or not isinstance(cast(object, answer), JudgeAnswer):
-                        expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
-                        raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
-                    observed.result(answer)
-                paid = answer.cost
-                self.spending.pay(paid)
-            except (*ENDING_THE_RUN, asyncio.CancelledError):
-                self.spending.pay(reservation.paid)
+                with self.reserving():
+                    answer = await self._pay_for(call, judge, breaker)
+            except JudgeError:
+                if ledger is not None:
+                    await ledger.keep_payments()
                 raise
-            except Exception as error:
-                if isinstance(error, JudgeError):
-                    paid = error.cost
-                    self.spending.pay(paid)
-                breaker.failed(error)
-                raise
-            finally:
-                reservation.settle(paid)
             breaker.answered()
             if ledger is not None and answer.reply is not None:
-                await ledger.keep_answer(StoredAnswer.of(call.key, call.question.kind, answer))
+                stored = StoredAnswer.of(call.key, call.question.kind, answer, self.spending.run)
+                await ledger.keep_answer(stored)
+        return answer
+
+    @contextmanager
+    def reserving(self) -> Generator[None]:
+        """During this context, a call of the run has a reservation in the budget."""
+        self._reserving += 1
+        try:
+            yield
+        finally:
+            self._reserving -= 1
+
+    async def room_for(self, amount: float) -> None:
+        """Wait while an amount in US dollars would fit into the budget if the run's calls in flight cost less than is
+        reserved for them, as most do. Returns early if the run ends."""
+        stop = None if self.ledger is None else self.stop
+        while self._reserving and self._budget is not None and self._budget.waits(amount):
+            if self._ended or (stop is not None and stop.requested):
+                return
+            await asyncio.sleep(ROOM_INTERVAL)
+
+    async def _pay_for(self, call: InflightCall, judge: Judge, breaker: CircuitBreaker) -> JudgeAnswer[Any]:
+        """Call the judge, and count what its attempts cost, whether or not they bring an answer."""
+        reservation = Reservation(self._budget, self.spending.pay, call.question, judge)
+        end = reservation.give_up
+        call.sent = True
+        try:
+            with (
+                paying(reservation.next_attempt),
+                observer().judge_call(judge, call.question, call.key.repeat_index) as observed,
+            ):
+                reply = judge.answer(call.question, call.key.repeat_index)
+                is_async = inspect.isawaitable(cast(object, reply))
+                answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
+                if not is_async or not isinstance(cast(object, answer), JudgeAnswer):
+                    expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
+                    raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
+                observed.result(answer)
+            end = partial(reservation.settle, answer.cost)
+        except ENDING_THE_RUN:
+            raise
+        except Exception as error:
+            if isinstance(error, JudgeError):
+                end = partial(reservation.settle, error.cost)
+            breaker.failed(error)
+            raise
+        finally:
+            end()
         return answer
 
     def _breaker(self, judge: str) -> CircuitBreaker:

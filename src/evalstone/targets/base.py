@@ -116,9 +116,13 @@ class Answer:
         if isinstance(self.trace, Trajectory):
             raise ConfigError("trace is a Trajectory; pass it as trajectory")
         steps = self.trajectory
-        if steps is None and (spans := spans_in(self.trace)) is not None:
+        if steps is None and self.trace is not None:
+            from evalstone.agents.traces import trajectory_in  # noqa: PLC0415
+
             try:
-                steps = extract_trajectory_from_trace(spans)
+                steps = trajectory_in(self.trace)
+                if steps is None and (spans := spans_in(self.trace)) is not None:
+                    steps = extract_trajectory_from_trace(spans)
             except DataError as error:
                 raise ConfigError(f"the spans of the trace can't be read: {error}") from None
         if steps is not None:

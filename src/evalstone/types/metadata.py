@@ -149,11 +149,6 @@ class Paid:
     """US dollars paid since the run was started or last resumed."""
     records: float | None
     """US dollars of the judge calls in records."""
-    until: str
-    """The time of the sums (ISO 8601)."""
-
-    def __post_init__(self) -> None:
-        check_time(self.until, "until")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ _OTHERS = re.compile(
             r"ai\.toolCall\.(args|result)",
             r"spring\.ai\.tool\.call\.(arguments|result)",
             r"traceloop\.entity\.(input|output)",
-            r"mastra\.workflow_run\.(input|output)",
+            r"mastra\.workflow_(run|step)\.(input|output)",
             r".*\.documents",
         )
     )

@@ -7,27 +7,28 @@ of those; what only they have is added here under the conventions' names. OpenIn
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
 from evalstone.agents.formats.mastra_spans import mastra
-from evalstone.agents.formats.parts import BLOCKS
+from evalstone.agents.formats.parts import BLOCKS, part_text, text_of
 from evalstone.agents.formats.records import Record, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
 from evalstone.types.accounts import first_shown, is_hidden, is_redacted
 
-Kind: TypeAlias = Literal["agent", "chain", "model", "tool", "retrieval", "embedding"]
+Kind: TypeAlias = Literal["agent", "chain", "step", "model", "tool", "retrieval", "embedding"]
 
 OPERATION = "gen_ai.operation.name"
 INPUT, OUTPUT, SYSTEM = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"
-DETAILS = "gen_ai.client.inference.operation.details"
 DOCUMENTS = "gen_ai.retrieval.documents"
 QUESTION, ANSWER = "input.value", "output.value"
 
 _OPERATIONS: Mapping[str, Kind] = {
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
+    "invoke_graph": "agent",
+    "invoke_swarm": "agent",
     **dict.fromkeys(("chat", "generate_content", "text_completion"), "model"),
     "execute_tool": "tool",
     "retrieval": "retrieval",
@@ -44,7 +45,7 @@ _OPENINFERENCE: Mapping[str, Kind] = {
     "EMBEDDING": "embedding",
 }
 _TRACELOOP: Mapping[str, Kind] = {"workflow": "chain", "agent": "agent", "task": "chain", "tool": "tool"}
-_MASTRA: Mapping[str, Kind] = {"workflow_run": "agent", "model_generation": "chain"}
+_MASTRA: Mapping[str, Kind] = {"workflow_run": "agent", "workflow_step": "step", "model_generation": "chain"}
 _AI_SDK = re.compile(r"ai\.(?:(?:generate|stream)(?:Text|Object)(\.do\w+)?|(toolCall)|(embed).*)")
 _QUESTIONS = (
     *("question", "query", "query_str", "message", "user_msg"),
@@ -53,6 +54,10 @@ _QUESTIONS = (
 _WORKFLOW_EVENT = re.compile(r"(?:Stop|\w*Output)\w*\(\w+=|\w+Event\(")
 """How LlamaIndex shows the result of a workflow: Python's notation, cut off."""
 _HANDOFF = "handoff to "
+_ADK_MERGED = "(merged tools)"
+_MULTI_AGENT = ("invoke_graph", "invoke_swarm")
+_REPEATING = ("execute_tool", "execute_event_loop_cycle", *_MULTI_AGENT)
+"""Operations whose messages aren't those of a model call."""
 _FLAT = re.compile(r"gen_ai\.(prompt|completion)\.\d")
 _SPRING_LOG = re.compile(
     r"\s*(Chat (?:Client|Model) (?:Prompt Content|Completion)|Vector Store Query Response):\s*(\[.*\])\s*",
@@ -69,6 +74,8 @@ def kind_of(record: Record) -> Kind | None:
         kinds: Mapping[str, Kind] = {"chat_client": "agent", "tool_call": "tool"}
         is_query = spring == "vector_store" and attributes.get("db.operation.name") == "query"
         return "retrieval" if is_query else kinds.get(str(spring))
+    if attributes.get("gen_ai.tool.name") == _ADK_MERGED:
+        return None  # not a tool: the results of parallel calls in one
     if (operation := str(attributes.get(OPERATION))) in _OPERATIONS:
         return _OPERATIONS[operation]
     if (named := str(attributes.get(MASTRA_TYPE))) in _MASTRA:
@@ -97,7 +104,9 @@ def translated(record: Record) -> Entries:
     if any(map(_FLAT.match, own)):
         added |= _flat(own)
     if MASTRA_TYPE in own:
-        added |= mastra(own)
+        added |= mastra(record)
+    if any(key.startswith("gcp.vertex.agent.") for key in own):
+        replaced |= {key: _without_positions(own[key]) for key in (INPUT, OUTPUT) if key in own}
     if "ai.operationId" in own:
         added |= _ai_sdk(own)
     if "traceloop.span.kind" in own:
@@ -123,13 +132,16 @@ def translated(record: Record) -> Entries:
         added[OUTPUT] = _texts(own["gen_ai.completion"], "assistant")
     if record.kind == "log" and (match := _SPRING_LOG.fullmatch(str(own.get("body", "")))):
         added |= _spring_log(match[1], match[2])
-    if own.get(OPERATION) == "execute_tool":
+    if (operation := own.get(OPERATION)) == "execute_tool":
         added |= _tool_events(record)
+    elif operation in _MULTI_AGENT:
+        added |= _multi_agent(record)
     if isinstance(own.get(INPUT), str) and '"fc_' in own[INPUT]:
         replaced[INPUT] = _with_call_ids(parsed(own[INPUT]))
     added, replaced = ({key: value for key, value in each.items() if value is not None} for each in (added, replaced))
     hidden = {key: added[key] for key in added.keys() & own.keys() if is_hidden(parsed(own[key]))}
-    return {**added, **own, **hidden, **replaced}
+    left_out = (INPUT, OUTPUT) if operation in _REPEATING else ()
+    return {key: value for key, value in {**added, **own, **hidden, **replaced}.items() if key not in left_out}
 
 
 def event_message(record: Record) -> Entries | None:
@@ -144,7 +156,9 @@ def event_message(record: Record) -> Entries | None:
         said: Any = parsed(body.get("message"))
         # A text may be an answer that is JSON itself.
         is_message = not entries_of(said).keys().isdisjoint(("role", "content", "tool_calls", "refusal"))
-        if not said or is_message or isinstance(body["message"], dict):
+        if said in ("", []):  # of Strands', where the model said nothing
+            message = {"role": "assistant", "content": ""}
+        elif not said or is_message or isinstance(body["message"], dict):
             message = {"role": "assistant", "content": None, **entries_of(said or body)}
         else:
             message = {"role": "assistant", "content": body["message"]}
@@ -175,22 +189,45 @@ def _is_text(part: Entries) -> bool:
 
 
 def is_repeated(record: Record) -> bool:
-    """Whether this event repeats what other spans have: in the span of a tool, its arguments or its result; in that of
-    Strands' cycle around a model call, the messages of the call and the results of tools without their calls."""
+    """Whether this event repeats what other spans have, or what is read of its own span: in that of a tool, its
+    arguments or its result; in those of several agents together, their task; in that of Strands' cycle around a model
+    call, the messages of the call and the results of tools without their calls."""
     if record.kind != "event" or not record.name.startswith("gen_ai."):
         return False
-    operation = entries_of(decoded(record.source.get("attributes"))).get(OPERATION)
-    return operation == "execute_tool" or (operation == "execute_event_loop_cycle" and record.name == DETAILS)
+    return entries_of(decoded(record.source.get("attributes"))).get(OPERATION) in _REPEATING
+
+
+def _accounts(record: Record) -> Iterator[tuple[str, Entries]]:
+    """The attributes of a span and those of its events, with their names: Strands has its content in either."""
+    yield "", record.attributes
+    for event in objects_in(record.source.get("events")):
+        yield str(event.get("name")), entries_of(decoded(event.get("attributes")))
+
+
+def _multi_agent(record: Record) -> Entries:
+    """The task of a graph or a swarm of Strands' agents, and its result if the span has it."""
+    found: Entries = {}
+    for name, said in _accounts(record):
+        for key, event, entry, messages in (
+            (QUESTION, "gen_ai.user.message", "content", INPUT),
+            (ANSWER, "gen_ai.choice", "message", OUTPUT),
+        ):
+            value: Any = parsed(said.get(entry)) if name == event else None
+            given = objects_in(parsed(said.get(messages)))
+            value = given[-1].get("parts") if given else value
+            if isinstance(value, list):
+                value = "\n".join(filter(None, map(part_text, objects_in(value))))
+            found[key] = first_shown(value, found.get(key))
+    return found
 
 
 def _tool_events(record: Record) -> Entries:
-    """The arguments and the result that Strands has in events of a tool's span."""
+    """The arguments and the result of a tool that Strands has as messages."""
     found: Entries = {}
-    for event in objects_in(record.source.get("events")):
-        said = entries_of(decoded(event.get("attributes")))
-        if event.get("name") == "gen_ai.tool.message":
+    for name, said in _accounts(record):
+        if name == "gen_ai.tool.message":
             found["gen_ai.tool.call.arguments"] = said.get("content")
-        elif event.get("name") == "gen_ai.choice":
+        elif name == "gen_ai.choice":
             found["gen_ai.tool.call.result"] = said.get("message")
         for key, entry, name in ((INPUT, "arguments", "arguments"), (OUTPUT, "response", "result")):
             for part in (part for each in objects_in(parsed(said.get(key))) for part in objects_in(each.get("parts"))):
@@ -201,22 +238,32 @@ def _tool_events(record: Record) -> Entries:
 def asked(attributes: Entries) -> str | None:
     """The question in the input of a chain or an agent: its text, or the one of the names of a question in an object.
 
-    None where the input has none, or several.
+    None where the input has none, or several. A workflow of Mastra's is asked all of its input.
     """
-    return _text_in(parsed(attributes.get(QUESTION)))
+    value: Any = parsed(attributes.get(QUESTION))
+    said = _text_in(value)
+    whole = said is None and value not in (None, "") and answers_for_others(attributes)
+    return text_of(value) if whole else said
 
 
 def answered(attributes: Entries) -> str | None:
     """The answer of an agent or a chain as it says it; None if it says none, one that was redacted, or an object with
-    more than a text."""
+    more than a text. The answer of a workflow of Mastra's is its result, which may be any JSON."""
     if isinstance(attributes.get("final_result"), str):  # pydantic-ai's, which may be JSON
         return attributes["final_result"]
     value: Any = parsed(attributes.get(ANSWER))
+    if value is not None and answers_for_others(attributes):
+        return text_of(value)
     entries = entries_of(value)
     if "source_nodes" in entries:  # LlamaIndex's
         value = entries.get("response")
     known = isinstance(value, str) and not _WORKFLOW_EVENT.match(value) and not is_redacted(value)
     return cast(str, value) if known else None
+
+
+def answers_for_others(attributes: Entries) -> bool:
+    """Whether the answer of a span is what it says alone, and not what the last agent inside of it said."""
+    return attributes.get(MASTRA_TYPE) == "workflow_run"
 
 
 def _text_in(value: Any) -> str | None:
@@ -246,6 +293,28 @@ def _said_by_user(message: Any) -> str | None:
     said = entries.get("content")
     by_user = (entries.get("role") or entries.get("type")) in ("user", "human")
     return said if by_user and isinstance(said, str) else None
+
+
+def _without_positions(value: Any) -> Any:
+    """Messages of Google ADK without IDs that are places in a message: it writes these for calls without an ID, and a
+    result is in another place of its message than its call."""
+    messages = objects_in(parsed(value))
+    parts = [part for message in messages for part in objects_in(message.get("parts"))]
+    names = {str(part["name"]) for part in parts if part.get("type") == "tool_call" and "name" in part}
+    read = [
+        {**message, "parts": [_without_position(part, at, names) for at, part in enumerate(_list(message["parts"]))]}
+        if "parts" in message
+        else message
+        for message in messages
+    ]
+    return read or value
+
+
+def _without_position(part: Any, place: int, names: set[str]) -> Any:
+    name, _, at = str(entries_of(part).get("id")).rpartition("_")
+    if name not in names or at != str(place) or part.get("name", name) != name:
+        return part
+    return {**{key: value for key, value in part.items() if key != "id"}, "name": name}
 
 
 def _list(value: Any) -> list[Any]:

@@ -12,8 +12,10 @@ from typing import Any
 from evalstone.agents.formats.values import Entries, by_normal_name, entries_of, first, normal, parsed, plain
 
 TYPE = "mastra.span.type"
+STEP_ID = "mastra.workflow_step.step_id"
 _TYPES = ("spantype", "type")
 _OWN = ("isevent", "entitytype", "spantype")
+_PLAIN_TYPES = ("generic", "mapping")
 _ENTITY = ("entityname", "entityid")
 _OPERATIONS: Mapping[str, str] = {
     "agent_run": "invoke_agent",
@@ -21,7 +23,6 @@ _OPERATIONS: Mapping[str, str] = {
     "model_inference": "chat",
     "tool_call": "execute_tool",
     "mcp_tool_call": "execute_tool",
-    "client_tool_call": "execute_tool",
     "provider_tool_call": "execute_tool",
 }
 _TOOLS = tuple(name for name in _OPERATIONS if name.endswith("tool_call"))
@@ -30,7 +31,7 @@ _TOOLS = tuple(name for name in _OPERATIONS if name.endswith("tool_call"))
 def is_mastra_row(entries: Entries) -> bool:
     """Whether an object, by its names without case and separators, is a row of a span of Mastra's."""
     kind = first(entries, _TYPES)
-    known = isinstance(kind, str) and ("_" in kind or kind == "generic")
+    known = isinstance(kind, str) and ("_" in kind or kind in _PLAIN_TYPES)
     starts = "startedat" in entries or "starttime" in entries
     has_ids = bool(entries.get("traceid")) and bool(entries.get("spanid") or entries.get("id"))
     return known and starts and has_ids and not entries.keys().isdisjoint(_OWN)
@@ -59,6 +60,8 @@ def span_of_row(row: Entries) -> Entries:
         "gen_ai.tool.name": entity if kind in _TOOLS else None,
         "gen_ai.tool.call.id": own.get("toolCallId"),
         "gen_ai.agent.name": entity if kind in ("agent_run", "workflow_run") else None,
+        STEP_ID: own.get("stepId") or entries.get("entityid") if kind == "workflow_step" else None,
+        f"mastra.{kind}.status": own.get("status") if kind in ("workflow_run", "workflow_step") else None,
         "gen_ai.agent.id": entries.get("entityid") if kind == "agent_run" else None,
         "gen_ai.system_instructions": own.get("instructions"),
         "gen_ai.request.model": own.get("model") if kind == "model_inference" else None,

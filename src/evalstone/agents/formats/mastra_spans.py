@@ -7,16 +7,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from evalstone.agents.formats.mastra_rows import TYPE
+from evalstone.agents.formats.mastra_rows import STEP_ID, TYPE
 from evalstone.agents.formats.records import Record
 from evalstone.agents.formats.values import Entries, entries_of, objects_in, parsed
+from evalstone.types import TrajectoryStep
 
 _ANSWERING = ("agent_run", "model_generation", "model_step", "model_inference")
 _SUMMARIES = ("model_generation", "agent_run")
 
 
-def mastra(own: Entries) -> Entries:
+def mastra(record: Record) -> Entries:
     """The messages in the attributes of a span, under the names of the conventions."""
+    own = record.attributes
     kind = own[TYPE]
     given, said = parsed(own.get(f"mastra.{kind}.input")), parsed(own.get(f"mastra.{kind}.output"))
     found: Entries = {}
@@ -25,9 +27,28 @@ def mastra(own: Entries) -> Entries:
         found["gen_ai.input.messages"] = messages or None
     elif kind == "workflow_run":
         found |= {"input.value": given, "output.value": said}
+        found["gen_ai.workflow.name"] = record.name.removeprefix("invoke_workflow ") or None
     if kind in _ANSWERING:
-        found["gen_ai.output.messages"] = _answer(said)
+        found["gen_ai.output.messages"] = _answer(said, alone=kind != "model_generation")
     return found
+
+
+def workflow_step(record: Record) -> TrajectoryStep:
+    """The span of a step of a workflow, as what `start` of the workflow returns has it."""
+    own, kind = record.attributes, record.attributes[TYPE]
+    name = str(own.get(STEP_ID) or record.name)
+    data = {
+        "step_id": name,
+        "status": own.get(f"mastra.{kind}.status"),
+        "output": parsed(own.get(f"mastra.{kind}.output")),
+    }
+    more = {"input": parsed(own.get(f"mastra.{kind}.input"))}
+    return TrajectoryStep(
+        step_type="workflow_step",
+        name=name,
+        data={key: value for key, value in data.items() if value is not None},
+        metadata={key: value for key, value in more.items() if value is not None},
+    )
 
 
 def _messages(given: Any) -> list[Any]:
@@ -43,17 +64,20 @@ def _messages(given: Any) -> list[Any]:
     return [entries] if "role" in entries and "content" in entries else []
 
 
-def _answer(said: Any) -> list[Entries] | None:
-    """The message that a model or an agent answered with."""
+def _answer(said: Any, *, alone: bool) -> list[Entries] | None:
+    """The message that a model or an agent answered with.
+
+    alone: whether a blank text is an answer. That of a generation may be one of a run that was suspended.
+    """
     entries = entries_of(said)
     text, calls = entries.get("text"), objects_in(entries.get("toolCalls"))
     if not isinstance(text, str) and entries.get("object") is not None:
         text = json.dumps(entries["object"], ensure_ascii=False, default=str)
     if isinstance(said, str):
         text = said
-    if not calls and not (isinstance(text, str) and text):
+    if not calls and not (isinstance(text, str) and (text or alone)):
         return None
-    return [{"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}]
+    return [{"role": "assistant", "content": text if text or not calls else None, "tool_calls": calls}]
 
 
 def without_summaries(records: Iterable[Record]) -> list[Record]:
@@ -103,7 +127,8 @@ def _sums_up(summary: Record, record: Record) -> bool:
 
 def _has_answer(record: Record) -> bool:
     own = record.attributes
-    return "gen_ai.output.messages" in own or _answer(parsed(own.get(f"mastra.{own[TYPE]}.output"))) is not None
+    said = parsed(own.get(f"mastra.{own[TYPE]}.output"))
+    return "gen_ai.output.messages" in own or _answer(said, alone=own[TYPE] != "model_generation") is not None
 
 
 def _without_answer(record: Record) -> Record:

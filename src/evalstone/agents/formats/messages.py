@@ -100,7 +100,7 @@ class Conversation:
         content = Content(role=role)
         content.read_message(entries)
         self.passages |= dict.fromkeys(passage for passage in content.passages if passage.strip())
-        text, calls = "\n".join(content.texts), content.calls
+        text, calls = "\n".join(content.texts), [call for call in content.calls if not self._repeats(call, content)]
         if role == "tool" and not content.results:
             if content.is_approval and not text:
                 return
@@ -128,6 +128,14 @@ class Conversation:
                 )
             )
         self.messages.extend(Message(role="tool", content=text_of(result.result)) for result in unanswered)
+
+    def _repeats(self, call: ToolCall, content: Content) -> bool:
+        """Whether a call that was approved is in an earlier message already."""
+        return (
+            call.id != ""
+            and call.id in content.approved
+            and any(call in message.tool_calls for message in self.messages)
+        )
 
     def read(self, item: Any, place: str) -> None:
         """Add one message. Raises PlacedError that names the place."""

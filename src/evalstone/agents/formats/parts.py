@@ -370,6 +370,8 @@ class Content:
     passages: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
     role: str = ""
+    approved: set[str] = field(default_factory=set[str])
+    """The IDs of calls that waited for approval, which Mastra repeats in the message after it."""
     is_approval: bool = False
     """Whether this is what the user said to a call, which is not its result."""
     _in_pieces: bool = False
@@ -455,7 +457,10 @@ class Content:
         elif kind in _OWN_CALLS:
             self._read_own_call(kind, item)
         elif kind == "toolinvocation":
-            self.calls.append(read_call(item.get("toolInvocation")))
+            call = read_call(item.get("toolInvocation"))
+            self.calls.append(call)
+            if entries_of(item.get("toolInvocation")).get("approval"):
+                self.approved.add(call.id)
         elif kind in _RESULTS or kind.endswith("toolresult"):
             result = _tool_result(item)
             self.results.append(result)

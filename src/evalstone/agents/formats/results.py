@@ -165,6 +165,8 @@ def read_agent_result(value: Any) -> Reading:
     usage = None if usage is None else replace(usage, requests=len(steps))
     text, structured = result.get("text"), result.get("object")
     output = structured if structured is not None and not text else None
+    if output is None and text == "" and result.get("finishReason") == "stop":
+        output = text  # of which no message says anything
     choices: list[tuple[str, Any]] = [
         ("messages", result.get("messages")),
         ("response.dbMessages", response.get("dbMessages")),
@@ -226,7 +228,9 @@ def read_workflow(value: Any) -> Reading:
     entries = cast("Entries", value)
     results = {name: step for name, step in entries_of(entries["steps"]).items() if name != "input" or _ran(step)}
     path = entries.get("stepExecutionPath")
-    order = [str(step) for step in cast("list[Any]", path)] if isinstance(path, list) else None
+    order = [str(step) for step in cast("list[Any]", path)] if isinstance(path, list) else []
+    if not results.keys() <= {*order}:  # it has no steps of branches, parallel steps and loops
+        order = sorted(results, key=lambda name: _started(results[name]))
     trajectory = extract_workflow_trajectory(results, order)
     if entries["status"] == "success":
         result = entries.get("result")
@@ -237,6 +241,11 @@ def read_workflow(value: Any) -> Reading:
 def _ran(step: Any) -> bool:
     """Whether this is a step's result; the input of a workflow stands among them."""
     return "status" in entries_of(step)
+
+
+def _started(step: Any) -> float:
+    started = entries_of(step).get("startedAt")
+    return float(started) if isinstance(started, int | float) else 0.0
 
 
 def _workflow_error(entries: Entries, results: Entries) -> str:
@@ -287,6 +296,15 @@ def of_pydantic_ai_run(value: Any, data: Any) -> Reading:
     conversation = read_conversation(data, "all_messages()")
     spent = None if cost is None else read_cost(float(cost))
     return Reading(conversation, read_usage(counts), spent, getattr(value, "output", None))
+
+
+def of_strands_run(value: Any, data: Any) -> Reading:
+    """The result of a call of a Strands agent: `data` are its messages, `value` the object with the rest."""
+    call = value.metrics.agent_invocations[-1]
+    usage, structured = read_usage(dict(call.usage)), getattr(value, "structured_output", None)
+    output = None if structured is None else structured.model_dump_json()  # as its spans have it
+    spent = None if usage is None else replace(usage, requests=len(call.cycles))
+    return Reading(read_conversation(data, "metrics.traces"), spent, output=output)
 
 
 def _more(conversation: Conversation, items: Any, place: str) -> Conversation:

@@ -7,6 +7,7 @@ before it; what is repeated counts once.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -123,6 +124,8 @@ def read_spans(value: Any) -> Reading:
         try:
             for name in cut_attributes(record):
                 raise cut_error(record, name)
+            if record.kind == "span":
+                trace.end_call()  # of the span before it, if no answer ended it
             trace.read(record, main=record.is_root)
         except DataError as error:
             raise placed(error, record.place) from None
@@ -130,10 +133,40 @@ def read_spans(value: Any) -> Reading:
 
 
 def _in_order(records: list[Record]) -> list[Record]:
-    """The records by the times when they began, as they come if some have none; last those with a part of messages."""
+    """The records by the times when they began, as they come if some have none; those of an agent after the model calls
+    inside of it, between whose messages its own have none; last those with a part of messages."""
     if any(record.start is None for record in records):
         return records
-    return sorted(records, key=lambda record: (is_part(record.attributes), record.start or 0.0))
+    after = _after_calls(records)
+    times = {id(record): max((record.start or 0.0, 0), after.get(record.span, (0.0, 0))) for record in records}
+    return sorted(records, key=lambda record: (is_part(record.attributes), times[id(record)]))
+
+
+def _after_calls(records: Sequence[Record]) -> dict[str, tuple[float, int]]:
+    """After which time the spans of agents are read, by their IDs. The second number orders agents inside of each
+    other."""
+    spans = {record.span: record for record in records if record.kind == "span" and record.span}
+    kinds = {name: kind_of(record) for name, record in spans.items()}
+    latest: dict[str, tuple[float, int]] = {}  # of the model calls at or below each span
+    for record in records:
+        if kinds.get(record.span) == "model":
+            latest[record.span] = max(latest.get(record.span, (0.0, 0)), (record.start or 0.0, 0))
+    below = Counter(record.parent for record in spans.values())
+    ready = [name for name in spans if not below[name]]
+    after: dict[str, tuple[float, int]] = {}
+    while ready:
+        name = ready.pop()
+        if kinds[name] == "agent" and name in latest:
+            latest[name] = after[name] = latest[name][0], latest[name][1] + 1
+        parent = spans[name].parent
+        if parent not in spans:
+            continue
+        if name in latest:
+            latest[parent] = max(latest.get(parent, (0.0, 0)), latest[name])
+        below[parent] -= 1
+        if not below[parent]:
+            ready.append(parent)
+    return after
 
 
 @dataclass
@@ -165,6 +198,8 @@ class SpanReader:
     """Before which message the answer of a model call can't be whose messages came without it."""
     _returned: list[ToolCall] = field(default_factory=list[ToolCall])
     """The tool calls in the state of a graph, which are those of messages with the same IDs."""
+    _ends: dict[str, int] = field(default_factory=dict[str, int])
+    """The places after the last messages of spans, by their IDs."""
     _run_places: list[int] = field(default_factory=list[int])
     """Before which message each of them belongs if no message has its call."""
     _known: KnownMessages = field(default_factory=KnownMessages)
@@ -194,7 +229,7 @@ class SpanReader:
             self.runs.append(tool_run(attributes, record.error))
             self._run_places.append(len(self.messages) if self.closed is None else self.closed)
         else:
-            self._read_model_call(attributes, summary=kind == "agent" and bool(self.messages))
+            self._read_model_call(record, attributes, summary=kind == "agent" and bool(self.messages))
         self._read_documents(attributes.get(DOCUMENTS), self.passages)
         if counted:
             self._count(attributes, operation)
@@ -227,7 +262,7 @@ class SpanReader:
         else:
             self._returned += [call for message in state.messages for call in message.tool_calls if call.id]
 
-    def _read_model_call(self, attributes: Entries, *, summary: bool) -> None:
+    def _read_model_call(self, record: Record, attributes: Entries, *, summary: bool) -> None:
         conversation = Conversation()
         system: Any = parsed(attributes.get(SYSTEM))
         if system:
@@ -246,11 +281,17 @@ class SpanReader:
                 raise PlacedError(f"must be a list of messages, not {excerpt(value)}", f".attributes[{key!r}]")
             read_conversation(cast("list[Any]", value), f".attributes[{key!r}]", conversation)
             given = True
+        # An answer alone continues the messages of the span above it, as those of a generation's steps do.
+        start = 0 if asks else max(self._asked_until, self._ends.get(record.parent, 0))
         if given:
-            end = self._merge(conversation, summary=summary, start=0 if asks else self._asked_until)
+            end = self._merge(conversation, summary=summary, start=start)
             self._asked_until = end if attributes.get(OUTPUT) is None else 0
         else:
-            self._instructions = conversation.messages
+            end, self._instructions = start, conversation.messages
+        if record.kind == "span" and record.span:
+            self._ends[record.span] = end
+            if not asks and record.parent in self._ends:
+                self._ends[record.parent] = end
 
     def _read_event(self, message: Entries, *, last: bool) -> None:
         """One message of a model call, which its answer ends. Without captured content, there is nothing to read."""
@@ -337,6 +378,8 @@ class SpanReader:
             if known is None and summary and self._has_calls(message):
                 message = replace(message, tool_calls=[])
                 known = self._known.find(message, self.messages, at)
+            if known is None and message.role == "system" and self._is_joined(message.content):
+                continue
             if known is None and message.role == "system" and at < len(self.messages):
                 at = self._before(message, at)
             elif known is None:
@@ -360,6 +403,19 @@ class SpanReader:
         calls = self.messages[known].tool_calls
         pieces = _places_of(message.tool_calls, calls, open_calls)
         return pieces if len(pieces) == len(message.tool_calls) else None
+
+    def _is_joined(self, instructions: str) -> bool:
+        """Whether instructions are those of several messages in one, as the span of an agent may have them."""
+        known = [message.content for message in self.messages if message.role == "system"]
+        for start in range(len(known)):
+            rest = instructions
+            for text in known[start:]:
+                if not text or not rest.startswith(text):
+                    break
+                rest = rest[len(text) :].lstrip("\n")
+                if not rest:
+                    return True
+        return False
 
     def _replace(self, place: int, message: Message) -> None:
         before, self.messages[place] = self.messages[place], message

@@ -20,7 +20,7 @@ from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, JudgeRefu
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.ledger import AsyncLedger, batches
-from evalstone.ledger.base import BatchRow
+from evalstone.ledger.base import BatchRow, RunRow
 from evalstone.results.endings import BATCH, BUDGET
 from evalstone.run.batch.session import BatchSession, Collected, EstimateSession
 from evalstone.run.budget import StopSignal
@@ -79,7 +79,7 @@ class BatchRunner:
         rows = await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity)
         for row in rows:
             self.api.capabilities.update(row.metadata)
-        self.session.begin(rows, run)
+        self.session.begin(rows, await self._run_row())
         with suppress(RunStopped):
             await self._poll()
         await self._update_session()
@@ -152,7 +152,12 @@ class BatchRunner:
         self._ceiling = min(refused) // 2 if refused else None
         places = await self.ledger.work(batches.question_batches, self.ledger.store, identity)
         self._pending = {batch for batch, waiting in places.values() if waiting}
-        self.session.update(places, rows, self._run)
+        self.session.update(places, rows, await self._run_row())
+
+    async def _run_row(self) -> RunRow:
+        row = await self.ledger.work(self.ledger.store.run, self._run)
+        assert row is not None  # noqa: S101 - it is leased, and a leased run isn't pruned
+        return row
 
     async def _poll(self) -> bool:
         """Poll the open batches and read those that are done. Returns whether any was."""

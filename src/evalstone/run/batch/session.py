@@ -22,7 +22,7 @@ from evalstone.judges.providers.batch import BatchApi
 from evalstone.judges.providers.forms import ModelCapabilities
 from evalstone.judges.providers.replies import as_object, parsed_json
 from evalstone.ledger import AsyncLedger, StoredAnswer
-from evalstone.ledger.base import BatchedQuestion, BatchRow
+from evalstone.ledger.base import BatchedQuestion, BatchRow, RunRow
 from evalstone.ledger.batches import batched_questions
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import call_price, unpriced
@@ -65,30 +65,26 @@ class BatchSession(Session):
         self._places: dict[str, tuple[str, bool]] = {}
         self._sent: dict[str, ModelCapabilities] = {}
         self._promised = self._direct = 0.0
-        self._collected: float | None = 0.0
         self._taken: dict[str, tuple[Usage, float | None]] = {}
         self._owed: set[str] = set()
         self._charged: set[str] = set()
         self._wanted: set[str] = set()
         self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
-    def begin(self, batches: Iterable[BatchRow], run: str) -> None:
-        """Restore the cost of batches that earlier invocations of the run have read."""
-        paid = self._collected = _paid(batches, run)
-        before = self.spending.before
-        # The rest of the cost is from direct calls, before the run used batches.
-        self._direct = 0.0 if before is None or paid is None else max(0.0, before - paid)
-        self.spending.before = None if before is None or paid is None else max(before, paid)
+    def begin(self, batches: Iterable[BatchRow], run: RunRow) -> None:
+        """Note what the run paid for direct calls before it used batches."""
+        of_batches = (row.cost or 0.0 for row in batches if row.run == run.id and row.collected is not None)
+        self._direct = max(0.0, run.cost - sum(of_batches))
 
-    def update(self, places: dict[str, tuple[str, bool]], batches: Iterable[BatchRow], run: str) -> None:
-        """Start a round with the batch of each question and all batches of the judge."""
+    def update(self, places: dict[str, tuple[str, bool]], batches: Iterable[BatchRow], run: RunRow) -> None:
+        """Start a round with the batch of each question, all batches of the judge, and what the run has paid."""
         rows = list(batches)
         self._places, self.short, self._full = places, "", False
         self._sent = {row.id: _capabilities(row) for row in rows}
-        self._promised = self._direct + sum(row.cost or 0.0 for row in rows if row.run == run)
-        now, before = _paid(rows, run), self._collected
+        own = {row.id for row in rows if row.run == run.id}
+        self._promised = self._direct + sum(row.cost or 0.0 for row in rows if row.id in own)
+        now, before = run.paid, self.spending.before
         self.spending.this_call = None if now is None or before is None else now - before
-        own = {row.id for row in rows if row.run == run}
         self._owed = {name for name, (batch, _) in places.items() if batch in own} - self._charged
 
     @property
@@ -189,7 +185,7 @@ class BatchSession(Session):
             alternatives=reply.alternatives,
             refused_settings=sent.refused_of(self.api.judge, question),
         )
-        await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer))
+        await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer, self.spending.run))
         observer().batched_call(self.api.judge, answer.usage, answer.cost)
         self._taken[call.key.question] = answer.usage, answer.cost
         return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
@@ -276,11 +272,6 @@ class EstimateSession(Session):
             self._left -= amount
         value = await stand_in(call.question) if answer is None else answer
         return JudgeAnswer(value=value, judge=self.identity)
-
-
-def _paid(rows: Iterable[BatchRow], run: str) -> float | None:
-    """The cost of the run's finished batches in US dollars."""
-    return total_cost(row.cost for row in rows if row.run == run and row.collected is not None)
 
 
 def _capabilities(row: BatchRow) -> ModelCapabilities:

@@ -7,7 +7,7 @@ interrupted during a submission, its batch can therefore only be identified afte
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,7 +31,7 @@ from evalstone.judges.providers.openai_compatible import (
     Endpoint,
     shared_endpoint,
 )
-from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, is_count, shown
+from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, is_count, read_aside, shown
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -135,7 +135,8 @@ class AnthropicBatches(BatchApi):
 
     async def results(self, state: BatchState) -> list[Result]:
         path = f"/messages/batches/{segment(state.remote)}/results"
-        return list(_results(await self.get_file(path)))
+        content = await self.get_file(path)
+        return await read_aside(len(content), _results, content)
 
     def read(self, body: Mapping[str, Any]) -> Completion:
         usage, cost = self.usage(body)
@@ -165,16 +166,18 @@ def _state(data: Mapping[str, Any]) -> BatchState:
     return BatchState(id_of(data), ended, total - counts.get("processing", 0), total)
 
 
-def _results(content: bytes) -> Iterator[Result]:
-    for line in objects(content):
-        result, custom_id = as_object(line.get("result")), as_text(line.get("custom_id"))
-        if result.get("type") == "succeeded":
-            yield Result(custom_id, {"status": 200, "body": as_object(result.get("message"))})
-            continue
-        error = as_object(result.get("error"))
-        error = as_object(error.get("error")) or error
-        status = _STATUS.get(as_text(error.get("type")), 500) if error else 0
-        yield Result(custom_id, {"status": status, "error": shown(error.get("message") or result.get("type"))})
+def _results(content: bytes) -> list[Result]:
+    return list(map(_result, objects(content)))
+
+
+def _result(line: Mapping[str, Any]) -> Result:
+    result, custom_id = as_object(line.get("result")), as_text(line.get("custom_id"))
+    if result.get("type") == "succeeded":
+        return Result(custom_id, {"status": 200, "body": as_object(result.get("message"))})
+    error = as_object(result.get("error"))
+    error = as_object(error.get("error")) or error
+    status = _STATUS.get(as_text(error.get("type")), 500) if error else 0
+    return Result(custom_id, {"status": status, "error": shown(error.get("message") or result.get("type"))})
 
 
 def _created(data: Mapping[str, Any]) -> datetime:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ from evalstone.judges.providers.openai_compatible import (
     chat_payload,
     chat_usage,
 )
-from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, shown
+from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, read_aside, shown
 from evalstone.judges.settings import is_number
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -110,7 +110,7 @@ class OpenAIBatches(BatchApi):
         entries: dict[str, Result] = {}
         for file in state.files:
             content = await self.get_file(f"/files/{segment(file)}/content")
-            for result in _results(content):
+            for result in await read_aside(len(content), _results, content):
                 # If a request is in both files, the answer counts.
                 earlier = entries.setdefault(result.custom_id, result)
                 if earlier.body["status"] != 200:
@@ -124,17 +124,19 @@ class OpenAIBatches(BatchApi):
         return chat_usage(body, self.judge.price)
 
 
-def _results(content: bytes) -> Iterator[Result]:
-    for line in objects(content):
-        response, error = as_object(line.get("response")), as_object(line.get("error"))
-        custom_id, body = as_text(line.get("custom_id")), as_object(response.get("body"))
-        status = as_count(response.get("status_code"))
-        if status == 200 and body:
-            yield Result(custom_id, {"status": 200, "body": body})
-        else:
-            refusal = as_object(body.get("error")) or error
-            message = refusal.get("message") or refusal.get("code") or "no reason given"
-            yield Result(custom_id, {"status": status if status != 200 else 0, "error": shown(message)})
+def _results(content: bytes) -> list[Result]:
+    return list(map(_result, objects(content)))
+
+
+def _result(line: Mapping[str, Any]) -> Result:
+    response, error = as_object(line.get("response")), as_object(line.get("error"))
+    custom_id, body = as_text(line.get("custom_id")), as_object(response.get("body"))
+    status = as_count(response.get("status_code"))
+    if status == 200 and body:
+        return Result(custom_id, {"status": 200, "body": body})
+    refusal = as_object(body.get("error")) or error
+    message = refusal.get("message") or refusal.get("code") or "no reason given"
+    return Result(custom_id, {"status": status if status != 200 else 0, "error": shown(message)})
 
 
 def _refusal(data: Mapping[str, Any]) -> str:
