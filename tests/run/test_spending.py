@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalstone import Message, Run, Score, Scorer, StopSignal, aevaluate, evaluate, read_run, write_run
+from evalstone._core.display import money
 from evalstone.errors import ConfigError, JudgeUnavailable, ReplyError
 from evalstone.judges import Judge, ScriptedJudge
 from evalstone.judges.model import ModelJudge
@@ -455,7 +456,7 @@ def test_a_run_with_a_target_that_was_killed_shows_its_whole_cost_without_parts(
     assert found.cost is not None
     # The target was called for two samples with records, and for one or two after them.
     assert found.cost - 7 * PRICE in (pytest.approx(3 * COST), pytest.approx(4 * COST))
-    assert found.cost_text == f"cost ${found.cost:.2f}"
+    assert found.cost_text == f"cost {money(found.cost)}"
 
 
 def test_a_call_that_failed_is_in_the_cost_of_a_run_that_was_killed_before_its_record(tmp_path: Path) -> None:
