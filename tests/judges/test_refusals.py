@@ -1,6 +1,7 @@
 """What endpoints refuse, block or fail to do, in the forms in which they say so."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -12,11 +13,14 @@ YES = '{"reason": "The passage says that Paris is the capital.", "verdict": "yes
 SAMPLE = {"input": "What is the capital?", "output": "Paris is the capital.", "context": ["Paris is the capital."]}
 
 
+Reply: TypeAlias = Callable[[Any, int], Any]
+
+
 def refusal(status: int, message: str, **more: Any) -> Response:
     return Response(status, {"error": {"message": message, **more}})
 
 
-def scored(behaviour: Any, **settings: Any) -> tuple[Record, list[Any]]:
+def scored(behaviour: Reply) -> tuple[Record, list[Any]]:
     """The record of a sample at an endpoint, and the requests."""
     requests: list[Any] = []
 
@@ -25,8 +29,7 @@ def scored(behaviour: Any, **settings: Any) -> tuple[Record, list[Any]]:
         return behaviour(request, len(requests))
 
     with serving(answer) as server:
-        options = {"base_url": server.url, "prices": (1, 10), "retries": 2, "total_timeout": 20} | settings
-        judge = ModelJudge("vllm/m", **options)
+        judge = ModelJudge("vllm/m", base_url=server.url, prices=(1, 10), retries=2, total_timeout=20)
         return evaluate([SAMPLE], "relevancy_check", judge=judge, ledger=None).records[0], requests
 
 

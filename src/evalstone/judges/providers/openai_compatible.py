@@ -321,7 +321,7 @@ class Endpoint(Connection):
         error = as_object(data.get("error")) or as_object(choice.get("error"))
         if not error and choice.get("finish_reason") != "error":
             return
-        code = error.get("code")
+        code: Any = error.get("code")
         status = int(code) if is_number(code) and 400 <= code < 600 else 0
         if not status:
             words = f"{code} {error.get('type')} {error.get('message')}".lower()
