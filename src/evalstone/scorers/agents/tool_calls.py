@@ -82,7 +82,7 @@ class ToolCallAccuracy(CallSource, Defined):
     """
 
     name = "tool_call_accuracy"
-    version = 3
+    version = 2
     interpretation = (
         (1.0, "the expected tools were called"),
         (0.0, "the expected tools were not called, or not in order"),
