@@ -222,7 +222,7 @@ def read_batch(server: HostileServer, case: tuple[str, Question[Any], bytes]) ->
         assert json.dumps(result.body)
         try:
             reply = api.reply(question, result.body)
-            value = read_completion(question, reply, api.judge.settings_for(question))
+            value, _ = read_completion(question, reply, api.judge.settings_for(question), False)
             outcome: JudgeAnswer[Any] | JudgeError = JudgeAnswer(
                 value=value, judge="m", reply=reply.text, usage=reply.usage, cost=reply.cost
             )

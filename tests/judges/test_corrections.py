@@ -326,3 +326,59 @@ def test_a_call_that_had_no_answer_in_time_may_have_been_paid() -> None:
         assert len(server.requests) == 1
     assert run.corrections == "1 judge call was paid and gave no answer"
     assert run.warnings == {"timeouts": 1}
+
+
+FLEET = ListClaims(text="The fleet has two ships. They sail at noon. The harbor is small.")
+GROUNDED = ["The fleet has two ships.", "The harbor is small."]
+
+
+def listed(*invented: str) -> dict[str, Any]:
+    return completion(json.dumps({"claims": [*GROUNDED, *invented]}))
+
+
+def test_a_correction_names_every_ungrounded_item_and_one_that_is_left_then_is_dropped() -> None:
+    answer, requests = asked(listed("It sank in 1902.", "It flies."), listed("It sank in 1903."), GOOD, question=FLEET)
+    assert isinstance(answer, JudgeAnswer)
+    shown = requests[1]["messages"][-1]["content"]
+    assert "claims.3: 'It sank in 1902.'" in shown
+    assert "claims.4: 'It flies.'" in shown
+    assert (answer.value, len(requests), answer.usage.requests) == (tuple(GROUNDED), 2, 2)
+    why = "claims.3: 'It sank in 1903.' is not from the text, which doesn't have: 1903"
+    assert answer.detail == {"dropped": [why]}
+    assert json.loads(answer.reply or "") == {"claims": [*GROUNDED, "It sank in 1903."]}
+
+
+def test_nothing_is_dropped_before_a_correction_could_help() -> None:
+    answer, requests = asked(listed("It sank in 1902."), listed(), question=FLEET)
+    assert isinstance(answer, JudgeAnswer)
+    assert (answer.value, answer.detail, len(requests)) == (tuple(GROUNDED), None, 2)
+    answer, requests = asked(completion("prose"), listed("It sank in 1902."), listed(), question=FLEET)
+    assert isinstance(answer, JudgeAnswer)
+    assert (answer.value, len(requests)) == (tuple(GROUNDED), 3)
+    answer, requests = asked(completion("prose"), listed("It sank in 1902."), question=FLEET, retries=1)
+    assert isinstance(answer, JudgeAnswer)
+    assert answer.detail is not None
+    assert (answer.value, len(answer.detail["dropped"]), len(requests)) == (tuple(GROUNDED), 1, 2)
+
+
+def test_too_many_ungrounded_items_get_two_fresh_tries() -> None:
+    several = listed("It sank in 1902.", "It flies.")
+    answer, requests = asked(several, several, several, listed("It flies."), question=FLEET)
+    assert isinstance(answer, JudgeAnswer)
+    assert answer.value == tuple(GROUNDED)
+    assert answer.detail is not None
+    assert answer.detail.keys() == {"temperature", "dropped"}
+    assert [len(request["messages"]) for request in requests] == [2, 4, 2, 2]
+    error, requests = asked(several, question=FLEET)
+    assert isinstance(error, ReplyError)
+    assert "claims.3: 'It sank in 1902.'" in str(error)
+    assert "claims.4: 'It flies.'" in str(error)
+    assert len(requests) == 4
+
+
+def test_a_reply_that_repeats_itself_loses_no_items() -> None:
+    claim = "They sail at noon."
+    repeated = json.dumps({"claims": [*[f"{n}. {claim}" for n in range(1, 8)], "It flies."]})
+    error, requests = asked(completion(repeated), question=FLEET)
+    assert isinstance(error, ReplyError)
+    assert len(requests) == 4

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from evalstone._core.parsing import REPEATS, repeated_end
 from evalstone._core.prompts import clean
 from evalstone._core.reasoning import answer_start
-from evalstone.errors import ReplyError
+from evalstone.errors import JudgeError, ReplyError
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
 from evalstone.questions.base import Question
+from evalstone.questions.reply import UngroundedItems
 
 A = TypeVar("A")
 
@@ -79,11 +80,19 @@ def _excerpt(reply: str, error: str) -> str:
     return reply if len(reply) <= 4000 else f"{reply[:2000]}\n[…]\n{reply[-2000:]}"
 
 
-def read_completion(question: Question[A], completion: Completion, settings: ModelSettings) -> A:
-    """The answer in a completion. Raises ReplyError, also for a reply that was cut off, and JudgeDeclined."""
+def read_completion(
+    question: Question[A], completion: Completion, settings: ModelSettings, drop: bool
+) -> tuple[A, Mapping[str, Any] | None]:
+    """The answer in a completion, and its detail. Raises ReplyError, also for a reply that was cut off, and
+    JudgeDeclined.
+
+    drop: whether a list may lose a few ungrounded items, because a correction has named such items, or none follows.
+    """
     if completion.complete:
         try:
-            return question.parse_with_probabilities(completion.text, completion.alternatives)
+            if drop and not repetition(completion.text):
+                return question.parse_grounded(completion.text, completion.alternatives)
+            return question.parse_with_probabilities(completion.text, completion.alternatives), None
         except ReplyError as error:
             if not (repeated := repetition(completion.text)):
                 raise
@@ -95,6 +104,17 @@ def read_completion(question: Question[A], completion: Completion, settings: Mod
         raise ReplyError(f"{CUT_OFF}, at the limit of {settings.max_tokens:,} tokens (max_tokens{advice}){more}")
     used = f" after {completion.usage.output:,} tokens" if completion.usage.output else ""
     raise ReplyError(f"{CUT_OFF},{used} at a limit of the endpoint (set max_tokens){more}")
+
+
+def names_items(question: Question[Any], reply: str) -> bool:
+    """Whether the correction of a reply names list items that are not from the judged text."""
+    try:
+        question.parse(reply)
+    except UngroundedItems:
+        return not repetition(reply)
+    except JudgeError:
+        return False
+    return False
 
 
 _WHOLE_ITEMS = re.compile(r""".*(?:["}\]],|\n)""", re.DOTALL)

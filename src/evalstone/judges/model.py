@@ -50,6 +50,7 @@ from evalstone.judges.providers.replies import read_aside
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
+from evalstone.questions.reply import UngroundedItems
 from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")
@@ -376,7 +377,8 @@ async def converse(
 
     After a transient error, the request is sent again, until `total_timeout`. A request that timed out is not sent
     again, because it would time out again. A malformed or truncated reply gets up to `retries` corrections (see
-    `correction`). If `Question.doubt` doubts a reply, the question is asked once more, and the new reply is used.
+    `correction`). If `Question.doubt` doubts a reply, the question is asked once more, and the new reply is used. If a
+    reply to a correction that named ungrounded items, or the last reply, still has a few of them, they are dropped.
 
     Every error has the usage and cost of all attempts, and the last raw reply.
 
@@ -423,7 +425,9 @@ async def converse(
             costs.append(completion.cost)
             last = len(costs) > retries or backoff.expired
             try:
-                value = await read_aside(len(completion.text), read_completion, question, completion, settings)
+                drop = last or isinstance(failure, UngroundedItems)
+                size = len(completion.text)
+                value, dropped = await read_aside(size, read_completion, question, completion, settings, drop)
                 answer = JudgeAnswer(
                     value=value,
                     judge=judge,
@@ -434,12 +438,12 @@ async def converse(
                     confidence=completion.confidence,
                     alternatives=completion.alternatives,
                     refused_settings=completion.refused_settings,
-                    detail=detail,
+                    detail={**(detail or {}), **dropped} if dropped else detail,
                     response_model=completion.model,
                 )
                 if not (doubt := question.doubt(reply)):
                     return answer
-                answer = replace(answer, detail={**(detail or {}), "doubt": doubt})
+                answer = replace(answer, detail={**(answer.detail or {}), "doubt": doubt})
                 if last or doubtful is not None:
                     return answer
                 doubtful, failure = answer, ReplyError(doubt)

@@ -177,16 +177,18 @@ class ReplayJudge(Judge):
             raise JudgeDeclined(f"no answer to this {question.kind} question was recorded")
         reply, alternatives = call.get("reply"), call.get("alternatives") or None
         detail: Mapping[str, Any] = call.get("detail") or {}
+        if reply is None:
+            value, dropped = question.from_jsonable(call["answer"]), None
+        else:
+            value, dropped = question.parse_grounded(reply, alternatives)
         return JudgeAnswer(
-            value=question.from_jsonable(call["answer"])
-            if reply is None
-            else question.parse_with_probabilities(reply, alternatives),
+            value=value,
             judge=self.identity,
             reply=reply,
             alternatives=alternatives,
             refused_settings=tuple(call.get("refused_settings", ())),
             confidence=call.get("confidence"),
-            detail={"verdicts": votes} if (votes := detail.get("verdicts")) else None,
+            detail={"verdicts": votes} if (votes := detail.get("verdicts")) else dropped,
         )
 
 

@@ -46,6 +46,7 @@ from evalstone.questions.reply import (
     NUMBERING,
     Quotes,
     Restates,
+    UngroundedItems,
     check_list,
     check_quoted,
     list_schema,
@@ -224,6 +225,23 @@ class Question(_Prompted, Generic[A]):
         answer = self.parse(reply)
         return self.with_probabilities(answer, probabilities) if probabilities else answer
 
+    def parse_grounded(
+        self, reply: str, probabilities: Mapping[str, float] | None = None
+    ) -> tuple[A, Mapping[str, Any] | None]:
+        """Parse the answer in a raw reply, without the items of its list that are not from the judged text, if there
+        are few of them. Also returns the `dropped` items and their problems, as the detail of the answer.
+
+        This reads replies that were accepted, and those to a correction that named such items.
+        """
+        try:
+            return self.parse_with_probabilities(reply, probabilities), None
+        except UngroundedItems as error:
+            if error.kept is None:
+                raise
+            answer = cast(A, error.kept)
+            detail = {"dropped": list(error.problems)}
+            return self.with_probabilities(answer, probabilities) if probabilities else answer, detail
+
     def with_probabilities(self, answer: A, probabilities: Mapping[str, float]) -> A:
         """The answer with the probabilities of the possible labels."""
         return answer
@@ -367,22 +385,34 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
     def from_json(self, data: Any) -> tuple[V, ...]:
         kind, listed = _item_type(type(self)), member(data, self.key)
         if kind is not str:
-            values = read_list(kind, listed, self, self.key)
-            if (quoting := _quoting(kind)) is not None:
-                name, quotes = quoting
-                check_quoted([getattr(value, name) for value in values], quotes.source(self), self.key)
+            try:
+                values = read_list(kind, listed, self, self.key)
+            except UngroundedItems as error:
+                self._check_quotes(error.kept or ())
+                raise
+            self._check_quotes(values)
             return values
         items = self._unnumbered(texts(listed, self.key))
         check_list(items, self.key, repeats=isinstance(self.source, Quotes))
+        if self.source is None:
+            return cast("tuple[V, ...]", items)
         if isinstance(self.source, Quotes):
             check_quoted(items, self.source.source(self), self.key)
-        for number, item in enumerate(items, start=1):
-            problem = self.source.problem(item, self) if self.source else ""
-            if len(item) >= LONGEST_TEXT and isinstance(self.source, Restates):
-                problem = f"it has {len(item):,} characters; each must stay under {LONGEST_TEXT:,}"
-            if problem:
-                raise ReplyError(f"{self.key}.{number}: {problem}")
+        elif too_long := [(n, len(item)) for n, item in enumerate(items, start=1) if len(item) >= LONGEST_TEXT]:
+            lengths = "; ".join(f"{self.key}.{n}: it has {length:,} characters" for n, length in too_long)
+            raise ReplyError(f"{lengths}; each must stay under {LONGEST_TEXT:,}")
+        problems = [self.source.problem(item, self) for item in items]
+        if any(problems):
+            named = [f"{self.key}.{n}: {problem}" for n, problem in enumerate(problems, start=1) if problem]
+            kept = [item for item, problem in zip(items, problems, strict=True) if not problem]
+            raise UngroundedItems.of_list(named, self.source.advice, kept, len(items))
         return cast("tuple[V, ...]", items)
+
+    def _check_quotes(self, values: Sequence[V]) -> None:
+        """Raise ReplyError if values of a reply type quote the same words over and over."""
+        if (quoting := _quoting(_item_type(type(self)))) is not None:
+            name, quotes = quoting
+            check_quoted([getattr(value, name) for value in values], quotes.source(self), self.key)
 
     def _unnumbered(self, items: Sequence[str]) -> tuple[str, ...]:
         """The items without list markers, and without numbers if all of them count up, or if an item is only from the
@@ -588,7 +618,8 @@ class JudgeAnswer(Generic[A]):
     """For a composite judge: its members' calls."""
     detail: Mapping[str, Any] | None = None
     """For a composite judge: how the members' answers were combined. For a model: the `temperature` and `seed` of a
-    correction that started over, and the remaining `doubt` about the reply."""
+    correction that started over, the remaining `doubt` about the reply, and the list items that were `dropped` because
+    they are not from the judged text."""
     response_model: str = ""
     """The model that replied, as named by its provider; "" if unknown, or if the answer is from the ledger."""
 

@@ -28,7 +28,7 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.grounding import is_quoted, not_grounded
 from evalstone._core.parsing import (
@@ -117,6 +117,8 @@ class Quotes:
     needed_for: the labels that need a quotation. With any other label, the quotation is dropped.
     """
 
+    advice: ClassVar[str] = "quote its words"
+
     def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
         self.input, self.needed_for = input, needed_for
 
@@ -130,11 +132,13 @@ class Quotes:
         quoted = is_quoted(text, source) or (
             len(parts := sentences(text)) > 1 and all(is_quoted(part, source) for part in parts)
         )
-        return "" if quoted else f"{_excerpt(text)} is not in the {_noun(self.input)}; quote its words"
+        return "" if quoted else f"{_excerpt(text)} is not in the {_noun(self.input)}"
 
 
 class Restates:
     """A paraphrase of the question's `inputs`. Its numbers, names and most other words must come from them."""
+
+    advice: ClassVar[str] = "take only what it says"
 
     def __init__(self, *inputs: str) -> None:
         self.inputs = inputs
@@ -145,8 +149,38 @@ class Restates:
         if not (foreign := not_grounded(text, source, others)):
             return ""
         source, words = _noun(self.inputs[0]), ", ".join(word[:40] for word in foreign[:5])
-        return f"{_excerpt(text)} is not from the {source}, which doesn't have: {words}; take only what it says"
+        return f"{_excerpt(text)} is not from the {source}, which doesn't have: {words}"
 
+
+class UngroundedItems(ReplyError):
+    """Texts in a reply don't come from the input that they quote or restate.
+
+    The message names each of them, so that one correction can replace them all.
+
+    Args:
+        problems: Why each text doesn't come from its input, beginning with its place in the reply.
+        advice: What the judge should do instead.
+        kept: For a list whose ungrounded items may be dropped, the answer without them; otherwise None.
+    """
+
+    def __init__(self, problems: Sequence[str], advice: str, kept: tuple[Any, ...] | None = None) -> None:
+        shown = [*problems[:MOST_EXPLAINED], *(problem.partition(":")[0] for problem in problems[MOST_EXPLAINED:])]
+        super().__init__(f"{'; '.join(shown)}; {advice}")
+        self.problems, self.advice, self.kept = tuple(problems), advice, kept
+
+    @classmethod
+    def of_list(cls, problems: Sequence[str], advice: str, kept: Sequence[Any], total: int) -> UngroundedItems:
+        """The error of a list with `total` items, of which only `kept` are grounded.
+
+        The others may be dropped if they are at most a tenth of the list, or one of at least three items.
+        """
+        few = total >= LEAST_TO_DROP and total - len(kept) <= max(1, total // 10)
+        return cls(problems, advice, tuple(kept) if few else None)
+
+
+MOST_EXPLAINED = 10
+"""The ungrounded texts of a reply that an error explains. It only names the places of any others."""
+LEAST_TO_DROP = 3
 
 NUMBERING = re.compile(r"\A\s*(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
 """The number in front of a text that was shown in a numbered list."""
@@ -389,13 +423,23 @@ def read_reply(kind: type[Any], data: Any, question: Any, where: str = "", subje
 
 
 def read_list(kind: type[Any], data: Any, question: Any, where: str) -> tuple[Any, ...]:
-    """Parse a list written by the judge."""
+    """Parse a list written by the judge. Raises UngroundedItems with all items whose texts don't come from their
+    inputs, and any other ReplyError."""
     reader = _reader(kind, True)
     listed = cast("list[Any]", data)
     if isinstance(data, list):
         check_list(listed, where)
+    values: list[Any] = []
+    ungrounded: list[UngroundedItems] = []
     rows = zip(listed, validated(list[reader.plain], data, where), strict=True)
-    return tuple(reader.finish(row, item, question, f"{where}.{i}") for i, (item, row) in enumerate(rows))
+    for number, (item, row) in enumerate(rows, start=1):
+        try:
+            values.append(reader.finish(row, item, question, f"{where}.{number}"))
+        except UngroundedItems as error:
+            ungrounded.append(error)
+    if ungrounded:
+        raise UngroundedItems.of_list(*_merged(ungrounded), values, len(listed))
+    return tuple(values)
 
 
 def read_numbered(
@@ -409,7 +453,21 @@ def read_numbered(
         items = range(1, len(items) + 1)
     rows = zip(items, numbered(data, len(items), of=noun, what=what), strict=True)
     read = _reader(kind, False).read
-    return tuple(read(value, question, f"{what} {i}", item) for i, (item, value) in enumerate(rows, start=1))
+    values: list[Any] = []
+    ungrounded: list[UngroundedItems] = []
+    for number, (item, value) in enumerate(rows, start=1):
+        try:
+            values.append(read(value, question, f"{what} {number}", item))
+        except UngroundedItems as error:
+            ungrounded.append(error)
+    if ungrounded:
+        raise UngroundedItems(*_merged(ungrounded))
+    return tuple(values)
+
+
+def _merged(ungrounded: Sequence[UngroundedItems]) -> tuple[Sequence[str], str]:
+    """The problems and the advice of several errors."""
+    return [problem for error in ungrounded for problem in error.problems], ungrounded[0].advice
 
 
 Convert: TypeAlias = "Callable[[Any, Any, str], Any]"
@@ -453,13 +511,17 @@ class _Reader:
             values.setdefault(key, default)
         for name, key, convert in self.converters:
             values[name] = convert(values.pop(key), question, where)
+        ungrounded: list[UngroundedItems] = []
         for field in self.nested:
             omitted = field.marker(MayOmit)
             if omitted and field.key not in data:
                 values[field.name] = omitted.default
             else:
                 place = f"{where}.{field.key}" if where else field.key
-                values[field.name] = _nested(field, member(data, field.key), question, place)
+                try:
+                    values[field.name] = _nested(field, member(data, field.key), question, place)
+                except UngroundedItems as error:
+                    ungrounded.append(error)
         label = values[self.verdict.name] if self.verdict else None
         for field, needed_for in self.evidence:
             if label not in needed_for:
@@ -474,7 +536,12 @@ class _Reader:
                     raise ReplyError(f"{where or field.key}: {label!r} cites {shown}, and nothing is in there")
         for field in self.checked:
             if values[field.name] or not _evidence(field):
-                _check_source(field, values[field.name], question, where)
+                try:
+                    _check_source(field, values[field.name], question, where)
+                except UngroundedItems as error:
+                    ungrounded.append(error)
+        if ungrounded:
+            raise UngroundedItems(*_merged(ungrounded))
         if subject is not None and self.subject:
             values[self.subject] = subject
         return self.kind(**values)
@@ -487,11 +554,15 @@ def _evidence(field: ReplyField) -> Collection[str] | None:
 
 
 def _check_source(field: ReplyField, value: str | Sequence[str], question: Any, where: str) -> None:
-    """Raise ReplyError for a text that doesn't come from its input."""
+    """Raise UngroundedItems for texts that don't come from their input."""
     marker = field.marker(Quotes) or field.marker(Restates)
-    for text in (value,) if isinstance(value, str) else value:
-        if marker and (problem := marker.problem(text, question)):
-            raise ReplyError(f"{where}.{field.key}: {problem}" if where else f"{field.key}: {problem}")
+    if marker is None:
+        return
+    place = f"{where}.{field.key}" if where else field.key
+    places = [(place, value)] if isinstance(value, str) else [(f"{place}.{n}", text) for n, text in enumerate(value, 1)]
+    problems = [f"{place}: {problem}" for place, text in places if (problem := marker.problem(text, question))]
+    if problems:
+        raise UngroundedItems(problems, marker.advice)
 
 
 @functools.cache

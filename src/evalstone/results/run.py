@@ -60,6 +60,7 @@ TINY = 1e-9
 HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction")
 
 
+DROPPED_ITEMS = "ungrounded items dropped"
 LEFT_OUT_REASONING, KEPT_REASONING = "reasoning left out of outputs", "reasoning kept in outputs"
 """The warnings about outputs that begin with a model's reasoning."""
 
@@ -430,6 +431,7 @@ class Run:
         if self.drawn is not None:
             yield sentence(CAUTION)
         yield from reasoning_notes(self)
+        yield from dropped_items_note(self)
         for line in self.summary:
             if line.doubt:
                 yield f"{self.titles[line.info.signature]}: {line.doubt}"
@@ -462,6 +464,15 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
+
+
+def dropped_items_note(run: Run) -> Iterator[str]:
+    """How many items of the judges' lists were dropped, if any."""
+    if times := run.warnings.get(DROPPED_ITEMS):
+        yield (
+            f"The judges listed {count(times, 'item')} not found in the judged text, even after a correction. "
+            "The scores leave out what records.jsonl names as dropped."
+        )
 
 
 def reasoning_notes(run: Run) -> Iterator[str]:

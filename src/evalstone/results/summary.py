@@ -234,6 +234,8 @@ class SummaryBuilder:
         self.questions = 0
         self.cached = 0
         self.corrections = self.corrected = self.lost = 0
+        self.dropped: dict[tuple[str, str, int], int] = {}
+        """How many items were dropped from each list; scorers share the call that wrote it."""
         self.cost: float | None = 0.0
         self.refused_settings: Counter[str] = Counter()
         self.judges: dict[str, None] = {}
@@ -269,6 +271,8 @@ class SummaryBuilder:
                     self.refused_settings.update(call.refused_settings)
                 self.questions += call.answer is not None or call.usage.requests > 0
                 self.cached += call.cached
+                if isinstance(dropped := (call.detail or {}).get("dropped"), list):
+                    self.dropped[call.judge, call.fingerprint, call.repeat_index] = len(cast("list[Any]", dropped))
                 if call.usage.requests > 1:
                     self.corrections += call.usage.requests - 1
                     self.corrected += call.answer is not None and "doubt" not in (call.detail or {})

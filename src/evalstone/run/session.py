@@ -524,7 +524,7 @@ class Recording:
 def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] | None:
     """A stored reply as a cached answer; None if it no longer parses, so that the question is asked again."""
     try:
-        value = question.parse_with_probabilities(answer.reply, answer.alternatives)
+        value, dropped = question.parse_grounded(answer.reply, answer.alternatives)
     except EvalstoneError:
         return None
     return JudgeAnswer(
@@ -534,6 +534,7 @@ def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] |
         confidence=answer.confidence,
         alternatives=answer.alternatives,
         refused_settings=answer.refused_settings,
+        detail=dropped,
         cached=True,
     )
 

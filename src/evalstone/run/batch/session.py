@@ -15,7 +15,7 @@ from evalstone._core.observe import observer
 from evalstone._core.parsing import MAX_REPLY
 from evalstone.errors import AnswerPending, EvalstoneError, JudgeError, ReplyError
 from evalstone.judges.base import Judge
-from evalstone.judges.corrections import correction, read_completion
+from evalstone.judges.corrections import correction, names_items, read_completion
 from evalstone.judges.model import opening_messages
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, at_batch_price
 from evalstone.judges.providers.batch import BatchApi
@@ -166,7 +166,8 @@ class BatchSession(Session):
         reply: Completion | None = None
         try:
             reply = self.api.reply(question, body)
-            value = read_completion(question, reply, self.api.judge.settings_for(question))
+            drop = known.attempts >= retries or (bool(known.reply) and names_items(question, known.reply or ""))
+            value, dropped = read_completion(question, reply, self.api.judge.settings_for(question), drop)
             if (doubt := question.doubt(reply.text)) and known.error != doubt and known.attempts < retries:
                 raise ReplyError(doubt)
         except JudgeError as error:
@@ -184,6 +185,7 @@ class BatchSession(Session):
             confidence=reply.confidence,
             alternatives=reply.alternatives,
             refused_settings=sent.refused_of(self.api.judge, question),
+            detail=dropped,
         )
         await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer, self.spending.run))
         observer().batched_call(self.api.judge, answer.usage, answer.cost)
