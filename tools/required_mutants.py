@@ -721,7 +721,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "invented claims are claims of the text",
         "src/evalstone/questions/reply.py",
-        "if not (foreign := not_grounded(text, source, others)):",
+        "if not (foreign := not_grounded(text, source, others, self.besides)):",
         "if True:",
         ("tests/questions/test_grounded.py",),
     ),

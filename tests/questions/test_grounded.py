@@ -58,6 +58,15 @@ def test_the_error_names_the_words_that_the_text_does_not_have() -> None:
         read(FindToxicity(HARBOR), {"verdicts": [{"reason": "Rude.", "part": "you fool", "verdict": "yes"}]})
 
 
+def test_the_words_in_which_an_opinion_is_reported_need_not_be_in_the_text() -> None:
+    opinions = ["The author thinks and insists that only fools pay.", "The author expressed the view that it is small."]
+    assert read(ListOpinions(f"{HARBOR} It is small."), {"opinions": opinions}) == tuple(opinions)
+    with pytest.raises(ReplyError, match="doesn't have: broccoli"):
+        read(ListOpinions(HARBOR), {"opinions": ["The author believes that broccoli is good."]})
+    with pytest.raises(ReplyError, match="doesn't have: thinks, insists"):
+        read(ListClaims(HARBOR), {"claims": ["He thinks, insists."]})
+
+
 def test_words_of_the_question_complete_a_short_answer_and_do_not_stand_for_an_empty_one() -> None:
     asked = "What is the capital of France?"
     claim = "The capital of France is Paris."

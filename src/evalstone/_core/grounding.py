@@ -1,14 +1,16 @@
 """Checks in code, without a model, whether a judge's words come from the text that it was shown.
 
-A quotation must occur in the text, ignoring case, white space and punctuation. With an ellipsis, each part must occur,
-in order. A restatement must have its numbers, its names and at least half of its other words from the text; function
-words count only if there are no others. In a restatement in another language, only the numbers are checked, because
-words can't be compared across languages.
+A quotation must occur in the text, ignoring case, accents, white space, punctuation, the URLs of links and how HTML
+writes characters. With an ellipsis, each part must occur, in order. A restatement must have its numbers, its names and
+at least half of its other words from the text, ignoring accents; function words count only as names, or if there are no
+others. In a restatement in another language, only the numbers are checked, because words can't be compared across
+languages.
 """
 
 from __future__ import annotations
 
 import functools
+import html
 import re
 import unicodedata
 from collections import Counter
@@ -27,6 +29,13 @@ _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 """Invisible characters inside words, such as soft hyphens and joiners."""
 _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 
+_ACCENTED = re.compile("(?<=[A-Za-z\u0370-\u03ff])[\u0300-\u036f]+")
+_WITHOUT_ACCENT = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е"})
+"""Letters that Unicode doesn't take apart, and the Cyrillic one that is often written without its dots."""
+_LINK = re.compile(r"""!?\[([^\[\]]*+)\]\([^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)?(?:\s++"[^"]*+")?\)""")
+"""A link or image of Markdown. Its URL may have one pair of parentheses."""
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+
 _NUMBER = re.compile(r"\d+(?:[.,\u2009\u202f'’](?=\d)\d+)*")
 _JOINED = re.compile(r"(?<=\d)[.,\u2009\u202f'’]\d|(?<=[^\W\d_])['’][^\W\d_]|(?<=\w)_\w")
 """A separator inside a number or a word."""
@@ -44,9 +53,20 @@ _ASCII_NAME = re.compile(r"(?<=\s)[A-Z][\w'-]*")
 _INITIALS = re.compile(r"\b(?:[A-Z]\.){2,}")
 _ROMAN = re.compile(r"[IVX]+")
 _AFTER_END = '.!?:;…"“”„»«()[]\n•*-–—'
+_ABBREVIATIONS = {
+    "ave": "avenue", "blvd": "boulevard", "capt": "captain", "ceo": "chief executive officer", "co": "company",
+    "col": "colonel", "corp": "corporation", "dept": "department", "dr": "doctor", "gen": "general", "gov": "governor",
+    "hq": "headquarters", "inc": "incorporated", "jr": "junior", "lt": "lieutenant", "ltd": "limited", "mr": "mister",
+    "mt": "mount", "phd": "doctorate", "pres": "president", "prof": "professor", "rd": "road", "rep": "representative",
+    "rev": "reverend", "sen": "senator", "sgt": "sergeant", "sr": "senior", "st": "saint", "tb": "tuberculosis",
+    "tv": "television", "univ": "university", "vs": "versus",
+}  # fmt: skip
+"""Abbreviations that are not made of initials. They are listed, because the letters of a foreign name may also occur in
+order in a word: those of US in university."""
+_EXPANSIONS = {full: short for short, full in _ABBREVIATIONS.items()}
 _CURRENCIES = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥", "CNY": "¥", "INR": "₹"}
 
-_ONES, _TENS, _ORDINALS, _MONTHS, _FRAME = (
+_ONES, _TENS, _ORDINALS, _MONTHS, _FRAME, _FRAME_VERBS = (
     words.split()
     for words in (
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -55,8 +75,9 @@ _ONES, _TENS, _ORDINALS, _MONTHS, _FRAME = (
         "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
         "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth",
         "january february march april may june july august september october november december",
-        "answer answers author authors given passage passages question questions speaker state stated states statement "
-        "statements text texts user writer",
+        "answer answers author authors passage passages question questions speaker statement statements text texts "
+        "user writer",
+        "given state stated states",
     )
 )
 _NUMBER_WORDS = (
@@ -80,6 +101,7 @@ _NUMBER_WORDS = (
 )
 _SMALL = 100
 """In languages whose number words aren't known, whole numbers up to this may be written as words."""
+_HAN_DIGITS = ("", *"一二三四五六七八九")
 
 _LANGUAGES = {
     name: frozenset(words.split())
@@ -100,8 +122,8 @@ _LANGUAGES_OF = {
     for words in _LANGUAGES.values()
     for word in words
 }
-_FUNCTION_WORDS = {"": STOPWORDS.union(_FRAME)} | {
-    name: STOPWORDS.union(_FRAME, known) for name, known in _LANGUAGES.items()
+_FUNCTION_WORDS = {"": STOPWORDS.union(_FRAME, _FRAME_VERBS)} | {
+    name: STOPWORDS.union(_FRAME, _FRAME_VERBS, known) for name, known in _LANGUAGES.items()
 }
 _SCRIPTS = re.compile(
     r"(?P<latin>[A-Za-z\u00c0-\u024f])|(?P<greek>[\u0370-\u03ff])|(?P<cyrillic>[\u0400-\u052f])"
@@ -114,7 +136,23 @@ _SAMPLED = 4000
 
 
 def is_quoted(quote: str, text: str) -> bool:
-    """Whether a quotation occurs in a text, at word boundaries."""
+    """Whether a quotation occurs in a text, at word boundaries. Links may be quoted without their URLs, and HTML
+    entities as the characters that they stand for."""
+    if _occurs(quote, text):
+        return True
+    has_markup = any(mark in each for each in (quote, text) for mark in ("](", "&"))
+    return has_markup and _occurs(_without_markup(quote), _text_without_markup(text))
+
+
+def _without_markup(text: str) -> str:
+    """A text without the URLs of links, and with characters for HTML entities."""
+    return _ENTITY.sub(lambda entity: html.unescape(entity[0]), _LINK.sub(r"\1", text))
+
+
+_text_without_markup = functools.lru_cache(maxsize=64)(_without_markup)
+
+
+def _occurs(quote: str, text: str) -> bool:
     if quote.strip() == text.strip():
         return True
     place, parts = 0, [part for part in _ELLIPSIS.split(quote) if _NOT_WORDS.sub("", part)]
@@ -138,17 +176,27 @@ def _end_of(part: str, text: str, start: int) -> int | None:
 
 
 def _spaced(text: str) -> str:
-    """The casefolded words of a text, each between single spaces. Characters of unspaced scripts are words."""
-    words = _NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold())
+    """The casefolded words of a text without accents, each between single spaces. Characters of unspaced scripts are
+    words."""
+    words = _NOT_WORDS.sub(" ", _without_accents(unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold()))
     if not words.isascii():
         words = _UNSPACED.sub(r" \1 ", words)
     return f" {' '.join(words.split())} "
 
 
+def _without_accents(text: str) -> str:
+    """A text in lower case without the accents of Latin and Greek letters."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize(
+        "NFC", _ACCENTED.sub("", unicodedata.normalize("NFD", text.translate(_WITHOUT_ACCENT)))
+    )
+
+
 _spaced_text = functools.lru_cache(maxsize=64)(_spaced)
 
 
-def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[str]:
+def not_grounded(statement: str, text: str, others: Sequence[str] = (), besides: Set[str] = frozenset()) -> list[str]:
     """The words of a restatement that are not from a text; empty if the restatement is grounded.
 
     These are numbers and names that the text lacks, or all foreign words if they are more than half of the words,
@@ -156,6 +204,7 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
 
     others: more texts that words may come from, such as the question of an answer. A statement without words is never
     grounded, and neither is one about a text without words.
+    besides: stems of words that the restatement may add.
     """
     if _NOT_WORDS.fullmatch(text) or not text or _NOT_WORDS.fullmatch(statement) or not statement:
         return list(tokens(statement)) or [statement]
@@ -169,13 +218,18 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
         return numbers
     if names := source.foreign_names(words):
         return names
-    content = words.content or dict.fromkeys(_least_content(words.lower))
-    if others and not _source(text).has_part_of(content):
-        return list(content)
+    content = [word for word in words.content if not besides or stem(word) not in besides]
+    content = content or _least_content(words.lower)
+    # A number from the text counts like a word, except for single digits, and so does a name that is a function word.
+    numbers = {_plain(number) for number in _NUMBER.findall(statement) if len(number) > 1}
+    if others and not (own := _source(text)).has_part_of(content) and own.numbers.isdisjoint(numbers):
+        return content
     foreign = [word for word in content if not source.has_word(word)]
-    # A number from the text counts like a word, except for single digits.
-    shared = {one for one in _NUMBER.findall(statement) if len(one) > 1 and _plain(one) in source.numbers}
-    return foreign if len(foreign) > (1 - LEAST_SHARED) * (len(content) + len(shared)) else []
+    if not foreign:
+        return foreign
+    other_names = {name for name in words.names if name.lower() not in words.content}
+    shared = len(numbers & source.numbers) + len(other_names.intersection(source.names))
+    return foreign if len(foreign) > (1 - LEAST_SHARED) * (len(content) + shared) else []
 
 
 def _stands_in(statement: str, text: str) -> bool:
@@ -203,9 +257,13 @@ class _Words:
 
     @functools.cached_property
     def language(self) -> str:
-        """The language, detected by function words; empty if it is unclear."""
+        """The language, detected by function words, except for those inside names; empty if it is unclear."""
+        sample = ["", *self.written[:400], ""]
         counts = Counter(
-            name for word in self.lower[:400] if word in _LANGUAGES_OF for name in _LANGUAGES_OF[word]
+            name
+            for before, word, after in zip(sample, self.lower[:400], sample[2:], strict=False)
+            if word in _LANGUAGES_OF and not (before.istitle() and after.istitle())
+            for name in _LANGUAGES_OF[word]
         ).most_common(2)
         if not counts or counts[0][1] < 2 or (len(counts) > 1 and counts[0][1] < 1.5 * counts[1][1]):
             return ""
@@ -254,7 +312,7 @@ class _Source(_Words):
 
     @functools.cached_property
     def words(self) -> Set[str]:
-        return set(self.lower)
+        return {*self.lower, *(map(_without_accents, self.lower) if not self.text.isascii() else ())}
 
     @functools.cached_property
     def stems(self) -> Set[str]:
@@ -288,6 +346,11 @@ class _Source(_Words):
         return dotted | {word for word in self.written if word.isupper() and len(word) > 1}
 
     @functools.cached_property
+    def capitals(self) -> Set[str]:
+        """The capitalized words, in lower case."""
+        return {word.lower() for word in self.written if word[0].isupper()}
+
+    @functools.cached_property
     def says_yes_or_no(self) -> bool:
         return bool(OPENING.match(self.text))
 
@@ -295,7 +358,9 @@ class _Source(_Words):
         plain = _plain(number)
         if plain in self.numbers or _NOT_WORDS.sub("", number) in self.numbers:
             return True
-        return self.language != "en" and plain.isdigit() and int(plain[:9]) <= _SMALL
+        if self.language == "en" or not plain.isdigit() or int(plain[:9]) > _SMALL:
+            return False
+        return self.script != "han" or int(plain) <= 10 or _in_han(int(plain)) in self.text
 
     def foreign_numbers(self, statement: str) -> list[str]:
         """The numbers of a statement that the text lacks in any form, such as 2.5 million for 2,500,000."""
@@ -308,6 +373,7 @@ class _Source(_Words):
         return [number for number in foreign if number not in known]
 
     def has_word(self, word: str) -> bool:
+        word = _without_accents(word)
         return (
             word in self.words
             or stem(word) in self.stems
@@ -339,9 +405,17 @@ class _Source(_Words):
     def _has_name(self, name: str) -> bool:
         low = name.lower().removesuffix("'s")
         parts = filter(None, _NOT_WORDS.split(low))
-        if name.lower() in self.words or all(map(self.has_word, parts)) or all(map(self.has_word, tokens(low))):
+        if (
+            _without_accents(name.lower()) in self.words
+            or all(map(self.has_word, parts))
+            or all(map(self.has_word, tokens(low)))
+        ):
             return True
         if str(_NUMBER_WORDS.get(low, "")) in self.numbers or low in _FRAME:
+            return True
+        if (full := _ABBREVIATIONS.get(low, "")) and self.words >= set(full.split()):
+            return True
+        if _EXPANSIONS.get(low, "") in self.capitals:
             return True
         if not name.isupper():
             return False
@@ -404,6 +478,14 @@ def _compound_numbers(words: list[str]) -> Iterator[str]:
             whole, part = whole + (part or 1) * number, 0
         else:
             part = (part or 1) * number if word in ("hundred", "dozen") else part + number
+
+
+def _in_han(number: int) -> str:
+    """A number from 11 to 100 in Chinese and Japanese words: 二十七 for 27."""
+    if number == 100:
+        return "百"
+    tens, ones = (_HAN_DIGITS[digit] for digit in divmod(number, 10))
+    return f"{tens.replace('一', '')}十{ones}"
 
 
 def _plain(number: str) -> str:

@@ -23,6 +23,13 @@ A text that only states facts gets an empty list.""",
     template="{{text}}\n\nList the opinions of the author of this text.",
 )
 
+SPEECH_VERBS = (
+    "advise agree argue assert assume believe call claim consider criticize deem describe disagree doubt emphasize "
+    "expect express feel felt find found hold held hope imply insist maintain mention note observe opinion praise "
+    "predict prefer propose recommend regard remark said say see stress suggest think thought view warn wish"
+)
+"""Words in which an opinion may be reported although the text doesn't have them: "the author thinks that …"."""
+
 
 @dataclass(frozen=True)
 class ListOpinions(ListOf[str]):
@@ -30,7 +37,7 @@ class ListOpinions(ListOf[str]):
 
     kind = "list_opinions"
     key = "opinions"
-    source = Restates("text")
+    source = Restates("text", besides=SPEECH_VERBS.split())
     cut = "text"
     text: str
     prompt: Prompt = LIST_OPINIONS

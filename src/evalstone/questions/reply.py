@@ -26,7 +26,7 @@ import json
 import re
 import typing
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -44,7 +44,7 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import clean
-from evalstone._core.text import is_blank, sentences
+from evalstone._core.text import is_blank, sentences, stem
 from evalstone.errors import ConfigError, ReplyError
 
 M = TypeVar("M")
@@ -136,17 +136,20 @@ class Quotes:
 
 
 class Restates:
-    """A paraphrase of the question's `inputs`. Its numbers, names and most other words must come from them."""
+    """A paraphrase of the question's `inputs`. Its numbers, names and most other words must come from them.
+
+    besides: words that it may add, in any form, such as `think` in "the author thinks that …".
+    """
 
     advice: ClassVar[str] = "take only what it says"
 
-    def __init__(self, *inputs: str) -> None:
-        self.inputs = inputs
+    def __init__(self, *inputs: str, besides: Iterable[str] = ()) -> None:
+        self.inputs, self.besides = inputs, frozenset(map(stem, besides))
 
     def problem(self, text: str, question: Any) -> str:
         """Why a text isn't a paraphrase of the inputs; empty if it is one."""
         source, *others = ("\n".join(_texts_of(question, (name,))) for name in self.inputs)
-        if not (foreign := not_grounded(text, source, others)):
+        if not (foreign := not_grounded(text, source, others, self.besides)):
             return ""
         source, words = _noun(self.inputs[0]), ", ".join(word[:40] for word in foreign[:5])
         return f"{_excerpt(text)} is not from the {source}, which doesn't have: {words}"
