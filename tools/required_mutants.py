@@ -733,6 +733,20 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/questions/test_grounded.py",),
     ),
     Mutant(
+        "an ungrounded item is dropped before a correction",
+        "src/evalstone/judges/model.py",
+        "drop = last or isinstance(failure, UngroundedItems)",
+        "drop = True",
+        ("tests/judges/test_corrections.py",),
+    ),
+    Mutant(
+        "half of a list may be dropped",
+        "src/evalstone/questions/reply.py",
+        "<= max(1, total // 10)",
+        "<= max(1, total // 2)",
+        ("tests/questions/test_ungrounded.py",),
+    ),
+    Mutant(
         "a list that did not end counts",
         "src/evalstone/questions/reply.py",
         "if len(items) >= MOST_ITEMS:",

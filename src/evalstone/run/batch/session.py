@@ -166,7 +166,7 @@ class BatchSession(Session):
         reply: Completion | None = None
         try:
             reply = self.api.reply(question, body)
-            drop = known.attempts >= retries or (bool(known.reply) and names_items(question, known.reply or ""))
+            drop = known.attempts >= retries or names_items(question, known.reply or "")
             value, dropped = read_completion(question, reply, self.api.judge.settings_for(question), drop)
             if (doubt := question.doubt(reply.text)) and known.error != doubt and known.attempts < retries:
                 raise ReplyError(doubt)
