@@ -66,7 +66,7 @@ def test_a_criterion_in_metadata_that_is_not_text_fails():
     assert isinstance(outcome_of(MultiTurnJudge(), sample, []), Failed)
 
 
-@pytest.mark.parametrize("reply", [said("perhaps"), {"verdict": "yes"}, {"reason": "x"}, {}])
+@pytest.mark.parametrize("reply", [said("perhaps"), {"verdict": None}, {"reason": "x"}, {}])
 def test_a_reply_that_does_not_decide_fails(reply: Any):
     assert isinstance(outcome_of(SCORER, SAMPLE, [reply]), Failed)
 
