@@ -46,7 +46,7 @@ from evalstone.judges.providers.limits import (
     shared_limiter,
 )
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
-from evalstone.judges.providers.replies import read_aside
+from evalstone.judges.providers.replies import cut_error, read_aside
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
@@ -397,6 +397,8 @@ async def converse(
         while True:
             try:
                 completion = await complete(messages, question, settings)
+                if completion is not None:
+                    check_whole(judge, messages, completion)
             except TransientError as error:
                 await backoff.wait(error)
                 continue
@@ -404,6 +406,7 @@ async def converse(
                 if failure is None:
                     raise
                 # The question alone fits; only the correction is too long. Start over without the earlier reply.
+                usage += error.usage or NO_USAGE
                 costs.append(error.cost)
                 if doubtful is not None:
                     return replace(doubtful, usage=usage, cost=total_cost(costs))
@@ -468,6 +471,14 @@ def opening_messages(question: Question[Any], instructions: str = "") -> list[Ch
 
 def _size(messages: Sequence[ChatMessage]) -> int:
     return sum(len(message.content.encode("utf-8", "replace")) for message in messages)
+
+
+def check_whole(judge: str, messages: Sequence[ChatMessage], completion: Completion) -> None:
+    """Raise PromptTooLong if the server cut the prompt."""
+    spent = {"reply": completion.text[:MAX_REPLY], "usage": completion.usage, "cost": completion.cost}
+    prompt = (message.content for message in messages)
+    if (error := cut_error(judge, prompt, completion.read_tokens, **spent)) is not None:
+        raise error
 
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:

@@ -146,6 +146,8 @@ class Completion:
     """Settings that the endpoint refuses, so they were not sent."""
     model: str = ""
     """The model that replied, as named by the provider."""
+    read_tokens: int = 0
+    """The tokens of the prompt that the model read, as the provider counts them, cached ones included; 0 if unknown."""
 
 
 NO_KEY = "no key was sent: set api_key of the judge"

@@ -444,7 +444,19 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
         complete=finish != "length",
         tokens=readable_tokens(as_object(choice.get("logprobs")).get("content")),
         model=as_text(data.get("model")),
+        read_tokens=_read_tokens(as_object(data.get("usage"))),
     )
+
+
+def _read_tokens(usage: Mapping[str, Any]) -> int:
+    """The tokens of a prompt, at most: all counts are added, as some servers leave cached ones out of prompt_tokens."""
+    details = as_object(usage.get("prompt_tokens_details"))
+    counts = (usage.get("prompt_tokens"), details.get("cached_tokens"), *map(usage.get, _CACHED))
+    return sum(map(as_count, counts))
+
+
+_CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+"""Other names of the cached tokens, of DeepSeek and of gateways to Anthropic."""
 
 
 def _text(content: Any) -> str:

@@ -13,13 +13,14 @@ import re
 import reprlib
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
 
 from evalstone._core import sync
 from evalstone._core.files import CONTAINER, unchanged
 from evalstone._core.parsing import bare
+from evalstone._core.text import fewest_tokens
 from evalstone.errors import JudgeRefused, PromptTooLong, ProviderError
 from evalstone.judges.settings import is_number
 
@@ -295,6 +296,29 @@ def window_error(message: str, content: str = "", request: str = "") -> PromptTo
     window = next((size for size in sizes if _SMALLEST_WINDOW <= size <= MAX_TOKENS), None)
     setting = "context_window" if window is None else f"context_window={window}"
     return PromptTooLong(f"{message}; set {setting} for this judge", window=window)
+
+
+CUT_BELOW = 0.75
+"""The server cut a prompt if the model read less than this share of the fewest tokens that the prompt can have. The
+rest is for tokenizers with tokens of several words."""
+SMALLEST_CUT = 1000
+"""Fewer tokens are no context window: the server counts something else, such as those that it had not cached."""
+
+
+def cut_error(name: str, prompt: Iterable[str], read: int, **spent: Any) -> PromptTooLong | None:
+    """The error for a prompt of which the model read only a part: some servers cut what exceeds their context window,
+    and reply as if nothing were missing.
+
+    name: the judge's. read: the tokens that the model read, 0 if unknown. spent: usage, cost and reply, which count.
+    """
+    if read < SMALLEST_CUT:
+        return None
+    fewest = sum(map(fewest_tokens, prompt))
+    if read >= CUT_BELOW * fewest:
+        return None
+    message = f"the server of {name} cut the prompt: the model read {read:,} tokens of {fewest:,} or more"
+    hint = f"raise the server's context length, or set context_window={read} for this judge"
+    return PromptTooLong(f"{message}; {hint}", window=read, **spent)
 
 
 def _is_echo(match: re.Match[str], request: str) -> bool:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeError, ProviderError
 from evalstone.judges.base import Judge
-from evalstone.judges.model import ModelJudge, with_probabilities
+from evalstone.judges.model import ModelJudge, check_whole, opening_messages, with_probabilities
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, at_batch_price, split_model
 from evalstone.judges.providers.forms import ModelCapabilities
 from evalstone.judges.providers.openai_compatible import Call, Endpoint
@@ -175,6 +175,7 @@ class BatchApi(ABC):
             raise window_error(refusal, request="\n".join(question.render())) or ProviderError(refusal)
         try:
             completion = with_probabilities(question, self.read(result["body"]))
+            check_whole(self.judge.identity, opening_messages(question), completion)
         except JudgeError as error:
             error.cost = at_batch_price(error.cost)
             raise
