@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 from evalstone._core.environment import expanded, expanded_url
@@ -36,6 +36,7 @@ from evalstone.judges.providers.base import (
     split_model,
     url_parts,
 )
+from evalstone.judges.providers.families import usual_temperature
 from evalstone.judges.providers.limits import (
     NO_LIMITS,
     Backoff,
@@ -102,18 +103,21 @@ class ModelJudge(Judge):
     api_key: str | None = field(default=None, repr=False, compare=False)
     """The API key. None reads it from the provider's environment variable."""
 
-    temperature: Annotated[float | None, Range(0, 2)] = 0.0
+    temperature: Annotated[float | Literal["auto"] | None, Range(0, 2)] = "auto"
+    """"auto" is 0, or what the vendor of a reasoning model recommends (`FAMILIES`). The attribute has the result."""
+
     seed: int | None = None
     max_tokens: Annotated[int | None, Range(1)] = None
     reasoning_effort: str | None = None
-    """How long a reasoning model thinks, as the provider names it. All four settings are passed to the provider
-    unchanged; None uses the provider's default."""
+    """How long a reasoning model thinks, as the provider names it. Like the three settings above, it is passed to the
+    provider unchanged; None uses the provider's default."""
 
     language: str | None = None
     """The language of the judge's reasons. None uses the language of the judged text."""
 
-    logprobs: bool = False
-    """Request token probabilities and compute the answer's confidence from them."""
+    logprobs: bool | None = None
+    """Whether to request token probabilities, from which the answer's confidence is computed. True requests them for
+    every question, False for none. None requests them for questions that use the probabilities of their labels."""
 
     retries: Annotated[int, Range(0, MOST_RETRIES)] = field(default=3, compare=False)
     """The maximum number of corrections of a malformed reply. The first one shows the model its reply and the error;
@@ -148,6 +152,8 @@ class ModelJudge(Judge):
     def __post_init__(self) -> None:
         check_settings(self)
         split_model(self.model)
+        if self.temperature == "auto":
+            object.__setattr__(self, "temperature", usual_temperature(self.model, self.reasoning_effort))
         register_secrets(self)
         if self.base_url:
             self.check_url(expanded_url(self.base_url, self._named("base_url")))
@@ -173,8 +179,11 @@ class ModelJudge(Judge):
     def _settings(self) -> tuple[str, ...]:
         """The settings in the identity, without the URL. Cached, because every answer needs them."""
         settings: list[str] = []
+        # Recommendations change, so where there is one, the temperature is named even if it is 0.
+        recommended = usual_temperature(self.model, self.reasoning_effort) != 0
         for name, default in _IN_IDENTITY:
-            if (value := getattr(self, name)) != default:
+            value = getattr(self, name)
+            if value != default or (name == "temperature" and recommended):
                 whole = isinstance(value, float) and value.is_integer()  # 1.0 and 1 are one setting
                 settings.append(f"{name}={int(value) if whole else value}")
         if self.routing:
@@ -312,13 +321,16 @@ class ModelJudge(Judge):
     def settings_for(self, question: Question[Any], repeat: int = 0) -> ModelSettings:
         """The settings of a request, with the repetition's seed and the probabilities that the question uses."""
         labels = question.label_probabilities
+        logprobs = self.logprobs or (self.logprobs is None and labels is not None)
         return ModelSettings(
-            temperature=self.temperature,
+            temperature=cast("float | None", self.temperature),
             seed=None if self.seed is None else self.seed + repeat,
             max_tokens=self.max_tokens,
             reasoning_effort=self.reasoning_effort,
-            logprobs=self.logprobs or labels is not None,
-            top_logprobs=(FEW_ALTERNATIVES if len(labels.labels) <= 3 else ALTERNATIVES) if labels else None,
+            logprobs=logprobs,
+            top_logprobs=(FEW_ALTERNATIVES if len(labels.labels) <= 3 else ALTERNATIVES)
+            if logprobs and labels
+            else None,
         )
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
@@ -348,7 +360,7 @@ def _readable(url: str) -> str:
 
 
 _IN_IDENTITY = tuple(
-    (setting.name, setting.default)
+    (setting.name, 0.0 if setting.name == "temperature" else setting.default)
     for setting in fields(ModelJudge)
     if setting.name
     in ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")

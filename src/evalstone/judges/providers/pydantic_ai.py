@@ -143,7 +143,8 @@ class PydanticAI(Provider):
         finally:
             limiter.release()
         refused = ["temperature"] if settings.temperature is not None and "temperature" in _unused(model) else []
-        refused += ["logprobs"] if probabilities_required(question) else []  # no provider here supports logprobs
+        if probabilities_required(question) and judge.logprobs is not False:
+            refused.append("logprobs")  # no provider here supports them
         return replace(self._completion(response), refused_settings=tuple(refused))
 
     async def _request(
