@@ -52,6 +52,12 @@ def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(
     assert "free; ready" in told
 
 
+def test_a_model_that_does_not_chat_is_named_as_such(evalstone: Evalstone) -> None:
+    told = " ".join(evalstone("judges", "openrouter/typesafe/jev-1.14").stdout.split())
+    assert "not ready: openrouter/typesafe/jev-1.14 writes no text" in told
+    assert "choose a model that chats" in told
+
+
 def test_a_temperature_that_is_not_0_is_shown_with_who_recommends_it(evalstone: Evalstone) -> None:
     for spec, told in (
         ("ollama/qwen3:8b", "temperature 0.6 (Qwen3 and QwQ: Qwen recommends 0.6"),

@@ -69,6 +69,9 @@ class EmbeddingModel(ModelJudge):
             raise ConfigError(f"{self.model} can't be used for embeddings; use a model behind {endpoint}")
         super().check()
 
+    def check_kind(self) -> None:
+        """Nothing: an embedding model writes no text."""
+
     def provider(self) -> Provider:
         self.check()
         from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp

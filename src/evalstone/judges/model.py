@@ -35,6 +35,7 @@ from evalstone.judges.providers.base import (
     cost_of,
     split_model,
     url_parts,
+    writes_no_text,
 )
 from evalstone.judges.providers.families import usual_temperature
 from evalstone.judges.providers.limits import (
@@ -235,6 +236,7 @@ class ModelJudge(Judge):
         self.check_key()
         if url:
             self.check_url(url)
+        self.check_kind()
         if info.key and url in ("", info.base_url) and not self.key:
             raise ConfigError(f"{self.model} needs a key: set the environment variable {info.key}")
         if url:
@@ -268,6 +270,17 @@ class ModelJudge(Judge):
             raise ConfigError(
                 f"the key of {self.model} in {source} contains {kind} at position {position} of {len(key)}"
             )
+
+    def check_kind(self) -> None:
+        """Raise ConfigError for a model that writes no text, by its listed prices. A model with its own `prices` or
+        `base_url` isn't looked up."""
+        provider, name = split_model(self.model)
+        if self.prices is None and self.url in ("", PROVIDERS[provider].base_url) and writes_no_text(provider, name):
+            kinds = "embedding, decision, transcription and speech models"
+            message = (
+                f"{self.model} writes no text: it has a listed price for its input, but none for output, like {kinds}"
+            )
+            raise ConfigError(f"{message}; choose a model that chats, or set prices if this one does")
 
     def check_supported(self) -> None:
         """Raise ConfigError for a setting that the provider doesn't support."""
