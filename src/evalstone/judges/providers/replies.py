@@ -223,6 +223,30 @@ def error_message(content: bytes) -> str:
     return f"{message} ({shown(error['code'])})" if error.get("code") else message
 
 
+_ERROR_WORDS = {"rate": 429, "quota": 429, "filter": 400, "policy": 400, "invalid": 400, "key": 401, "not found": 404}
+"""The status that an error without one stands for, by the first of these words in it. Any other error may pass."""
+
+
+def error_inside(data: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    """The error inside a response with HTTP 200, also of its choice, with the status that its code or its words stand
+    for; None if there is none.
+
+    Routers send such errors if the provider behind them fails, also after a part of the reply.
+    """
+    choice = as_object(next(iter(as_list(data.get("choices"))), None))
+    error = as_object(data.get("error")) or as_object(choice.get("error"))
+    if not error and choice.get("finish_reason") != "error":
+        return None
+    code: Any = error.get("code")
+    if is_number(code) and 400 <= code < 600:
+        return int(code), error
+    words = f"{code} {error.get('type')} {error.get('message')}".lower()
+    return next((status for word, status in _ERROR_WORDS.items() if word in words), 502), error
+
+
+BLOCKED = "the provider blocked the text"
+MAY_BLOCK = frozenset({400, 403, 422, 451})
+"""Statuses with which providers block a text."""
 _BLOCKING_CODES = frozenset(
     """
     content_filter content_policy_violation content_policy data_inspection_failed moderation
@@ -238,13 +262,22 @@ BLOCKING_FINISHES = ("content_filter", "safety", "recitation", "prohibited_conte
 def blocked_text(content: bytes) -> str:
     """Why an error response says that the provider blocked the text; "" for any other error."""
     try:
-        error = as_object(as_object(parsed_json(content)).get("error"))
+        return blocked_reason(as_object(as_object(parsed_json(content)).get("error")))
     except ValueError:
         return ""
+
+
+def blocked_reason(error: Mapping[str, Any]) -> str:
+    """The same for the error object of a response."""
     inner = as_object(error.get("innererror"))
     codes = {as_text(value).lower() for value in (error.get("code"), error.get("type"), inner.get("code"))}
     message = as_text(error.get("message"))
     return shown(message or error.get("code")) if codes & _BLOCKING_CODES or _BLOCKING.search(message.lower()) else ""
+
+
+def blocked_reply(finish: Any) -> str:
+    """The message for a reply that a filter stopped, for this reason."""
+    return f"{BLOCKED}: a content filter stopped the reply ({shown(finish)})"
 
 
 def is_blocked(finish: Any) -> bool:
