@@ -169,7 +169,7 @@ class BatchServer:
         if isinstance(said, str):
             return {**line, "response": {"status_code": 200, "body": completion(said)}, "error": None}
         if isinstance(said, Response):
-            body: Any = said.body if isinstance(said.body, dict) else {"error": {"message": str(said.body)}}
+            body = {"error": {"message": said.body}} if isinstance(said.body, str) else said.body
             return {**line, "response": {"status_code": said.status, "body": body}, "error": None}
         return {**line, "response": None, "error": {"code": "batch_expired", "message": "This request expired"}}
 

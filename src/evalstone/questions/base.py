@@ -237,6 +237,11 @@ class Question(_Prompted, Generic[A]):
         """Why the question should be asked once more although the reply is valid; empty if it shouldn't."""
         return ""
 
+    def note_on(self, value: Any) -> str:
+        """A note on an answer's value for its record, such as a citation that doesn't fit its claim; empty if there is
+        none. The answer counts as it is."""
+        return ""
+
     @property
     def divisible_by(self) -> str | None:
         """The input whose items can be split between several questions; None if the question can't be split."""
@@ -630,6 +635,7 @@ def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple
 
 def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int = 0) -> JudgeCall:
     """The record of a question and its answer."""
+    note = question.note_on(answer.value)
     return JudgeCall(
         question=question.kind,
         fingerprint=question.fingerprint,
@@ -645,7 +651,7 @@ def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int 
         refused_settings=answer.refused_settings,
         repeat_index=repeat_index,
         members=answer.members,
-        detail=answer.detail,
+        detail={**(answer.detail or {}), "note": note} if note else answer.detail,
     )
 
 

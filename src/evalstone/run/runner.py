@@ -38,7 +38,7 @@ from evalstone.judges.providers.limits import counting_warnings, shared_limiter,
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, DECIDED, ending_of
-from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, Run
+from evalstone.results.run import DOUBTFUL_CITATIONS, KEPT_REASONING, LEFT_OUT_REASONING, Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
 from evalstone.run.admission import Admission
@@ -500,6 +500,8 @@ class _Runner:
             warnings["malformed replies"] = corrections
         if self._reasoned:
             warnings[KEPT_REASONING if self.plan.keep_reasoning else LEFT_OUT_REASONING] = self._reasoned
+        if noted := sum(line.noted for line in summary):
+            warnings[DOUBTFUL_CITATIONS] = noted
         for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
             warnings[f"{name} refused"] = times
         notes = ((judge.identity, (judge.note, self._cautions.get(judge.identity))) for judge in self.plan.judges)
