@@ -133,7 +133,7 @@ def noted(*verdicts: tuple[str, str, Sequence[int]], context: Sequence[str] = (B
     value = tuple(ClaimVerdict(claim, cast("Any", verdict), tuple(cited)) for claim, verdict, cited in verdicts)
     question = VerifyClaims(claims=tuple(claim for claim, _, _ in verdicts), context=tuple(context))
     call = judge_call(question, JudgeAnswer(value=value, judge="j"))
-    return (call.detail or {}).get("note", "")
+    return (call.detail or {}).get("citations", "")
 
 
 @pytest.mark.parametrize("verdict", ["supported", "contradicted"])
@@ -187,7 +187,7 @@ def test_the_note_on_a_citation_is_in_the_record_the_warnings_and_the_report_and
     assert [record.value for record in run] == [1.0, 1.0]
     details = [record.steps[1].detail for record in run]
     assert details[0] is not None
-    assert "the judge may count passages from 0" in details[0]["note"]
+    assert "the judge may count passages from 0" in details[0]["citations"]
     assert details[1] is None
     assert run.warnings == {"doubtful citations": 1}
     assert "In 1 result, the judge cites a passage that has no word in common with a claim" in str(run)

@@ -237,9 +237,9 @@ class Question(_Prompted, Generic[A]):
         """Why the question should be asked once more although the reply is valid; empty if it shouldn't."""
         return ""
 
-    def note_on(self, value: Any) -> str:
-        """A note on an answer's value for its record, such as a citation that doesn't fit its claim; empty if there is
-        none. The answer counts as it is."""
+    def citation_note(self, value: Any) -> str:
+        """Which citations in an answer's value hardly fit, for its record; empty if there are none. The answer counts
+        as it is."""
         return ""
 
     @property
@@ -635,7 +635,7 @@ def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple
 
 def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int = 0) -> JudgeCall:
     """The record of a question and its answer."""
-    note = question.note_on(answer.value)
+    note = question.citation_note(answer.value)
     return JudgeCall(
         question=question.kind,
         fingerprint=question.fingerprint,
@@ -651,7 +651,7 @@ def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int 
         refused_settings=answer.refused_settings,
         repeat_index=repeat_index,
         members=answer.members,
-        detail={**(answer.detail or {}), "note": note} if note else answer.detail,
+        detail={**(answer.detail or {}), "citations": note} if note else answer.detail,
     )
 
 

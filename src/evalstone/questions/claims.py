@@ -133,7 +133,7 @@ class VerifyClaims(VerdictByEvidence[ClaimVerdict]):
     def weight(self, verdict: ClaimVerdict) -> int:
         return _WEIGHT[verdict.verdict]
 
-    def note_on(self, value: Any) -> str:
+    def citation_note(self, value: Any) -> str:
         """Which claims have none of their words in the passages cited for them, but in another passage."""
         verdicts = cast("Sequence[Any]", value) if isinstance(value, tuple) else ()
         found: list[tuple[int, tuple[int, ...], int]] = []
@@ -162,8 +162,10 @@ def _better_passage(verdict: ClaimVerdict, context: Sequence[str]) -> int:
     if not cited or not own or verdict.verdict == "not_mentioned":
         return 0
     text = "\n".join(context[number - 1] for number in cited)
-    # Parts of words count here, so that compounds and inflected forms do.
-    if not own.isdisjoint(map(stem, words(text))) or any(len(word) > 3 and word in text.lower() for word in own):
+    if not own.isdisjoint(map(stem, words(text))):
+        return 0
+    text = text.lower()  # parts of words count, so that compounds and inflected forms do
+    if any(len(word) > 3 and word in text for word in own):
         return 0
     shared = {number: len(own.intersection(map(stem, words(text)))) for number, text in enumerate(context, start=1)}
     best = max(shared, key=lambda number: shared[number])

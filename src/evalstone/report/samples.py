@@ -261,8 +261,8 @@ def _judge_call(call: JudgeCall) -> str:
     text = f"{call.question}: {'answered' if call.answer is not None else 'not answered'} by {call.judge}"
     text += ", cached" if call.cached else f", {call.seconds:.2f} s" + (f", ${call.cost:.4f}" if call.cost else "")
     text += "" if call.confidence is None else f", confidence {call.confidence:.2f}"
-    note = (call.detail or {}).get("note")
-    return f"{text}. Note: {note}" if note else text
+    citations = (call.detail or {}).get("citations")
+    return f"{text}. Doubtful citations: {citations}" if citations else text
 
 
 def laid_out(value: Any) -> Block:

@@ -484,7 +484,7 @@ def citation_notes(run: Run) -> Iterator[str]:
     if times := run.warnings.get(DOUBTFUL_CITATIONS):
         yield (
             f"In {count(times, 'result')}, the judge cites a passage that has no word in common with a claim, although "
-            "another passage has: see the notes on judge calls in the records. No verdict was changed."
+            "another passage has: see `citations` in the judge calls of the records. No verdict was changed."
         )
 
 

@@ -149,8 +149,8 @@ class ScorerSummary:
     None if none are missing."""
     refused_settings: Mapping[str, int] = field(default_factory=dict[str, int])
     """Settings that the judges' endpoints refused, with the number of answers given without them."""
-    noted: int = 0
-    """Results with a note on a judge's answer, such as a citation that doesn't fit its claim."""
+    doubtful_citations: int = 0
+    """Results with a citation that hardly fits its claim."""
     judges: tuple[str, ...] = ()
     """The identities of the judges used; "openai/x without temperature" if the endpoint refused this setting."""
     all_equal: bool = False
@@ -238,7 +238,7 @@ class SummaryBuilder:
         self.corrections = self.corrected = self.lost = 0
         self.cost: float | None = 0.0
         self.refused_settings: Counter[str] = Counter()
-        self.noted = 0
+        self.doubtful_citations = 0
         self.judges: dict[str, None] = {}
         self.verdicts: Counter[str] = Counter()  # two different ones at most
         self.unanswered = 0
@@ -277,7 +277,7 @@ class SummaryBuilder:
                     self.corrected += call.answer is not None and "doubt" not in (call.detail or {})
                 self.lost += call.answer is None and (call.usage.requests > 0 or call.cost is None)
             self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
-        self.noted += any("note" in (step.detail or {}) for step in record.steps)
+        self.doubtful_citations += any("citations" in (step.detail or {}) for step in record.steps)
         self.unanswered += unanswered(record)
         self.cost = total_cost((self.cost, record.cost))
 
@@ -310,7 +310,7 @@ class SummaryBuilder:
             corrected=self.corrected,
             lost=self.lost,
             refused_settings=dict(self.refused_settings),
-            noted=self.noted,
+            doubtful_citations=self.doubtful_citations,
             bounds=missing_bounds(self.values, missing, 0.0, scale, weights=weights) if missing else None,
             judges=tuple(sorted(self.judges)),
             all_equal=len(self.values) > 1 and min(self.values) == max(self.values),

@@ -500,8 +500,8 @@ class _Runner:
             warnings["malformed replies"] = corrections
         if self._reasoned:
             warnings[KEPT_REASONING if self.plan.keep_reasoning else LEFT_OUT_REASONING] = self._reasoned
-        if noted := sum(line.noted for line in summary):
-            warnings[DOUBTFUL_CITATIONS] = noted
+        if doubtful := sum(line.doubtful_citations for line in summary):
+            warnings[DOUBTFUL_CITATIONS] = doubtful
         for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
             warnings[f"{name} refused"] = times
         notes = ((judge.identity, (judge.note, self._cautions.get(judge.identity))) for judge in self.plan.judges)
