@@ -169,8 +169,8 @@ class BatchServer:
         if isinstance(said, str):
             return {**line, "response": {"status_code": 200, "body": completion(said)}, "error": None}
         if isinstance(said, Response):
-            error = {"error": {"message": str(said.body)}}
-            return {**line, "response": {"status_code": said.status, "body": error}, "error": None}
+            body = {"error": {"message": said.body}} if isinstance(said.body, str) else said.body
+            return {**line, "response": {"status_code": said.status, "body": body}, "error": None}
         return {**line, "response": None, "error": {"code": "batch_expired", "message": "This request expired"}}
 
     # Anthropic
@@ -213,6 +213,8 @@ class BatchServer:
     def result(self, said: Any) -> dict[str, Any]:
         if said is None:
             return {"type": "expired"}
+        if isinstance(said, Response) and said.status == 200:
+            return {"type": "succeeded", "message": said.body}
         if isinstance(said, Response):
             kind = "invalid_request_error" if said.status == 400 else "api_error"
             return {"type": "errored", "error": {"type": "error", "error": {"type": kind, "message": str(said.body)}}}

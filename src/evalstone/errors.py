@@ -224,8 +224,8 @@ class PromptTooLong(ProviderError):
     window: the tokens that the model takes in, where the endpoint says so.
     """
 
-    def __init__(self, message: str, *, window: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, window: int | None = None, **spent: Any) -> None:
+        super().__init__(message, **spent)
         self.window = window
 
 

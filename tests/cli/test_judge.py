@@ -52,6 +52,26 @@ def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(
     assert "free; ready" in told
 
 
+def test_a_model_that_does_not_chat_is_named_as_such(evalstone: Evalstone) -> None:
+    told = " ".join(evalstone("judges", "openrouter/typesafe/jev-1.14").stdout.split())
+    assert "not ready: openrouter/typesafe/jev-1.14 writes no text" in told
+    assert "choose a model that chats" in told
+
+
+def test_a_temperature_that_is_not_0_is_shown_with_who_recommends_it(evalstone: Evalstone) -> None:
+    for spec, told in (
+        ("ollama/qwen3:8b", "temperature 0.6 (Qwen3 and QwQ: Qwen recommends 0.6"),
+        ("ollama/qwen3:8b(temperature=0)", "temperature 0 (Qwen3 and QwQ: Qwen recommends 0.6"),
+        (
+            "panel(google/gemini-3-pro, lexical)",
+            "temperature not sent (Gemini 3 and later: Google recommends the default",
+        ),
+        ("vllm/mine(temperature=0.5)", "ready temperature 0.5 Not calibrated"),
+    ):
+        assert told in " ".join(evalstone("judges", spec).stdout.split())
+    assert "temperature" not in evalstone("judges", "vllm/mine").stdout
+
+
 def test_what_is_no_judge_is_refused(tmp_path: Path, evalstone: Evalstone) -> None:
     done = evalstone("judges", "panell(lexical, openai/x)")
     assert (done.returncode, done.stdout) == (2, "")

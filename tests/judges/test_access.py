@@ -11,6 +11,8 @@ import pytest
 from evalstone.api import evaluate
 from evalstone.errors import ConfigError, JudgeRefused
 from evalstone.judges import ModelJudge
+from evalstone.judges.embeddings import EmbeddingModel
+from evalstone.targets.model import ModelTarget
 from evalstone.types import Failed, Record
 from tests.serving import Behaviour, Response, completion, obliging, serving
 
@@ -119,3 +121,41 @@ def test_a_url_that_cannot_be_parsed_is_refused_without_showing_it() -> None:
         with pytest.raises(ConfigError, match="the base_url") as raised:
             ModelJudge("vllm/m", base_url=url)
         assert "me:secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "openrouter/typesafe/jev-1.14",  # a decision model
+        "together/together/Tev1-4B-experimental",
+        "openai/text-embedding-3-small",
+        "openai/whisper-1",
+        "openai/tts-1",
+    ],
+)
+def test_a_model_that_writes_no_text_is_no_judge(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "TOGETHER_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    told = f"^{model} writes no text: .*; choose a model that chats, or set prices if this one does$"
+    with pytest.raises(ConfigError, match=told):
+        ModelJudge(model).check()
+    with pytest.raises(ConfigError, match=told):
+        ModelTarget(model=model).check()
+    with pytest.raises(ConfigError, match="writes no text"):
+        evaluate([{"output": "x"}], "toxicity", judge=model, ledger=None)
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        ModelJudge("openai/gpt-5.1", api_key="k"),
+        ModelJudge("openrouter/qwen/qwen3-coder:free", api_key="k"),
+        ModelJudge("openai/model-of-tomorrow", api_key="k"),
+        ModelJudge("openrouter/typesafe/jev-1.14", api_key="k", prices=(0.04, 0)),
+        ModelJudge("openai/whisper-1", base_url="http://127.0.0.1:1/v1"),
+        EmbeddingModel("openai/text-embedding-3-small", api_key="k"),
+    ],
+    ids=lambda judge: judge.identity,
+)
+def test_a_model_that_may_write_text_is_ready(judge: ModelJudge) -> None:
+    judge.check()

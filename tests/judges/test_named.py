@@ -51,6 +51,7 @@ def test_a_judge_on_one_line(spec: str, judge: Any) -> None:
         LexicalJudge(),
         ModelJudge("vllm/a", temperature=0.5, seed=3, max_tokens=10, logprobs=True),
         ModelJudge("vllm/a", base_url="http://h:1/v1", seed=3),
+        ModelJudge("vllm/a", logprobs=False),
         Cascade(LexicalJudge(), A, threshold=0.123456789),
         Panel(A, B, vote="mean", quorum=1),
         Panel(LexicalJudge(), SelfConsistency(ModelJudge("vllm/a", temperature=None), n=2), vote="unanimous"),

@@ -10,7 +10,13 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="the extra `providers` is not installed")
 
-from pydantic_ai.exceptions import ModelAuthenticationError, ModelHTTPError, ModelNotFoundError, UserError
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelAuthenticationError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    UserError,
+)
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
@@ -121,9 +127,82 @@ def test_a_reply_that_was_cut_off_is_marked_as_such() -> None:
     assert not reply.complete
 
 
-def test_a_filtered_reply_is_a_decline() -> None:
-    with pytest.raises(JudgeDeclined, match="declined"):
-        sent(ModelResponse(parts=[TextPart("")], finish_reason="content_filter"))
+def test_a_reply_that_ended_in_an_error_is_not_whole() -> None:
+    reply, _, _ = sent(ModelResponse(parts=[TextPart("Yes")], finish_reason="error"))
+    assert not reply.complete
+
+
+@pytest.mark.parametrize(
+    ("details", "told"),
+    [
+        ({"finish_reason": "SAFETY"}, "the provider blocked the text: a content filter stopped the reply (SAFETY)"),
+        (
+            {"finish_reason": "RECITATION"},
+            "the provider blocked the text: a content filter stopped the reply (RECITATION)",
+        ),
+        (
+            {"block_reason": "BLOCKLIST"},
+            "the provider blocked the text: a content filter stopped the reply (BLOCKLIST)",
+        ),
+        (
+            {"finish_reason": "guardrail_intervened"},
+            "the provider blocked the text: a content filter stopped the reply",
+        ),
+        (None, "the provider blocked the text: a content filter stopped the reply (content_filter)"),
+        ({"finish_reason": "refusal"}, "the model declined to reply"),
+    ],
+)
+def test_a_reply_that_a_filter_stopped_is_told_from_one_that_the_model_refused(details: Any, told: str) -> None:
+    parts = [TextPart("Sorry, the model cannot answer this question.")]
+    with pytest.raises(JudgeDeclined) as error:
+        sent(ModelResponse(parts=parts, finish_reason="content_filter", provider_details=details))
+    assert str(error.value).startswith(told)
+    assert error.value.reply == "Sorry, the model cannot answer this question."
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelHTTPError(400, "claude", {"error": {"message": "Output blocked by content filtering policy"}}),
+        ModelHTTPError(400, "gpt", {"message": "filtered", "code": "content_filter"}),
+        ModelHTTPError(400, "nova", {"Error": {"Message": "The text was flagged", "Code": "ValidationException"}}),
+        ModelHTTPError(400, "gemini", '{"error": {"message": "Input data may contain inappropriate content."}}'),
+        ModelHTTPError.for_category(
+            ModelAuthenticationError,
+            status_code=403,
+            model_name="x",
+            body={"error": {"message": "Your input was flagged"}},
+        ),
+        ContentFilterError("Content filter 'SAFETY' triggered"),
+    ],
+)
+def test_a_text_that_the_provider_blocks_is_declined_after_one_call(error: Exception) -> None:
+    seen: list[Any] = []
+
+    async def work() -> None:
+        await converse(QUESTION, provider(error, seen=seen).complete, judge="g")
+
+    with pytest.raises(JudgeDeclined, match="the provider blocked the text: "):
+        asyncio.run(work())
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("question", [QUESTION, ClaimSupported(claim="x", context=("x",))])
+def test_a_model_without_a_system_role_gets_its_instructions_in_the_first_message(question: Any) -> None:
+    told = "Developer instruction is not enabled for models/gemma-3-27b-it"
+    refused = ModelHTTPError(400, "gemma", {"error": {"message": told}})
+    reply = '{"claims": ["Ada was born."], "reason": "It says so.", "verdict": "yes"}'
+    seen: list[Any] = []
+
+    async def work() -> Any:
+        model = provider(refused, ModelResponse(parts=[TextPart(reply)], finish_reason="stop"), seen=seen)
+        await converse(ListClaims(text="Ada was born."), model.complete, judge="g")
+        return await converse(question, model.complete, judge="g")
+
+    asyncio.run(work())
+    kinds = [[part.part_kind for message in messages for part in message.parts] for messages, _ in seen]
+    assert kinds == [["system-prompt", "user-prompt"], ["user-prompt"], ["user-prompt"]]
+    assert seen[1][0][0].parts[0].content.startswith(seen[0][0][0].parts[0].content)
 
 
 def test_errors_of_the_provider_are_final_or_tried_again() -> None:

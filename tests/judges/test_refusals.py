@@ -20,7 +20,7 @@ def refusal(status: int, message: str, **more: Any) -> Response:
     return Response(status, {"error": {"message": message, **more}})
 
 
-def scored(behaviour: Reply) -> tuple[Record, list[Any]]:
+def scored(behaviour: Reply, **settings: Any) -> tuple[Record, list[Any]]:
     """The record of a sample at an endpoint, and the requests."""
     requests: list[Any] = []
 
@@ -29,7 +29,8 @@ def scored(behaviour: Reply) -> tuple[Record, list[Any]]:
         return behaviour(request, len(requests))
 
     with serving(answer) as server:
-        judge = ModelJudge("vllm/m", base_url=server.url, prices=(1, 10), retries=2, total_timeout=20)
+        options: dict[str, Any] = {"prices": (1, 10), "retries": 2, "total_timeout": 20} | settings
+        judge = ModelJudge("vllm/m", base_url=server.url, **options)
         return evaluate([SAMPLE], "relevancy_check", judge=judge, ledger=None).records[0], requests
 
 
@@ -42,6 +43,14 @@ def test_a_setting_that_is_refused_is_not_sent_again_whatever_the_status(status:
     record, requests = scored(behaviour)
     assert record.value == 1
     assert ["logprobs" in request for request in requests] == [True, False]
+
+
+@pytest.mark.parametrize(("logprobs", "sent"), [(None, True), (True, True), (False, False)])
+def test_token_probabilities_are_requested_unless_they_are_switched_off(logprobs: bool | None, sent: bool) -> None:
+    record, requests = scored(lambda request, number: completion(YES), logprobs=logprobs)
+    assert record.value == 1
+    assert ["logprobs" in request or "top_logprobs" in request for request in requests] == [sent]
+    assert record.steps[0].refused_settings == ()
 
 
 @pytest.mark.parametrize(

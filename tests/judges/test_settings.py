@@ -36,7 +36,7 @@ def made(**settings: Any) -> ModelJudge:
             for value in (0, -1, "9", True, None, math.nan, math.inf)
         ),
         *(("timeout", value) for value in (10**400, 1j)),
-        *(("logprobs", value) for value in (1, "yes", None)),
+        *(("logprobs", value) for value in (1, "yes")),
         *(("prices", value) for value in (3, "12", [1], [1, 2, 3], [1, "2"], [1, -1], [1, math.nan], [1, math.inf])),
         *(("prices", value) for value in ([True, 1], {1: 2, 3: 4}, {1, 2}, [10**400, 1])),
         *(("headers", value) for value in (None, "X: 1", [("X", "1")], {"X": 1}, {1: "X"}, {"X": None})),
@@ -58,7 +58,7 @@ def test_a_setting_of_the_wrong_kind_or_out_of_range_is_refused_by_name(name: st
         *(("seed", value) for value in (None, 0, -1)),
         *(("retries", value) for value in (0, 5)),
         *((name, value) for name in ("timeout", "total_timeout") for value in (1, 0.001)),
-        *(("logprobs", value) for value in (True, False)),
+        *(("logprobs", value) for value in (None, True, False)),
         *(("prices", value) for value in (None, (0, 0), (1.25, 10))),
         *(("headers", value) for value in ({}, {"X": "1"}, MappingProxyType({"X": "1"}))),
     ],
@@ -85,10 +85,10 @@ def test_limits_are_limits():
     ("settings", "told"),
     [
         ({"retries": "3"}, "retries must be a whole number from 0 to 1000, not '3' (str)"),
-        ({"temperature": 3}, "temperature must be None or a number from 0 to 2, not 3 (int)"),
+        ({"temperature": 3}, "temperature must be None or a number from 0 to 2 or auto, not 3 (int)"),
         ({"timeout": 0}, "timeout must be a number above 0, not 0 (int)"),
         ({"seed": 1.5}, "seed must be None or a whole number, not 1.5 (float)"),
-        ({"logprobs": 1}, "logprobs must be true or false, not 1 (int)"),
+        ({"logprobs": 1}, "logprobs must be None or true or false, not 1 (int)"),
         (
             {"prices": [1]},
             "prices must be None or two numbers of 0 or more, dollars per million input and output tokens, "

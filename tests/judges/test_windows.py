@@ -13,8 +13,8 @@ from evalstone import Failed, ModelJudge, evaluate
 from evalstone.errors import JudgeUnavailable, PromptTooLong, ProviderError
 from evalstone.judges.providers.batch import batch_api
 from evalstone.judges.providers.replies import window_error
-from evalstone.questions import ListClaims
-from tests.serving import Response, completion, serving
+from evalstone.questions import GradeGrounding, ListClaims
+from tests.serving import Response, asked_in, completion, obliging, serving
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
 
@@ -140,3 +140,81 @@ def test_refusals_of_another_kind_do() -> None:
         judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=5.0)
         with pytest.raises(JudgeUnavailable):
             evaluate(rows, "relevancy_check", judge=judge, concurrency=1, ledger=None)
+
+
+# ---- Servers that cut prompts ----
+
+FACTS = [f"House {number} of the long street was built by the family of the old mayor." for number in range(900)]
+
+
+def cutting(window: int) -> Any:
+    """A server that drops what exceeds the window, and then answers as if it had read everything."""
+
+    def behave(request: dict[str, Any], number: int) -> Any:
+        read = round(1.3 * sum(len(message["content"].split()) for message in request["messages"]))
+        usage = {"prompt_tokens": min(window, read), "completion_tokens": 20}
+        return obliging(request, number) | {"usage": usage}
+
+    return behave
+
+
+def test_a_prompt_that_the_server_cuts_is_read_in_parts() -> None:
+    claim = "The family of the old mayor built house 7."
+    sample = {"output": claim, "context": FACTS}
+    with serving(cutting(4096)) as server:
+        judge = ModelJudge("ollama/m", base_url=server.url, prices=(1, 10))
+        run = evaluate([sample], "hallucination", judge=judge, ledger=None)
+    assert run.records[0].value is not None
+    cut = [step for step in run.records[0].steps if step.detail and "cut the prompt" in step.detail.get("error", "")]
+    assert len(cut) == 1
+    assert cut[0].detail is not None
+    assert "read 4,096 tokens of" in cut[0].detail["error"]
+    assert cut[0].detail["error"].endswith("set context_window=4096 for this judge")
+    assert cut[0].cost == pytest.approx((4096 + 200) / 1e6)
+    assert run.cost == pytest.approx(sum(step.cost or 0 for step in run.records[0].steps))
+    whole, *parts = [len(asked_in(request).split()) for request in server.requests if "House 1 " in asked_in(request)]
+    assert parts
+    assert 1.3 * max(parts) < 4096 < whole
+
+
+def test_a_cut_prompt_that_has_no_parts_fails_and_names_the_setting() -> None:
+    sample = {"input": "Who built it?", "output": " ".join(FACTS), "context": ["The family of the old mayor."]}
+    with serving(cutting(4096)) as server:
+        outcome = (
+            evaluate([sample], "relevancy_check", judge=ModelJudge("ollama/m", base_url=server.url), ledger=None)
+            .records[0]
+            .outcome
+        )
+    assert isinstance(outcome, Failed)
+    assert "the model read 4,096 tokens of" in outcome.error
+    assert "raise the server's context length, or set context_window=4096" in outcome.error
+
+
+PROSE = " ".join(FACTS)
+TABLE = "| | | |\n" * 3000
+CODE = "for (i = 0; i < n; i++) { a[i] = b[i]; }\n" * 700
+CHINESE = "这座桥建于一八九四年，由市长的家族出资修建，全长二百四十四米。" * 400
+
+
+@pytest.mark.parametrize(
+    ("text", "usage"),
+    [
+        # The fewest tokens of any of six tokenizers of real models.
+        (PROSE, {"prompt_tokens": 14_800}),
+        (TABLE, {"prompt_tokens": 12_000}),
+        (CODE, {"prompt_tokens": 14_800}),
+        (CHINESE, {"prompt_tokens": 8_000}),
+        # Only what was not cached is counted.
+        (PROSE, {"prompt_tokens": 30}),
+        (PROSE, {"prompt_tokens": 0}),
+        (PROSE, {"prompt_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 12_400}}),
+        (PROSE, {"prompt_tokens": 2000, "cache_read_input_tokens": 12_400}),
+        (PROSE, {"prompt_tokens": "2000"}),
+        (PROSE, {}),
+    ],
+)
+def test_a_whole_prompt_is_not_taken_for_a_cut_one(text: str, usage: dict[str, Any]) -> None:
+    with serving(lambda request, number: obliging(request, number) | {"usage": usage}) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url)
+        asyncio.run(judge.answer(GradeGrounding(answer="Nobody.", context=(text,))))
+    assert len(server.requests) == 1

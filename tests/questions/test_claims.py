@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
 
 import pytest
 
+from evalstone import ScriptedJudge, evaluate
 from evalstone.errors import QuestionTooLong
 from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.questions.base import Question
+from evalstone.questions.base import JudgeAnswer, Question, judge_call
 from evalstone.questions.claims import LONGEST_QUESTION, ClaimVerdict, Support
 from evalstone.questions.limits import ContextLimits
+from evalstone.report.run_view import retries, run_view
 
 A = TypeVar("A")
 
@@ -119,3 +122,74 @@ def test_what_can_not_be_divided_far_enough_is_refused_before_anything_is_asked(
             VerifyClaims(claims=tuple(claims), context=tuple(context)).in_parts(ask, limits([FILLER] * 2, [FILLER]))
         )
     assert ask.asked == []
+
+
+# ---- Citations that don't fit ----
+
+BRIDGE, TICKETS, CAFE = "The bridge was built in 1894.", "Tickets cost 8 euros.", "A café opened next to the river."
+
+
+def noted(*verdicts: tuple[str, str, Sequence[int]], context: Sequence[str] = (BRIDGE, TICKETS, CAFE)) -> str:
+    value = tuple(ClaimVerdict(claim, cast("Any", verdict), tuple(cited)) for claim, verdict, cited in verdicts)
+    question = VerifyClaims(claims=tuple(claim for claim, _, _ in verdicts), context=tuple(context))
+    call = judge_call(question, JudgeAnswer(value=value, judge="j"))
+    return (call.detail or {}).get("citations", "")
+
+
+@pytest.mark.parametrize("verdict", ["supported", "contradicted"])
+def test_a_citation_without_a_word_of_its_claim_is_noted_if_another_passage_has_them(verdict: str) -> None:
+    assert noted(("The ticket costs 9 euros.", verdict, [3])) == (
+        "claim 1 has no word in common with passage 3, which is cited for it, but with passage 2"
+    )
+    assert noted(("The bridge was built in 1894.", "supported", [1]), ("Tickets cost 8 euros.", verdict, [1, 3])) == (
+        "claim 2 has no word in common with passage 1, 3, which is cited for it, but with passage 2"
+    )
+
+
+def test_a_judge_that_counts_from_0_is_noted_as_such() -> None:
+    told = noted(("Tickets cost 8 euros.", "supported", [1]), ("A café opened.", "supported", [2]))
+    assert told.endswith("; the judge may count passages from 0")
+
+
+def test_a_note_lists_three_claims() -> None:
+    told = noted(*[("Tickets cost 8 euros.", "supported", [3])] * 5)
+    assert "claim 3 has" in told
+    assert "claim 4 has" not in told
+    assert told.endswith("; 2 more such claims")
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict", "cited"),
+    [
+        ("The ticket costs 8 euros.", "supported", [2]),
+        ("Ticketing is not free.", "contradicted", [2]),  # a part of a word
+        ("Entry is free.", "contradicted", [2]),  # no passage has a word of it
+        ("Entry for adults and children is paid in euros.", "supported", [1]),  # no passage has half of its words
+        ("Die Karten kosten etwas.", "supported", [2]),  # another language
+        ("Tickets cost 8 euros.", "not_mentioned", [3]),
+        ("Tickets cost 8 euros.", "supported", []),
+        ("Tickets cost 8 euros.", "supported", [9]),  # of a judge in code
+        ("It is so.", "supported", [3]),
+    ],
+)
+def test_a_citation_that_may_fit_has_no_note(claim: str, verdict: str, cited: Sequence[int]) -> None:
+    assert noted((claim, verdict, cited)) == ""
+
+
+def test_the_note_on_a_citation_is_in_the_record_the_warnings_and_the_report_and_changes_no_score() -> None:
+    replies: dict[str, Any] = {
+        "list_claims": {"claims": ["Tickets cost 8 euros."]},
+        "verify_claims": {"verdicts": {"1": {"reason": "It says so.", "passages": [1], "verdict": "supported"}}},
+    }
+    sample = {"output": "Tickets cost 8 euros.", "context": [BRIDGE, TICKETS]}
+    judge = ScriptedJudge(replies)
+    run = evaluate([sample, sample | {"context": [TICKETS, BRIDGE]}], "faithfulness", judge=judge, ledger=None)
+    assert [record.value for record in run] == [1.0, 1.0]
+    details = [record.steps[1].detail for record in run]
+    assert details[0] is not None
+    assert "the judge may count passages from 0" in details[0]["citations"]
+    assert details[1] is None
+    assert run.warnings == {"doubtful citations": 1}
+    assert "In 1 result, the judge cites a passage that has no word in common with a claim" in str(run)
+    assert "In 1 result, the judge cites a passage" in " ".join(run_view(run).warnings)
+    assert retries(run.warnings) == ""

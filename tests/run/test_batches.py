@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import BatchOptions, Failed, ModelJudge, Score, Scorer, evaluate
+from evalstone import BatchOptions, Failed, ModelJudge, Score, Scorer, Skipped, evaluate
 from evalstone.errors import BatchError
 from evalstone.judges.providers.batch.anthropic import AnthropicBatches
 from evalstone.judges.providers.batch.openai import OpenAIBatches
@@ -21,8 +21,8 @@ from evalstone.questions import ListClaims
 from evalstone.questions.base import Ask
 from evalstone.run.budget import StopSignal
 from tests.batch_serving import BatchServer, schema_of, willing
-from tests.run.batch_runs import A_QUESTION, BOTH, OPENAI, SAMPLES, Call
-from tests.serving import Response, serving
+from tests.run.batch_runs import A_QUESTION, ANTHROPIC, BOTH, OPENAI, SAMPLES, Call
+from tests.serving import Response, completion, serving
 
 
 @BOTH
@@ -365,3 +365,83 @@ def test_requests_of_more_bytes_than_a_batch_holds_go_into_several(
     monkeypatch.setattr(kind, "most_bytes", sum(lengths[:2]) + 1000)
     run(model=model, ledger=tmp_path / "other.db")
     assert [len(batch.requests) for batch in server.batches] == [4, 2, 2]
+
+
+FILTERED = "The response was filtered due to the prompt triggering the content management policy."
+ERROR = {"message": FILTERED, "code": "content_filter"}
+STOPPED: Any = {"content": [], "stop_reason": "refusal", "usage": {"input_tokens": 60, "output_tokens": 1}}
+
+
+@pytest.mark.parametrize(
+    ("model", "result", "told"),
+    [
+        (OPENAI, Response(400, {"error": ERROR}), "the provider blocked the text: The response was filtered"),
+        (OPENAI, Response(200, {"choices": None, "error": ERROR}), "the provider blocked the text: The response was"),
+        (OPENAI, Response(200, completion("", finish="content_filter")), "the provider blocked the text: a content"),
+        (
+            ANTHROPIC,
+            Response(400, "Output blocked by content filtering policy"),
+            "the provider blocked the text: Output",
+        ),
+        (ANTHROPIC, Response(200, STOPPED), "the model declined to reply"),
+    ],
+)
+def test_a_text_that_is_blocked_or_declined_in_a_batch_is_skipped_and_not_sent_again(
+    server: BatchServer, run: Call, model: str, result: Response, told: str
+) -> None:
+    server.behaviour = always(result)
+    run(model=model)
+    done = run(model=model)
+    assert done.complete
+    for record in done:
+        assert isinstance(record.outcome, Skipped)
+        assert record.outcome.reason.startswith(told)
+    assert len(server.batches) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "batches"), [(429, 2), (502, 2), ("rate_limit_exceeded", 2), (400, 1), ("invalid_request", 1)]
+)
+def test_an_error_inside_a_result_is_what_its_code_says(
+    server: BatchServer, run: Call, code: int | str, batches: int
+) -> None:
+    server.behaviour = always(Response(200, {"choices": None, "error": {"message": "It failed", "code": code}}))
+    while not (done := run(settings={"retries": 1})).complete:
+        pass
+    assert len(server.batches) == batches
+    outcome = done.records[0].outcome
+    assert isinstance(outcome, Failed)
+    assert "It failed" in outcome.error
+    assert done.cost == 0
+
+
+def test_a_model_without_a_system_role_gets_its_instructions_in_the_first_message(
+    server: BatchServer, run: Call
+) -> None:
+    def without_system(request: dict[str, Any]) -> Any:
+        has_system = request["messages"][0]["role"] == "system"
+        return Response(400, "System role not supported") if has_system else willing(request)
+
+    server.behaviour = without_system
+    for _ in range(3):
+        run(settings={"retries": 0})
+    done = run(settings={"retries": 0})
+    assert done.complete
+    assert done.summary[0].scored == 4
+    assert [request["messages"][0]["role"] for request in server.requests] == ["system"] * 4 + ["user"] * 8
+
+
+def test_a_prompt_that_the_server_cuts_is_put_into_the_next_batch_in_parts(server: BatchServer, run: Call) -> None:
+    sample = {"output": "Ada was born.", "context": [f"House {n} was built by the old mayor." for n in range(1200)]}
+
+    def cutting(request: dict[str, Any]) -> Any:
+        words = sum(len(message["content"].split()) for message in request["messages"])
+        usage = {"prompt_tokens": min(4096, round(1.3 * words)), "completion_tokens": 20}
+        return Response(200, completion(willing(request)) | {"usage": usage})
+
+    server.behaviour = cutting
+    while not (done := run(samples=[sample])).complete:
+        pass
+    assert done.records[0].value is not None
+    assert [len(batch.requests) for batch in server.batches][:2] == [1, 1]
+    assert any("cut the prompt" in str(step.detail) for step in done.records[0].steps)

@@ -292,6 +292,8 @@ def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> Non
         name = f"{'  ' * depth}{safe(one.identity, 200) if depth else ''}"
         if not one.members:
             screen.print(Text.assemble(name, ": " if depth else "", (f"{_price(one)}; {_readiness(one)}", "dim")))
+            if told := _temperature(one):
+                screen.print(Text(f"{'  ' * (depth + 1)}{told}", style="dim"))
         elif depth:
             screen.print(name)
     # The members' calibrations too: a composite judge should beat each of them.
@@ -316,6 +318,23 @@ def _price(judge: evalstone.Judge) -> str:
     prices = [judge.price(usage) for usage in (evalstone.Usage(1000, 0), evalstone.Usage(0, 1000))]
     shown = [f"${1000 * price:g}" for price in prices if price is not None]
     return f"{' and '.join(shown)} per million input and output tokens" if len(shown) == 2 else "price unknown"
+
+
+def _temperature(judge: evalstone.Judge) -> str:
+    """The temperature of a model, with its vendor's recommendation; empty for other judges and at the usual 0."""
+    from evalstone.judges.embeddings import EmbeddingModel
+    from evalstone.judges.providers.families import family_of
+
+    if not isinstance(judge, evalstone.ModelJudge) or isinstance(judge, EmbeddingModel):
+        return ""
+    family = family_of(judge.model)
+    if family is None:
+        return "" if judge.temperature == 0 else f"temperature {_shown_temperature(judge)}"
+    return f"temperature {_shown_temperature(judge)} ({family.name}: {family.why}, {family.source})"
+
+
+def _shown_temperature(judge: evalstone.ModelJudge) -> str:
+    return "not sent" if judge.temperature is None else f"{judge.temperature:g}"
 
 
 def _readiness(judge: evalstone.Judge) -> str:

@@ -48,10 +48,10 @@ class EmbeddingModel(ModelJudge):
     """The length of the vectors, for models that can shorten them. None uses the model's default."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         defaults = {name: getattr(ModelJudge, name) for name in UNSUPPORTED}
         if refused := [name for name, default in defaults.items() if getattr(self, name) != default]:
             raise ConfigError(f"{self.model}: an embedding model doesn't support {refused[0]}")
+        super().__post_init__()
 
     @property
     def identity(self) -> str:
@@ -68,6 +68,9 @@ class EmbeddingModel(ModelJudge):
             endpoint = "an OpenAI-compatible endpoint, such as openai/… or vllm/… with a base_url"
             raise ConfigError(f"{self.model} can't be used for embeddings; use a model behind {endpoint}")
         super().check()
+
+    def check_kind(self) -> None:
+        """Nothing: an embedding model writes no text."""
 
     def provider(self) -> Provider:
         self.check()

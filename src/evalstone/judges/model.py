@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 from evalstone._core.environment import expanded, expanded_url
@@ -35,7 +35,9 @@ from evalstone.judges.providers.base import (
     cost_of,
     split_model,
     url_parts,
+    writes_no_text,
 )
+from evalstone.judges.providers.families import usual_temperature
 from evalstone.judges.providers.limits import (
     NO_LIMITS,
     Backoff,
@@ -46,7 +48,7 @@ from evalstone.judges.providers.limits import (
     shared_limiter,
 )
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
-from evalstone.judges.providers.replies import read_aside
+from evalstone.judges.providers.replies import cut_error, read_aside
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
@@ -103,18 +105,21 @@ class ModelJudge(Judge):
     api_key: str | None = field(default=None, repr=False, compare=False)
     """The API key. None reads it from the provider's environment variable."""
 
-    temperature: Annotated[float | None, Range(0, 2)] = 0.0
+    temperature: Annotated[float | Literal["auto"] | None, Range(0, 2)] = "auto"
+    """"auto" is 0, or what the vendor of a reasoning model recommends (`FAMILIES`). The attribute has the result."""
+
     seed: int | None = None
     max_tokens: Annotated[int | None, Range(1)] = None
     reasoning_effort: str | None = None
-    """How long a reasoning model thinks, as the provider names it. All four settings are passed to the provider
-    unchanged; None uses the provider's default."""
+    """How long a reasoning model thinks, as the provider names it. Like the three settings above, it is passed to the
+    provider unchanged; None uses the provider's default."""
 
     language: str | None = None
     """The language of the judge's reasons. None uses the language of the judged text."""
 
-    logprobs: bool = False
-    """Request token probabilities and compute the answer's confidence from them."""
+    logprobs: bool | None = None
+    """Whether to request token probabilities, from which the answer's confidence is computed. True requests them for
+    every question, False for none. None requests them for questions that use the probabilities of their labels."""
 
     retries: Annotated[int, Range(0, MOST_RETRIES)] = field(default=3, compare=False)
     """The maximum number of corrections of a malformed reply. The first one shows the model its reply and the error;
@@ -149,6 +154,8 @@ class ModelJudge(Judge):
     def __post_init__(self) -> None:
         check_settings(self)
         split_model(self.model)
+        if self.temperature == "auto":
+            object.__setattr__(self, "temperature", usual_temperature(self.model, self.reasoning_effort))
         register_secrets(self)
         if self.base_url:
             self.check_url(expanded_url(self.base_url, self._named("base_url")))
@@ -174,8 +181,11 @@ class ModelJudge(Judge):
     def _settings(self) -> tuple[str, ...]:
         """The settings in the identity, without the URL. Cached, because every answer needs them."""
         settings: list[str] = []
+        # Recommendations change, so where there is one, the temperature is named even if it is 0.
+        recommended = usual_temperature(self.model, self.reasoning_effort) != 0
         for name, default in _IN_IDENTITY:
-            if (value := getattr(self, name)) != default:
+            value = getattr(self, name)
+            if value != default or (name == "temperature" and recommended):
                 whole = isinstance(value, float) and value.is_integer()  # 1.0 and 1 are one setting
                 settings.append(f"{name}={int(value) if whole else value}")
         if self.routing:
@@ -227,6 +237,7 @@ class ModelJudge(Judge):
         self.check_key()
         if url:
             self.check_url(url)
+        self.check_kind()
         if info.key and url in ("", info.base_url) and not self.key:
             raise ConfigError(f"{self.model} needs a key: set the environment variable {info.key}")
         if url:
@@ -260,6 +271,17 @@ class ModelJudge(Judge):
             raise ConfigError(
                 f"the key of {self.model} in {source} contains {kind} at position {position} of {len(key)}"
             )
+
+    def check_kind(self) -> None:
+        """Raise ConfigError for a model that writes no text, by its listed prices. A model with its own `prices` or
+        `base_url` isn't looked up."""
+        provider, name = split_model(self.model)
+        if self.prices is None and self.url in ("", PROVIDERS[provider].base_url) and writes_no_text(provider, name):
+            kinds = "embedding, decision, transcription and speech models"
+            message = (
+                f"{self.model} writes no text: it has a listed price for its input, but none for output, like {kinds}"
+            )
+            raise ConfigError(f"{message}; choose a model that chats, or set prices if this one does")
 
     def check_supported(self) -> None:
         """Raise ConfigError for a setting that the provider doesn't support."""
@@ -313,13 +335,16 @@ class ModelJudge(Judge):
     def settings_for(self, question: Question[Any], repeat: int = 0) -> ModelSettings:
         """The settings of a request, with the repetition's seed and the probabilities that the question uses."""
         labels = question.label_probabilities
+        logprobs = self.logprobs or (self.logprobs is None and labels is not None)
         return ModelSettings(
-            temperature=self.temperature,
+            temperature=cast("float | None", self.temperature),
             seed=None if self.seed is None else self.seed + repeat,
             max_tokens=self.max_tokens,
             reasoning_effort=self.reasoning_effort,
-            logprobs=self.logprobs or labels is not None,
-            top_logprobs=(FEW_ALTERNATIVES if len(labels.labels) <= 3 else ALTERNATIVES) if labels else None,
+            logprobs=logprobs,
+            top_logprobs=(FEW_ALTERNATIVES if len(labels.labels) <= 3 else ALTERNATIVES)
+            if logprobs and labels
+            else None,
         )
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
@@ -349,7 +374,7 @@ def _readable(url: str) -> str:
 
 
 _IN_IDENTITY = tuple(
-    (setting.name, setting.default)
+    (setting.name, 0.0 if setting.name == "temperature" else setting.default)
     for setting in fields(ModelJudge)
     if setting.name
     in ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
@@ -399,6 +424,8 @@ async def converse(
         while True:
             try:
                 completion = await complete(messages, question, settings)
+                if completion is not None:
+                    check_whole(judge, messages, completion)
             except TransientError as error:
                 await backoff.wait(error)
                 continue
@@ -406,6 +433,7 @@ async def converse(
                 if failure is None:
                     raise
                 # The question alone fits; only the correction is too long. Start over without the earlier reply.
+                usage += error.usage or NO_USAGE
                 costs.append(error.cost)
                 if doubtful is not None:
                     return replace(doubtful, usage=usage, cost=total_cost(costs))
@@ -472,6 +500,14 @@ def opening_messages(question: Question[Any], instructions: str = "") -> list[Ch
 
 def _size(messages: Sequence[ChatMessage]) -> int:
     return sum(len(message.content.encode("utf-8", "replace")) for message in messages)
+
+
+def check_whole(judge: str, messages: Sequence[ChatMessage], completion: Completion) -> None:
+    """Raise PromptTooLong if the server cut the prompt."""
+    spent = {"reply": completion.text[:MAX_REPLY], "usage": completion.usage, "cost": completion.cost}
+    prompt = (message.content for message in messages)
+    if (error := cut_error(judge, prompt, completion.read_tokens, **spent)) is not None:
+        raise error
 
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:

@@ -255,6 +255,11 @@ class Question(_Prompted, Generic[A]):
         """Why the question should be asked once more although the reply is valid; empty if it shouldn't."""
         return ""
 
+    def citation_note(self, value: Any) -> str:
+        """Which citations in an answer's value hardly fit, for its record; empty if there are none. The answer counts
+        as it is."""
+        return ""
+
     @property
     def divisible_by(self) -> str | None:
         """The input whose items can be split between several questions; None if the question can't be split."""
@@ -661,6 +666,7 @@ def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple
 
 def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int = 0) -> JudgeCall:
     """The record of a question and its answer."""
+    note = question.citation_note(answer.value)
     return JudgeCall(
         question=question.kind,
         fingerprint=question.fingerprint,
@@ -676,7 +682,7 @@ def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int 
         refused_settings=answer.refused_settings,
         repeat_index=repeat_index,
         members=answer.members,
-        detail=answer.detail,
+        detail={**(answer.detail or {}), "citations": note} if note else answer.detail,
     )
 
 

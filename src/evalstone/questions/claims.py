@@ -5,11 +5,12 @@ Shared by faithfulness, hallucination and context recall: the claims of one text
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.text import STOPWORDS, stem, words
 from evalstone.questions.base import ListOf
 from evalstone.questions.evidence import SETTLED, VerdictByEvidence, cite_first
 from evalstone.questions.reply import Cites, NotInReply, Restates, Subject, WorstFirst
@@ -131,6 +132,44 @@ class VerifyClaims(VerdictByEvidence[ClaimVerdict]):
 
     def weight(self, verdict: ClaimVerdict) -> int:
         return _WEIGHT[verdict.verdict]
+
+    def citation_note(self, value: Any) -> str:
+        """Which claims have none of their words in the passages cited for them, but in another passage."""
+        verdicts = cast("Sequence[Any]", value) if isinstance(value, tuple) else ()
+        found: list[tuple[int, tuple[int, ...], int]] = []
+        for number, verdict in enumerate(verdicts, start=1):
+            if isinstance(verdict, ClaimVerdict) and (better := _better_passage(verdict, self.context)):
+                found.append((number, verdict.passages, better))
+        parts = [
+            f"claim {number} has no word in common with passage {', '.join(map(str, cited))}, which is cited for it, "
+            f"but with passage {better}"
+            for number, cited, better in found[:MOST_NOTED]
+        ]
+        parts += [f"{len(found) - MOST_NOTED} more such claims"] * (len(found) > MOST_NOTED)
+        parts += ["the judge may count passages from 0"] * bool(found and all(b == max(c) + 1 for _, c, b in found))
+        return "; ".join(parts)
+
+
+MOST_NOTED = 3
+"""The claims that a note lists."""
+
+
+def _better_passage(verdict: ClaimVerdict, context: Sequence[str]) -> int:
+    """The number of the passage with the most words of a claim, at least half of them, if the cited passages have none;
+    0 if there is no such passage."""
+    cited = [number for number in verdict.passages if 0 < number <= len(context)]
+    own = {stem(word) for word in words(verdict.claim) if word not in STOPWORDS}
+    if not cited or not own or verdict.verdict == "not_mentioned":
+        return 0
+    text = "\n".join(context[number - 1] for number in cited)
+    if not own.isdisjoint(map(stem, words(text))):
+        return 0
+    text = text.lower()  # parts of words count, so that compounds and inflected forms do
+    if any(len(word) > 3 and word in text for word in own):
+        return 0
+    shared = {number: len(own.intersection(map(stem, words(text)))) for number, text in enumerate(context, start=1)}
+    best = max(shared, key=lambda number: shared[number])
+    return best if 2 * shared[best] >= len(own) else 0
 
 
 _WEIGHT: Mapping[Support, int] = {"not_mentioned": 0, "contradicted": 1, "supported": SETTLED}

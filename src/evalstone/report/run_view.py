@@ -51,10 +51,12 @@ from evalstone.report.view import (
 )
 from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run import (
+    DOUBTFUL_CITATIONS,
     DROPPED_ITEMS,
     KEPT_REASONING,
     LEFT_OUT_REASONING,
     Run,
+    citation_notes,
     dropped_items_note,
     reasoning_notes,
     sample_notes,
@@ -197,6 +199,7 @@ def _warnings(run: Run) -> Iterator[str]:
         yield f"The endpoint refused the setting {name}; {count(times, 'answer was', 'answers were')} given without it."
     yield from reasoning_notes(run)
     yield from dropped_items_note(run)
+    yield from citation_notes(run)
     if times := run.warnings.get(REPEATED_SECRETS):
         yield f"The endpoint sent back a secret in {count(times, 'response')}; it is shown and stored as {MARK}."
 
@@ -231,7 +234,8 @@ def _resumed_from(run: Run) -> str:
 
 def retries(warnings: Mapping[str, int]) -> str:
     """The retried requests and the timeouts: "retried 40 × HTTP 429; 2 timeouts"."""
-    others = (REPEATED_SECRETS, DROPPED_ITEMS, LEFT_OUT_REASONING, KEPT_REASONING, MALFORMED, TIMEOUTS, _REFUSED)
+    shown_elsewhere = (REPEATED_SECRETS, DROPPED_ITEMS, LEFT_OUT_REASONING, KEPT_REASONING, DOUBTFUL_CITATIONS)
+    others = (*shown_elsewhere, MALFORMED, TIMEOUTS, _REFUSED)
     retried = [f"{times:,} × {what}" for what, times in warnings.items() if not what.endswith(others)]
     parts = [f"retried {listed(retried)}"] if retried else []
     return "; ".join([*parts, count(warnings[TIMEOUTS], "timeout")] if TIMEOUTS in warnings else parts)

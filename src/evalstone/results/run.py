@@ -63,6 +63,8 @@ HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction"
 DROPPED_ITEMS = "ungrounded items dropped"
 LEFT_OUT_REASONING, KEPT_REASONING = "reasoning left out of outputs", "reasoning kept in outputs"
 """The warnings about outputs that begin with a model's reasoning."""
+DOUBTFUL_CITATIONS = "doubtful citations"
+"""The warning about results with a citation that doesn't fit its claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -432,6 +434,7 @@ class Run:
             yield sentence(CAUTION)
         yield from reasoning_notes(self)
         yield from dropped_items_note(self)
+        yield from citation_notes(self)
         for line in self.summary:
             if line.doubt:
                 yield f"{self.titles[line.info.signature]}: {line.doubt}"
@@ -485,6 +488,15 @@ def reasoning_notes(run: Run) -> Iterator[str]:
                 f"{count(times, 'output begins', 'outputs begin')} with a model's reasoning, such as <think>…</think>; "
                 f"it {'is scored as a part of the answer' if scored else how}."
             )
+
+
+def citation_notes(run: Run) -> Iterator[str]:
+    """How many results rest on a citation that doesn't fit its claim."""
+    if times := run.warnings.get(DOUBTFUL_CITATIONS):
+        yield (
+            f"In {count(times, 'result')}, the judge cites a passage that has no word in common with a claim, although "
+            "another passage has: see `citations` in the judge calls of the records. No verdict was changed."
+        )
 
 
 def sample_notes(interval: Interval, trials: int = 1) -> Iterator[str]:

@@ -149,6 +149,8 @@ class ScorerSummary:
     None if none are missing."""
     refused_settings: Mapping[str, int] = field(default_factory=dict[str, int])
     """Settings that the judges' endpoints refused, with the number of answers given without them."""
+    doubtful_citations: int = 0
+    """Results with a citation that hardly fits its claim."""
     judges: tuple[str, ...] = ()
     """The identities of the judges used; "openai/x without temperature" if the endpoint refused this setting."""
     all_equal: bool = False
@@ -238,6 +240,7 @@ class SummaryBuilder:
         """How many items were dropped from each list; scorers share the call that wrote it."""
         self.cost: float | None = 0.0
         self.refused_settings: Counter[str] = Counter()
+        self.doubtful_citations = 0
         self.judges: dict[str, None] = {}
         self.verdicts: Counter[str] = Counter()  # two different ones at most
         self.unanswered = 0
@@ -278,6 +281,7 @@ class SummaryBuilder:
                     self.corrected += call.answer is not None and "doubt" not in (call.detail or {})
                 self.lost += call.answer is None and (call.usage.requests > 0 or call.cost is None)
             self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
+        self.doubtful_citations += any("citations" in (step.detail or {}) for step in record.steps)
         self.unanswered += unanswered(record)
         self.cost = total_cost((self.cost, record.cost))
 
@@ -310,6 +314,7 @@ class SummaryBuilder:
             corrected=self.corrected,
             lost=self.lost,
             refused_settings=dict(self.refused_settings),
+            doubtful_citations=self.doubtful_citations,
             bounds=missing_bounds(self.values, missing, 0.0, scale, weights=weights) if missing else None,
             judges=tuple(sorted(self.judges)),
             all_equal=len(self.values) > 1 and min(self.values) == max(self.values),

@@ -38,7 +38,7 @@ from evalstone.judges.providers.limits import counting_warnings, shared_limiter,
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, DECIDED, ending_of
-from evalstone.results.run import DROPPED_ITEMS, KEPT_REASONING, LEFT_OUT_REASONING, Run
+from evalstone.results.run import DOUBTFUL_CITATIONS, DROPPED_ITEMS, KEPT_REASONING, LEFT_OUT_REASONING, Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
 from evalstone.run.admission import Admission
@@ -505,6 +505,8 @@ class _Runner:
             warnings[DROPPED_ITEMS] = sum(dropped.values())
         if self._reasoned:
             warnings[KEPT_REASONING if self.plan.keep_reasoning else LEFT_OUT_REASONING] = self._reasoned
+        if doubtful := sum(line.doubtful_citations for line in summary):
+            warnings[DOUBTFUL_CITATIONS] = doubtful
         for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
             warnings[f"{name} refused"] = times
         notes = ((judge.identity, (judge.note, self._cautions.get(judge.identity))) for judge in self.plan.judges)

@@ -145,7 +145,8 @@ class ModelTarget(Target):
         return absent if self.prompt or conversation(sample) else ["input", *absent]
 
     def check(self, trials: int = 1) -> None:
-        """Raise ConfigError for a missing API key, and for a setting that the provider doesn't support."""
+        """Raise ConfigError for a missing API key, a setting that the provider doesn't support, or a model that doesn't
+        write text."""
         self._judge.check()
 
     @asynccontextmanager

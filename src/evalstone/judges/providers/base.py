@@ -11,12 +11,16 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from evalstone.errors import ConfigError, JudgeRefused, ProviderError, ProviderTimeout, unknown
 from evalstone.questions.base import Question
 from evalstone.types import NO_USAGE, Usage
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo
 
 SMALLEST_TIER = 16_000
 """Input tokens below which prices per token are constant."""
@@ -146,6 +150,8 @@ class Completion:
     """Settings that the endpoint refuses, so they were not sent."""
     model: str = ""
     """The model that replied, as named by the provider."""
+    read_tokens: int = 0
+    """The tokens of the prompt that the model read, as the provider counts them, cached ones included; 0 if unknown."""
 
 
 NO_KEY = "no key was sent: set api_key of the judge"
@@ -249,12 +255,30 @@ def cost_of(usage: Usage, provider: str, model: str) -> float | None:
 @functools.cache
 def context_window(provider: str, model: str) -> int | None:
     """The context window of a model in tokens, including the reply; None if unknown."""
+    info = _listed_model(provider, model)
+    return None if info is None else info.context_window
+
+
+@functools.cache
+def writes_no_text(provider: str, model: str) -> bool:
+    """Whether genai-prices lists a price for what a model reads, but none for what it writes.
+
+    These are embedding models, decision models, transcription and speech. Models without any price may be free.
+    """
+    info = _listed_model(provider, model)
+    prices = {} if info is None else vars(info.get_prices(datetime.now(UTC)))
+    listed = [name for name, price in prices.items() if price is not None and not name.startswith("_")]
+    return bool(listed) and not any(name.startswith(("output", "requests")) for name in listed)
+
+
+def _listed_model(provider: str, model: str) -> ModelInfo | None:
+    """What genai-prices lists of a model."""
     if provider in _UNLISTED:
         return None
     from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid judges need it
 
     try:
-        return data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1].context_window
+        return data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1]
     except LookupError:
         return None
 

@@ -56,12 +56,16 @@ from evalstone.judges.providers.limits import (
 from evalstone.judges.providers.logprobs import readable_tokens
 from evalstone.judges.providers.proxies import proxy_for, proxy_hint, proxy_refusal, tls_error
 from evalstone.judges.providers.replies import (
+    BLOCKED,
     ENCODING,
+    MAY_BLOCK,
     as_count,
     as_list,
     as_object,
     as_text,
+    blocked_reply,
     blocked_text,
+    error_inside,
     error_message,
     is_blocked,
     is_count,
@@ -76,7 +80,6 @@ from evalstone.judges.providers.replies import (
     too_many_values,
     window_error,
 )
-from evalstone.judges.settings import is_number
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
 
@@ -86,13 +89,7 @@ if TYPE_CHECKING:
 TOO_LONG = frozenset({400, 413, 422})
 """Statuses with which endpoints may refuse a prompt that exceeds the context window, besides 5xx."""
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-_MAY_BLOCK = frozenset({400, 403, 422, 451})
-BLOCKED = "the provider blocked the text"
 _PERMANENT = ("insufficient_quota", "billing", "credit balance", "response_format", "schema", "grammar")
-
-
-_ERROR_WORDS = {"rate": 429, "quota": 429, "filter": 400, "policy": 400, "invalid": 400, "key": 401, "not found": 404}
-"""The status that an error without one stands for, by the first of these words in it. Any other error may pass."""
 
 
 class RequestTimeout(TransientError):
@@ -294,7 +291,7 @@ class Endpoint(Connection):
             error = window_error(refusal, content.decode(errors="replace"), request)
             if error is not None:
                 raise error
-        if status in _MAY_BLOCK and (reason := blocked_text(content)):
+        if status in MAY_BLOCK and (reason := blocked_text(content)):
             raise JudgeDeclined(f"{BLOCKED}: {reason}")
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
@@ -313,20 +310,10 @@ class Endpoint(Connection):
         raise self._transient(message, wait=wait, rejected=status == 429)
 
     def check_error(self, data: Mapping[str, Any]) -> None:
-        """Raise what an error inside a response with HTTP 200 means, by its code, as for a response with that status.
-
-        Routers send such errors if the provider behind them fails, also after a part of the reply.
-        """
-        choice = as_object(next(iter(as_list(data.get("choices"))), None))
-        error = as_object(data.get("error")) or as_object(choice.get("error"))
-        if not error and choice.get("finish_reason") != "error":
-            return
-        code: Any = error.get("code")
-        status = int(code) if is_number(code) and 400 <= code < 600 else 0
-        if not status:
-            words = f"{code} {error.get('type')} {error.get('message')}".lower()
-            status = next((known for word, known in _ERROR_WORDS.items() if word in words), 502)
-        self._refused(Call("POST", ""), status, to_json({"error": error}), {}, time.monotonic())
+        """Raise what an error inside a response with HTTP 200 means, as for a response with its status."""
+        if (inside := error_inside(data)) is not None:
+            status, error = inside
+            self._refused(Call("POST", ""), status, to_json({"error": error}), {}, time.monotonic())
 
     def parsed(self, content: bytes) -> dict[str, Any]:
         """The JSON object in a response. Raises ProviderError if there is none, or it has too many values."""
@@ -389,10 +376,11 @@ class ChatCompletions(Provider):
         """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
         payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
         try:
-            content = await self.endpoint.request(*_chat_call(payload), self.judge.count_request)
+            data = self.endpoint.parsed(await self.endpoint.request(*_chat_call(payload), self.judge.count_request))
+            self.endpoint.check_error(data)
         except RequestRefused:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
-        return chat_usage(self.endpoint.parsed(content), self.judge.price)
+        return chat_usage(data, self.judge.price)
 
 
 def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
@@ -431,7 +419,7 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
     content, refusal = _text(message.get("content")), message.get("refusal")
     blocked = is_blocked(finish)
     if blocked or (refusal and not content):
-        what = f"{BLOCKED}: a content filter stopped the reply ({shown(finish)})" if blocked else "the model declined"
+        what = blocked_reply(finish) if blocked else "the model declined"
         told = f"{what}: {shown(refusal)}" if refusal else what
         reply = content or as_text(refusal) or (shown(refusal) if refusal else "")
         raise JudgeDeclined(told, reply=reply[:MAX_REPLY], usage=usage, cost=cost)
@@ -444,7 +432,19 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
         complete=finish != "length",
         tokens=readable_tokens(as_object(choice.get("logprobs")).get("content")),
         model=as_text(data.get("model")),
+        read_tokens=_read_tokens(as_object(data.get("usage"))),
     )
+
+
+def _read_tokens(usage: Mapping[str, Any]) -> int:
+    """The tokens of a prompt, at most: all counts are added, as some servers leave cached ones out of prompt_tokens."""
+    details = as_object(usage.get("prompt_tokens_details"))
+    counts = (usage.get("prompt_tokens"), details.get("cached_tokens"), *map(usage.get, _CACHED))
+    return sum(map(as_count, counts))
+
+
+_CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+"""Other names of the cached tokens, of DeepSeek and of gateways to Anthropic."""
 
 
 def _text(content: Any) -> str:

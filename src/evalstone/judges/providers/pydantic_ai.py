@@ -42,19 +42,27 @@ from evalstone.judges.providers.base import (
 from evalstone.judges.providers.forms import (
     PROMPT,
     SCHEMA,
+    SYSTEM,
     WITHOUT_BOUNDS,
     ModelCapabilities,
     has_bounds,
     probabilities_required,
     with_form,
     without_bounds,
+    without_system,
 )
 from evalstone.judges.providers.limits import TransientError, count_warning, received, shared, shared_limiter
 from evalstone.judges.providers.proxies import tls_error
 from evalstone.judges.providers.replies import (
+    BLOCKED,
     LARGE,
+    MAY_BLOCK,
     ReplyTooLarge,
     as_count,
+    as_object,
+    blocked_reason,
+    blocked_reply,
+    blocked_text,
     is_count,
     redirect_error,
     window_error,
@@ -116,6 +124,7 @@ class PydanticAI(Provider):
                 f"{name} asked to wait for longer than total_timeout={judge.total_timeout:g} s"
             ) from None
         form = _form(question, model, self.capabilities)
+        messages = without_system(messages) if SYSTEM in self.capabilities.refused else messages
         try:
             judge.count_request()
             async with asyncio.timeout(judge.timeout):  # some of the library's clients have no timeout
@@ -125,8 +134,9 @@ class PydanticAI(Provider):
             count_warning("timeouts")
             raise request_timeout(name, judge.timeout, settings.max_tokens) from None
         except FormRefused as error:
-            # Learn only about the format: unsupported settings are known in advance.
-            if form != PROMPT and self.capabilities.learn_from(question.kind, form, {}, str(error)):
+            # Learn only about the format and the system role: unsupported settings are known in advance.
+            sent = {"messages": list(map(vars, messages))}
+            if self.capabilities.learn_from(question.kind, form, sent, str(error)):
                 raise TransientError(str(error), host=name, adapted=True) from None
             raise
         except AccessRefused as error:
@@ -143,7 +153,8 @@ class PydanticAI(Provider):
         finally:
             limiter.release()
         refused = ["temperature"] if settings.temperature is not None and "temperature" in _unused(model) else []
-        refused += ["logprobs"] if probabilities_required(question) else []  # no provider here supports logprobs
+        if probabilities_required(question) and judge.logprobs is not False:
+            refused.append("logprobs")  # no provider here supports them
         return replace(self._completion(response), refused_settings=tuple(refused))
 
     async def _request(
@@ -180,6 +191,10 @@ class PydanticAI(Provider):
         if any(map(_is_timeout, _causes(error))):
             count_warning("timeouts")
             return request_timeout(name, self.judge.timeout, self.judge.max_tokens)
+        if isinstance(error, exceptions.ContentFilterError):
+            return JudgeDeclined(f"{BLOCKED}: {error}", cost=None)
+        if status in MAY_BLOCK and (reason := _blocked(getattr(error, "body", None))):
+            return JudgeDeclined(f"{BLOCKED}: {reason}")
         if isinstance(
             error, exceptions.ModelAuthenticationError | exceptions.ModelNotFoundError | exceptions.UserError
         ):
@@ -236,15 +251,26 @@ class PydanticAI(Provider):
     def _completion(self, response: ModelResponse) -> Completion:
         usage, cost = self._usage(response)
         if response.finish_reason == "content_filter":
-            message = "the model declined: a content filter stopped the reply"
+            # The library's word for both: what a filter stopped, and what Claude refused.
+            details = response.provider_details or {}
+            finish = details.get("finish_reason") or details.get("block_reason") or "content_filter"
+            message = "the model declined to reply" if finish == "refusal" else blocked_reply(finish)
             raise JudgeDeclined(message, reply=response.text, usage=usage, cost=cost)
         return Completion(
             received(response.text or ""),
             usage,
             cost,
-            complete=response.finish_reason != "length",
+            complete=response.finish_reason not in ("length", "error"),
             model=response.model_name or "",
         )
+
+
+def _blocked(body: object) -> str:
+    """Why the body of an error says that the provider blocked the text; "" for any other error."""
+    if isinstance(body, str | bytes):
+        return blocked_text(body if isinstance(body, bytes) else body.encode())
+    error = as_object(as_object(body).get("error")) or as_object(as_object(body).get("Error")) or as_object(body)
+    return blocked_reason({name.lower(): value for name, value in error.items()})
 
 
 _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_headers"}

@@ -13,13 +13,14 @@ import re
 import reprlib
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
 
 from evalstone._core import sync
 from evalstone._core.files import CONTAINER, unchanged
 from evalstone._core.parsing import bare
+from evalstone._core.text import fewest_tokens
 from evalstone.errors import JudgeRefused, PromptTooLong, ProviderError
 from evalstone.judges.settings import is_number
 
@@ -222,6 +223,30 @@ def error_message(content: bytes) -> str:
     return f"{message} ({shown(error['code'])})" if error.get("code") else message
 
 
+_ERROR_WORDS = {"rate": 429, "quota": 429, "filter": 400, "policy": 400, "invalid": 400, "key": 401, "not found": 404}
+"""The status that an error without one stands for, by the first of these words in it. Any other error may pass."""
+
+
+def error_inside(data: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    """The error inside a response with HTTP 200, also of its choice, with the status that its code or its words stand
+    for; None if there is none.
+
+    Routers send such errors if the provider behind them fails, also after a part of the reply.
+    """
+    choice = as_object(next(iter(as_list(data.get("choices"))), None))
+    error = as_object(data.get("error")) or as_object(choice.get("error"))
+    if not error and choice.get("finish_reason") != "error":
+        return None
+    code: Any = error.get("code")
+    if is_number(code) and 400 <= code < 600:
+        return int(code), error
+    words = f"{code} {error.get('type')} {error.get('message')}".lower()
+    return next((status for word, status in _ERROR_WORDS.items() if word in words), 502), error
+
+
+BLOCKED = "the provider blocked the text"
+MAY_BLOCK = frozenset({400, 403, 422, 451})
+"""Statuses with which providers block a text."""
 _BLOCKING_CODES = frozenset(
     """
     content_filter content_policy_violation content_policy data_inspection_failed moderation
@@ -237,13 +262,22 @@ BLOCKING_FINISHES = ("content_filter", "safety", "recitation", "prohibited_conte
 def blocked_text(content: bytes) -> str:
     """Why an error response says that the provider blocked the text; "" for any other error."""
     try:
-        error = as_object(as_object(parsed_json(content)).get("error"))
+        return blocked_reason(as_object(as_object(parsed_json(content)).get("error")))
     except ValueError:
         return ""
+
+
+def blocked_reason(error: Mapping[str, Any]) -> str:
+    """The same for the error object of a response."""
     inner = as_object(error.get("innererror"))
     codes = {as_text(value).lower() for value in (error.get("code"), error.get("type"), inner.get("code"))}
     message = as_text(error.get("message"))
     return shown(message or error.get("code")) if codes & _BLOCKING_CODES or _BLOCKING.search(message.lower()) else ""
+
+
+def blocked_reply(finish: Any) -> str:
+    """The message for a reply that a filter stopped, for this reason."""
+    return f"{BLOCKED}: a content filter stopped the reply ({shown(finish)})"
 
 
 def is_blocked(finish: Any) -> bool:
@@ -295,6 +329,29 @@ def window_error(message: str, content: str = "", request: str = "") -> PromptTo
     window = next((size for size in sizes if _SMALLEST_WINDOW <= size <= MAX_TOKENS), None)
     setting = "context_window" if window is None else f"context_window={window}"
     return PromptTooLong(f"{message}; set {setting} for this judge", window=window)
+
+
+CUT_BELOW = 0.75
+"""The server cut a prompt if the model read less than this share of the fewest tokens that the prompt can have. The
+rest is for tokenizers with tokens of several words."""
+SMALLEST_CUT = 1000
+"""Fewer tokens are no context window: the server counts something else, such as those that it had not cached."""
+
+
+def cut_error(name: str, prompt: Iterable[str], read: int, **spent: Any) -> PromptTooLong | None:
+    """The error for a prompt of which the model read only a part: some servers cut what exceeds their context window,
+    and reply as if nothing were missing.
+
+    name: the judge's. read: the tokens that the model read, 0 if unknown. spent: usage, cost and reply, which count.
+    """
+    if read < SMALLEST_CUT:
+        return None
+    fewest = sum(map(fewest_tokens, prompt))
+    if read >= CUT_BELOW * fewest:
+        return None
+    message = f"the server of {name} cut the prompt: the model read {read:,} tokens of {fewest:,} or more"
+    hint = f"raise the server's context length, or set context_window={read} for this judge"
+    return PromptTooLong(f"{message}; {hint}", window=read, **spent)
 
 
 def _is_echo(match: re.Match[str], request: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from evalstone._core.observe import observer
 from evalstone._core.parsing import MAX_REPLY
-from evalstone.errors import AnswerPending, EvalstoneError, JudgeError, ReplyError
+from evalstone.errors import AnswerPending, EvalstoneError, JudgeDeclined, JudgeError, PromptTooLong, ReplyError
 from evalstone.judges.base import Judge
 from evalstone.judges.corrections import correction, names_items, read_completion
 from evalstone.judges.model import opening_messages
@@ -171,9 +171,11 @@ class BatchSession(Session):
             if (doubt := question.doubt(reply.text)) and known.error != doubt and known.attempts < retries:
                 raise ReplyError(doubt)
         except JudgeError as error:
+            cut = isinstance(error, PromptTooLong) and body["status"] == 200
+            final = reply is None and (cut or isinstance(error, JudgeDeclined))  # the next time, it would be the same
             if reply is not None:
                 error.reply, error.usage, error.cost = reply.text[:MAX_REPLY], reply.usage, reply.cost
-            raise self._retry(question, known, body, error) from None
+            raise self._retry(question, known, body, error, final=final) from None
         sent = self._sent_with(known)
         self.api.capabilities.accept(question, sent.form(question.kind))
         answer = JudgeAnswer(
@@ -193,11 +195,11 @@ class BatchSession(Session):
         return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
 
     def _retry(
-        self, question: Question[Any], known: BatchedQuestion, body: dict[str, Any], error: JudgeError
+        self, question: Question[Any], known: BatchedQuestion, body: dict[str, Any], error: JudgeError, *, final: bool
     ) -> EvalstoneError:
-        """The error of an invalid result; AnswerPending if the question is retried."""
+        """The error of an invalid result; AnswerPending if the question is retried. final: it isn't retried."""
         sent = self.api.payload(question, *self.request_of(question, known), self._sent_with(known))
-        learned = body["status"] != 200 and self.api.learn(question, sent, body)
+        learned = not final and body["status"] != 200 and self.api.learn(question, sent, body)
         tried = replace(
             known,
             attempts=known.attempts + (not learned),
@@ -206,7 +208,7 @@ class BatchSession(Session):
         )
         if error.reply:
             tried = replace(tried, reply=error.reply, error=str(error))
-        if learned or (self.api.may_pass(body) and tried.attempts <= self.api.judge.retries):
+        if learned or (not final and self.api.may_pass(body) and tried.attempts <= self.api.judge.retries):
             return self._collect(question, tried)
         # Only one record includes the cost. Other scorers with the same question get the error without it.
         first = question.fingerprint not in self._charged

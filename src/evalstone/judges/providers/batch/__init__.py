@@ -15,13 +15,23 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, NamedTuple, cast
 from urllib.parse import quote
 
-from evalstone.errors import ConfigError, DeliveryUnknown, JudgeError, ProviderError
+from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, JudgeError, ProviderError
 from evalstone.judges.base import Judge
-from evalstone.judges.model import ModelJudge, with_probabilities
+from evalstone.judges.model import ModelJudge, check_whole, opening_messages, with_probabilities
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, at_batch_price, split_model
 from evalstone.judges.providers.forms import ModelCapabilities
 from evalstone.judges.providers.openai_compatible import Call, Endpoint
-from evalstone.judges.providers.replies import as_list, as_object, one_line, parsed_json, shown, window_error
+from evalstone.judges.providers.replies import (
+    BLOCKED,
+    MAY_BLOCK,
+    as_list,
+    as_object,
+    blocked_reason,
+    one_line,
+    parsed_json,
+    shown,
+    window_error,
+)
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -78,13 +88,21 @@ class Finding:
 
 
 class Result(NamedTuple):
-    """The result of one request: its id, and the response as `{"status", "body"}` or `{"status", "error"}`.
+    """The result of one request: its id, and the response as `{"status", "body"}` or `{"status", "error"}`, the latter
+    with `blocked`, the reason, if the provider blocked the text.
 
     The status is an HTTP status, or 0 for a request that was not processed.
     """
 
     custom_id: str
     body: dict[str, Any]
+
+
+def refusal_of(status: int, error: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a `Result` for an error object; with `blocked` if the provider blocked the text."""
+    message = error.get("message") or error.get("code") or "no reason given"
+    reason = blocked_reason(error) if status in MAY_BLOCK else ""
+    return {"status": status, "error": shown(message), **({"blocked": reason} if reason else {})}
 
 
 class BatchApi(ABC):
@@ -170,11 +188,14 @@ class BatchApi(ABC):
 
     def reply(self, question: Question[Any], result: Mapping[str, Any]) -> Completion:
         """The completion in a result. Raises JudgeDeclined if the model declined, or ProviderError if it has none."""
+        if blocked := result.get("blocked"):
+            raise JudgeDeclined(f"{BLOCKED}: {blocked}")
         if result["status"] != 200:
             refusal = self.refusal(result)
             raise window_error(refusal, request="\n".join(question.render())) or ProviderError(refusal)
         try:
             completion = with_probabilities(question, self.read(result["body"]))
+            check_whole(self.judge.identity, opening_messages(question), completion)
         except JudgeError as error:
             error.cost = at_batch_price(error.cost)
             raise

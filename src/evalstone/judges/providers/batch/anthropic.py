@@ -23,6 +23,7 @@ from evalstone.judges.providers.batch import (
     Result,
     id_of,
     objects,
+    refusal_of,
     segment,
 )
 from evalstone.judges.providers.forms import PROMPT, WITHOUT_BOUNDS, ModelCapabilities, with_form, without_bounds
@@ -38,7 +39,16 @@ from evalstone.types import Usage
 VERSION = "2023-06-01"
 LONGEST_REPLY, SHORTER_REPLY = 16_384, 4_096
 PAGE = 1000
-_STATUS = {"invalid_request_error": 400, "authentication_error": 401, "permission_error": 403, "not_found_error": 404}
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+}
+"""The statuses of errors by their type. Any other error may pass."""
 
 
 class AnthropicBatches(BatchApi):
@@ -177,7 +187,7 @@ def _result(line: Mapping[str, Any]) -> Result:
     error = as_object(result.get("error"))
     error = as_object(error.get("error")) or error
     status = _STATUS.get(as_text(error.get("type")), 500) if error else 0
-    return Result(custom_id, {"status": status, "error": shown(error.get("message") or result.get("type"))})
+    return Result(custom_id, refusal_of(status, error or {"message": result.get("type")}))
 
 
 def _created(data: Mapping[str, Any]) -> datetime:

@@ -23,6 +23,7 @@ from evalstone.judges.providers.batch import (
     Result,
     id_of,
     objects,
+    refusal_of,
     segment,
 )
 from evalstone.judges.providers.forms import ModelCapabilities
@@ -34,7 +35,7 @@ from evalstone.judges.providers.openai_compatible import (
     chat_payload,
     chat_usage,
 )
-from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, read_aside, shown
+from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, error_inside, read_aside, shown
 from evalstone.judges.settings import is_number
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -132,11 +133,11 @@ def _result(line: Mapping[str, Any]) -> Result:
     response, error = as_object(line.get("response")), as_object(line.get("error"))
     custom_id, body = as_text(line.get("custom_id")), as_object(response.get("body"))
     status = as_count(response.get("status_code"))
+    if status == 200 and (inside := error_inside(body)) is not None:
+        return Result(custom_id, refusal_of(*inside))
     if status == 200 and body:
         return Result(custom_id, {"status": 200, "body": body})
-    refusal = as_object(body.get("error")) or error
-    message = refusal.get("message") or refusal.get("code") or "no reason given"
-    return Result(custom_id, {"status": status if status != 200 else 0, "error": shown(message)})
+    return Result(custom_id, refusal_of(status if status != 200 else 0, as_object(body.get("error")) or error))
 
 
 def _refusal(data: Mapping[str, Any]) -> str:

@@ -1,0 +1,84 @@
+"""The temperatures that vendors recommend for families of models, by the model's name.
+
+Judges are asked at temperature 0. Some reasoning models degrade or loop there, and their vendors say so.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+from evalstone.judges.providers.base import split_model
+
+
+@dataclass(frozen=True)
+class Family:
+    """Models that share a recommendation."""
+
+    name: str
+    models: re.Pattern[str]
+    """Matches the models' names, in lower case."""
+    temperature: float | None
+    """The recommended temperature; None is the provider's default."""
+    why: str
+    source: str
+    optional: bool = True
+    """Whether the models think only if they are asked to, so that a reasoning_effort of "none" leaves them at 0."""
+
+
+FAMILIES = (
+    Family(
+        "Gemini 3 and later",
+        re.compile(r"(?<![a-z])gemini-[3-9](?!.*embed)"),
+        None,
+        "Google recommends the default: a lower one may cause loops and degrade answers",
+        "https://docs.cloud.google.com/vertex-ai/generative-ai/docs/start/gemini-3-prompting-guide",
+        optional=False,
+    ),
+    Family(
+        "DeepSeek-R1",
+        re.compile(r"(?<![a-z])deepseek-?r1"),
+        0.6,
+        "DeepSeek recommends 0.6: a lower one repeats endlessly",
+        "https://github.com/deepseek-ai/DeepSeek-R1#usage-recommendations",
+        optional=False,
+    ),
+    Family(
+        "Qwen3.5 and later",
+        re.compile(r"(?<![a-z])qwen-?(?:3\.[5-9]|[4-9])(?!.*(?:instruct|coder|embed|rerank))"),
+        1.0,
+        "Qwen recommends 1 for thinking",
+        "https://huggingface.co/Qwen/Qwen3.5-35B-A3B#best-practices",
+    ),
+    Family(
+        "Qwen3 and QwQ",
+        re.compile(r"(?<![a-z])(?:qwq|qwen-?3(?!.*(?:instruct|coder|embed|rerank|guard|max)))"),
+        0.6,
+        "Qwen recommends 0.6 for thinking: greedy decoding degrades answers and repeats endlessly",
+        "https://huggingface.co/Qwen/Qwen3-8B#best-practices",
+    ),
+    Family(
+        "DeepSeek's thinking models",
+        re.compile(r"(?<![a-z])deepseek-(?:reasoner|v[4-9]|flash|pro\b)"),
+        None,
+        "DeepSeek's API ignores the temperature of a model that thinks",
+        "https://api-docs.deepseek.com/guides/thinking_mode",
+    ),
+)
+"""The first match counts."""
+
+
+@functools.lru_cache(maxsize=256)
+def family_of(model: str) -> Family | None:
+    """The family of a model, named provider/model; None if no recommendation is known."""
+    name = split_model(model)[1].lower()
+    return next((family for family in FAMILIES if family.models.search(name)), None)
+
+
+def usual_temperature(model: str, reasoning_effort: str | None) -> float | None:
+    """The temperature at which a model judges unless another is set: 0, or what its vendor recommends."""
+    family = family_of(model)
+    if family is None or (family.optional and reasoning_effort == "none"):
+        return 0.0
+    return family.temperature
