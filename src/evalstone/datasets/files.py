@@ -127,12 +127,7 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
     a header with an empty or repeated name, a row with more or fewer cells than the header, and unbalanced quotes.
     """
     lines = (line for _, line in numbered_lines(pieces, any_end=True))
-    start = next(lines, "")
-    first = 1
-    if declared := _SEPARATOR_LINE.fullmatch(start):
-        delimiter, start, first = declared[1], next(lines, ""), 2
-    elif delimiter == ",":
-        delimiter = max(",", ";", "\t", key=_QUOTED.sub("", start).count)
+    delimiter, start, first = _csv_start(lines, delimiter)
     limit = csv.field_size_limit(_MAX_CELL)  # global to the process, so it is restored
     line, header = first, None
     source = _CsvLines(itertools.chain((start,), lines))
@@ -150,6 +145,29 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
         raise DataError(f"line {line}: broken CSV ({escaped(error)}){hint}") from None
     finally:
         csv.field_size_limit(limit)
+
+
+def _csv_start(lines: Iterator[str], delimiter: str) -> tuple[str, str, int]:
+    """The delimiter of a CSV file, the first line of its header, and the number of that line."""
+    start = next(lines, "")
+    if declared := _SEPARATOR_LINE.fullmatch(start):
+        return declared[1], next(lines, ""), 2
+    return max(",", ";", "\t", key=_QUOTED.sub("", start).count) if delimiter == "," else delimiter, start, 1
+
+
+def csv_layout(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The delimiter of a .csv file and the columns in its header, which is one line.
+
+    Raises DataError if the file can't be read, or for a header that `DataFile.rows` refuses.
+    """
+    lines = (line for _, line in numbered_lines(DataFile(path, ".csv", zipped=False).text(), any_end=True))
+    delimiter, start, number = _csv_start(lines, ",")
+    try:
+        return delimiter, tuple(
+            _header(next(csv.reader([start], delimiter=delimiter, strict=True), list[str]()), number)
+        )
+    except csv.Error as error:
+        raise DataError(f"line {number}: broken CSV ({escaped(error)})") from None
 
 
 class _CsvLines(Iterator[str]):
