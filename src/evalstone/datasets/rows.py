@@ -106,7 +106,7 @@ class RowReader:
             self._place_turns(chosen)
         if self.text_cells:
             self.lost_types.rows += 1
-            for field in ("id", *_TEXT_FIELDS):
+            for field in ("id", "context", *_TEXT_FIELDS):
                 if (cell := chosen.get(field)) is not None and isinstance(cell.value, str):
                     self.lost_types.add(field, cell.column, cell.value)
         texts = {
