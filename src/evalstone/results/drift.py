@@ -6,16 +6,22 @@ behind a name, a prompt, or a version. The outputs are identical, so any change 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import aligned, count, p_value, visible
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError
+from evalstone._core.text import is_blank
+from evalstone.datasets.cells import number_in, scalar_text, unpacked
+from evalstone.errors import ConfigError, DataError
 from evalstone.results.compare import PairedScores, pair_runs
 from evalstone.results.comparison_text import difference, left_out
+from evalstone.results.pairing import pair_samples
 from evalstone.results.run import OfScorer, Run, result_for
+from evalstone.types import Sample
 
 if TYPE_CHECKING:
     from evalstone.stats.drift import Drift
@@ -99,15 +105,13 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         tolerance: the largest change of the mean that doesn't count as drift; by default 2% of the scale.
 
     Raises:
-        ConfigError: the samples are not identical.
+        ConfigError: the samples are not identical. Metadata may differ in what a CSV file can't hold: the types of
+            values, and missing ones.
     """
     from evalstone.stats.drift import adjust_drifts, drift  # noqa: PLC0415 - numpy
 
-    if before.version != now.version:
-        raise ConfigError(
-            "anchors must be the same samples with the same outputs: the earlier run has "
-            f"{before.dataset_name} version {before.version}, the later {now.dataset_name} version {now.version}"
-        )
+    if before.version != now.version and (difference := _difference(before, now)):
+        raise ConfigError(f"anchors must be the same samples with the same outputs: {difference}")
     pairs: list[PairedScores] = []
     drifts: list[Drift] = []
     for pair in pair_runs(before, now, allow_mismatch=True)[0]:
@@ -123,3 +127,44 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         for pair, result in zip(pairs, adjust_drifts(drifts), strict=True)
     )
     return DriftResult(before, now, tuple(scorers))
+
+
+def _difference(before: Run, now: Run) -> str:
+    """How the anchors of two runs differ; "" if they are the same."""
+    if before.dataset is None or now.dataset is None:
+        return (
+            f"the earlier run has {before.dataset_name} version {before.version}, the later {now.dataset_name} version "
+            f"{now.version}, and the texts are not available"
+        )
+    earlier = _contents(before.dataset)
+    later = pair_samples(before, now).renamed(_contents(now.dataset))
+    common = earlier.keys() & later.keys()
+    if single := len(earlier.keys() ^ later.keys()):
+        return f"{count(single, 'sample')} {'is' if single == 1 else 'are'} only in one of the runs"
+    changed = sum(earlier[name] != later[name] for name in common)
+    return f"{changed:,} of {count(len(common), 'sample')} {'differs' if changed == 1 else 'differ'}" if changed else ""
+
+
+def _contents(samples: Iterable[Sample]) -> Mapping[str, str]:
+    """By sample or trial, a hash of the content, with metadata as a CSV file has it."""
+    return {sample.key: replace(sample, metadata=_comparable(sample.metadata)).content_hash for sample in samples}
+
+
+def _comparable(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Entries that are equal if a CSV file has the same cells for them: without missing ones, numbers and booleans as
+    texts, and lists and objects also if they are written as texts. The weight is a number in every source."""
+    entries = {name: value if name == "weight" else _entry(value) for name, value in metadata.items()}
+    return {name: value for name, value in entries.items() if value is not None}
+
+
+def _entry(value: Any) -> Any:
+    if isinstance(value, str):
+        if is_blank(value):
+            return None
+        with suppress(DataError):  # a text that only resembles a list
+            value = unpacked(value)
+    number = number_in(value)
+    if isinstance(number, float) and math.isfinite(number):
+        value = number
+    text = scalar_text(value)
+    return value if text is None else text.lower() if text.lower() in ("true", "false") else text
