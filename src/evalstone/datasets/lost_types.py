@@ -96,11 +96,16 @@ class LostTypes:
             )
 
 
+def is_sheet_error(cell: str) -> bool:
+    """Whether a cell is an error of a spreadsheet, such as #N/A."""
+    return _SHEET_ERROR.fullmatch(cell) is not None
+
+
 def _caveat(cell: str, field: str, column: str) -> str:
     """What a cell looks like: a key of `_CAVEATS`, or "" for nothing else than a text."""
     if cell in _MISSING:
         return "missing"
-    if _SHEET_ERROR.fullmatch(cell):
+    if is_sheet_error(cell):
         return "error"
     if _ROUNDED.fullmatch(cell):
         return "rounded"
