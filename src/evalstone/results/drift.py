@@ -6,19 +6,16 @@ behind a name, a prompt, or a version. The outputs are identical, so any change 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import aligned, count, p_value, visible
 from evalstone._core.json import to_jsonable
-from evalstone._core.text import is_blank
-from evalstone.datasets.cells import number_in, scalar_text, unpacked
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError
 from evalstone.results.compare import PairedScores, pair_runs
 from evalstone.results.comparison_text import difference, left_out
+from evalstone.results.entries import comparable
 from evalstone.results.pairing import pair_samples
 from evalstone.results.run import OfScorer, Run, result_for
 from evalstone.types import Sample
@@ -147,24 +144,4 @@ def _difference(before: Run, now: Run) -> str:
 
 def _contents(samples: Iterable[Sample]) -> Mapping[str, str]:
     """By sample or trial, a hash of the content, with metadata as a CSV file has it."""
-    return {sample.key: replace(sample, metadata=_comparable(sample.metadata)).content_hash for sample in samples}
-
-
-def _comparable(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Entries that are equal if a CSV file has the same cells for them: without missing ones, numbers and booleans as
-    texts, and lists and objects also if they are written as texts. The weight is a number in every source."""
-    entries = {name: value if name == "weight" else _entry(value) for name, value in metadata.items()}
-    return {name: value for name, value in entries.items() if value is not None}
-
-
-def _entry(value: Any) -> Any:
-    if isinstance(value, str):
-        if is_blank(value):
-            return None
-        with suppress(DataError):  # a text that only resembles a list
-            value = unpacked(value)
-    number = number_in(value)
-    if isinstance(number, float) and math.isfinite(number):
-        value = number
-    text = scalar_text(value)
-    return value if text is None else text.lower() if text.lower() in ("true", "false") else text
+    return {sample.key: replace(sample, metadata=comparable(sample.metadata)).content_hash for sample in samples}
