@@ -289,7 +289,10 @@ def _row_with_id(place: str, cells: Any) -> _Row:
     entries = {str(name): native(value) for name, value in cast("Mapping[Any, Any]", cells).items()}
     column = next((name for known in _ID_COLUMNS for name in entries if normal(name) == known), None)
     if column is None or entries[column] is None:
-        raise DataError(f"{place}: a row of labels needs an id; its columns are {shortlist(entries)}")
+        raise DataError(
+            f"{place}: a row of labels needs an id; its columns are {shortlist(entries)}. A row is such as "
+            '{"id": "q1", "label": "yes"}'
+        )
     try:
         name = read_id(entries.pop(column))
     except DataError as error:
