@@ -79,7 +79,7 @@ class LostTypes:
     def _notes(self, name: str, column: _Column) -> Iterator[str]:
         where = f"column {excerpt(name)}, read as {column.sample_field},"
         for caveat, (number, cell) in column.caveats.items():
-            shown = cell if len(cell) < 20 else excerpt(cell)
+            shown = excerpt(cell) if caveat == "object" else cell
             yield f"{where} has {count(number, 'cell')} {_CAVEATS[caveat].format(cell=shown)}"
         missing, _ = column.caveats.get("missing", (0, ""))
         absent = self.rows - column.cells + missing
