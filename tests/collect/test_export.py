@@ -119,7 +119,7 @@ def test_a_structured_answer_of_pydantic_ai_is_the_output(tmp_path: Path) -> Non
     with receiving(tmp_path / "t.jsonl") as url, tracing(url) as provider:
         asyncio.run(agent(provider, 5, Forecast).run("Weather in Bern?"))
     (sample,) = load(tmp_path / "t.jsonl").samples
-    assert sample.output == '{"sky":"clear"}'
+    assert sample.output == '{"sky": "clear"}'
 
 
 def test_content_that_is_not_captured_is_said(tmp_path: Path) -> None:

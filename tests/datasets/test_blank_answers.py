@@ -46,6 +46,8 @@ BLANK: dict[str, Any] = {
 SILENT: dict[str, Any] = {
     "null": {"output": None},
     "no messages": {"output": []},
+    "an error": {"output": {"error": "HTTP 500", "latency": 3}},
+    "an error without a text": {"output": {"text": None, "error": "HTTP 500"}},
     "not answered": {"messages": [ASKED]},
     "answered before": {"messages": [ASKED, {"role": "assistant", "content": "Oslo"}, ASKED]},
     "an image": {"messages": [ASKED, {"role": "assistant", "content": [{"type": "image_url", "image_url": "u"}]}]},

@@ -112,6 +112,31 @@ def test_rows_of_blank_cells_are_blank_lines_and_blank_cells_are_missing(tmp_pat
     assert [(sample.input, sample.output) for sample in samples] == [("q", "a"), (None, "b"), (None, "c")]
 
 
+def test_rows_by_id_are_refused_and_a_single_sample_is_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps({"q1": {"question": "q"}, "q2": {"question": "r"}}))
+    with pytest.raises(DataError, match="rows under q1, q2"):
+        load(path)
+    path.write_text(json.dumps({"asked": {"question": "q"}, "said": {"answer": "a"}}))
+    (sample,) = load(path, mapping={"input": "asked.question", "output": "said"})
+    assert (sample.input, sample.output) == ("q", "a")
+
+
+def test_columns_without_a_name_or_a_cell_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("question;answer;;\nq;a;;\nr;b;\ns;c; ;\n")
+    assert [(sample.input, sample.output) for sample in load(path)] == [("q", "a"), ("r", "b"), ("s", "c")]
+    path.write_text("question;answer;;\nq;a;;x\n")
+    with pytest.raises(DataError, match="line 2: 4 cells for 2 columns; the first extra one is 'x'"):
+        load(path)
+    path.write_text("question,answer\nq,Well,\n")
+    with pytest.raises(DataError, match="3 cells for 2 columns; the first extra one is ''"):
+        load(path)
+    path.write_text("question;;answer\nq;;a\n")
+    with pytest.raises(DataError, match="column 2 has no name"):
+        load(path)
+
+
 def test_lines_are_counted_from_the_declared_separator(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 3: 3 cells for 2 columns"):
         load(written(tmp_path, "d.csv", "sep=;\ninput;output\nq;a;b\n"))

@@ -96,6 +96,10 @@ def test_samples_and_mappings_are_read_from_any_iterable() -> None:
         (["q"], "item 1 must be a Sample or an object, not str: 'q'"),
         ({"question": ["q"], "answer": []}, "the lengths are question 1, answer 0"),
         ({"train": [], "test": []}, "not one object with train, test; pass one of its entries"),
+        (
+            {"q1": {"question": "q", "answer": "a"}, "q2": {"question": "r"}},
+            "rows under q1, q2. Save the rows as a list, with these names in a column id",
+        ),
         (5, "a dataset must be a path, a table, or a list of samples or objects, not int: 5"),
         (None, "not NoneType"),
         (b"x", "not bytes"),

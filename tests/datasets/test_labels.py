@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalstone import ConfigError, DataError
+from evalstone.datasets.files import find
 from evalstone.datasets.labels import LabelFile
 
 
@@ -20,6 +21,49 @@ def test_the_columns_of_an_older_file_are_kept_to(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("who,label,id\nme,1,a")
     LabelFile(tmp_path / "l.csv").add("b", "0")
     assert (tmp_path / "l.csv").read_text() == "who,label,id\nme,1,a\n,0,b\n"
+
+
+ENCODINGS = ["utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le"]
+
+
+def written_in(text: str, encoding: str) -> bytes:
+    return text.encode(encoding) if encoding.startswith("utf-8") else f"\ufeff{text}".encode(encoding)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_labels_are_added_in_the_encoding_of_the_file(tmp_path: Path, encoding: str, end: str) -> None:
+    csv, lines = tmp_path / "l.csv", tmp_path / "l.jsonl"
+    csv.write_bytes(written_in(f"id,label\na,1{end}", encoding))
+    lines.write_bytes(written_in(f'{{"id": "a", "label": 1}}{end}', encoding))
+    for path in (csv, lines):
+        LabelFile(path).add("Zürich", "yes")
+        rows = [row for _, row in find(path).rows()]
+        assert [row["id"] for row in rows] == ["a", "Zürich"]
+        assert [str(row["label"]) for row in rows] == ["1", "yes"]
+
+
+@pytest.mark.parametrize("start", ["id;label;note\na;1;x, y\n", "sep=;\nid;label;note\na;1;x, y\n"])
+def test_labels_are_added_with_the_delimiter_of_the_file(tmp_path: Path, start: str) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text(start)
+    LabelFile(path).add("b, c", "0.5")
+    assert path.read_text() == f"{start}b, c;0.5;\n"
+    assert [row["label"] for _, row in find(path).rows()] == ["1", "0.5"]
+
+
+def test_carriage_returns_end_lines(tmp_path: Path) -> None:
+    path = tmp_path / "l.csv"
+    path.write_bytes(b"id,label\ra,1\r")
+    LabelFile(path).add("b", "0")
+    assert path.read_bytes() == b"id,label\ra,1\rb,0\n"
+
+
+def test_labels_under_another_key_are_not_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "l.jsonl"
+    path.write_text('{"id": "a", "rating": 1}\n')
+    with pytest.raises(DataError, match="missing column label; columns: id, rating"):
+        LabelFile(path)
 
 
 def test_json_lines_hold_any_id(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""What pandas writes into a CSV file for whole numbers and missing values stays text, and a note says so."""
+"""What other tools write into a CSV file for numbers, missing values and objects stays text, and a note says so."""
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +49,64 @@ def test_no_note_is_on_texts_that_pandas_would_write_in_another_way(tmp_path: Pa
     path.write_text("question,ground_truth\n" + "".join(f"q{n},{cell}\n" for n, cell in enumerate(cells)))
     assert load(path).notes == ()
     assert load([{"question": "q", "ground_truth": "42.0"}, {"question": "r", "ground_truth": None}]).notes == ()
+
+
+def notes_on(path: Path, rows: list[dict[str, str]]) -> tuple[str, ...]:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return load(path).notes
+
+
+@pytest.mark.parametrize(
+    ("cell", "note"),
+    [
+        *(
+            (cell, f"with {cell}, an error of a spreadsheet")
+            for cell in ("#N/A", "#NAME?", "#NV", "#BEZUG!", "#DIV/0!")
+        ),
+        *((cell, f"such as {cell}, as spreadsheets round") for cell in ("1,23457E+15", "1.23457E+15", "-2E+11")),
+        ("#######", "with #######, an error of a spreadsheet"),
+        ("x" * 32_767, "of 32,767 characters, the most that Excel keeps"),
+    ],
+)
+def test_a_note_names_what_a_spreadsheet_has_lost(tmp_path: Path, cell: str, note: str) -> None:
+    for field in ("id", "question", "answer", "ground_truth", "contexts"):
+        row = {"question": "q", field: cell}
+        (found,) = notes_on(tmp_path / "d.csv", [row])
+        assert found.startswith(f"column '{field}', read as ")
+        assert f" has 1 cell {note}" in found
+
+
+@pytest.mark.parametrize("cell", ["#1", "#hashtag!", "# Title", "1.5e+10", "1E+5", "x" * 32_766, "see #N/A", "12345"])
+def test_no_note_is_on_a_text_that_a_spreadsheet_would_not_write(tmp_path: Path, cell: str) -> None:
+    assert notes_on(tmp_path / "d.csv", [{"question": "q", "answer": cell}]) == ()
+
+
+def test_a_note_names_a_column_whose_objects_another_source_would_read(tmp_path: Path) -> None:
+    row = {"input": '{"question": "Where?"}', "output": '{"answer": "Bern", "sources": []}', "reference": "Bern"}
+    first, second = notes_on(tmp_path / "d.csv", [row, {**row, "output": "Bern"}])
+    assert first.startswith("column 'input', read as input, has 2 cells with JSON objects such as")
+    assert second.startswith("column 'output', read as output, has 1 cell with JSON objects such as")
+    assert load(tmp_path / "d.csv").samples[0].input == row["input"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"inputs": '{"question": "Where?"}', "outputs": '{"answer": "Bern"}'},
+        {"input": "q", "output": '{"city": "Bern", "country": "CH"}'},
+        {"input": "q", "output": '{"role": "assistant", "content": "Bern"}'},
+        {"input": "q", "ground_truth": '{"answer": "Bern"}'},
+        {"input": "q", "output": "{answer}"},
+    ],
+)
+def test_no_note_is_on_objects_that_all_sources_read_alike(tmp_path: Path, row: dict[str, str]) -> None:
+    assert notes_on(tmp_path / "d.csv", [row]) == ()
+
+
+def test_a_note_names_a_column_of_texts_in_quotes(tmp_path: Path) -> None:
+    rows = [{"input": '"Where?"', "output": '"In \\"Bern\\""'}, {"input": "Who?", "output": '"I"'}]
+    (note,) = notes_on(tmp_path / "d.csv", rows)
+    assert note.startswith("column 'output', read as output, has only texts in quotes")

@@ -149,3 +149,28 @@ def test_a_path_of_a_mapping_leads_into_what_a_cell_writes_out(tmp_path: Path, w
 def test_the_error_says_why_a_list_cannot_be_read(text: str, told: str):
     with pytest.raises(DataError, match=f"messages {told}"):
         sample_from({"messages": text})
+
+
+SAVED_BY_DEEPEVAL = {
+    "input": "Where is Bern?",
+    "actual_output": "In Switzerland.",
+    "expected_output": "Switzerland",
+    "retrieval_context": "Bern is old.|Bern is a city.",
+    "context": None,
+    "source_file": None,
+}
+
+
+def test_passages_that_deepeval_joined_are_refused() -> None:
+    with pytest.raises(DataError, match=r"'retrieval_context', read as context, must be a list.*save_as\('json'\)"):
+        sample_from(SAVED_BY_DEEPEVAL)
+    only_ideal = {**SAVED_BY_DEEPEVAL, "retrieval_context": None, "context": "a|b"}
+    with pytest.raises(DataError, match=r"DeepEval joins passages: 'a\|b'"):
+        sample_from(only_ideal)
+
+
+def test_a_passage_is_one_where_nothing_was_joined() -> None:
+    texts: list[Any] = ["Bern is old.", ["a|b", "c"], '["a|b", "c"]']
+    for text, passages in zip(texts, [("Bern is old.",), ("a|b", "c"), ("a|b", "c")], strict=True):
+        assert sample_from({**SAVED_BY_DEEPEVAL, "retrieval_context": text}).context == passages
+    assert sample_from({"input": "Q", "retrieval_context": "| a | b |"}).context == ("| a | b |",)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Run, Score, Scorer, compare
+from evalstone import ConfigError, Run, Score, Scorer, compare, evaluate
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
 from evalstone.results.compare import pair_runs, same_outputs
@@ -350,3 +351,35 @@ def test_printing_a_comparison_shows_slices_more_runs_and_unpaired_ones() -> Non
     ]
     assert [line.split()[4] for line in text.split("\n") if line.startswith("scorer")] == ["B", "C"]
     assert "Runs are compared as independent" in str(compare(a, b, unpaired=True))
+
+
+def expecting(**fields: Any) -> Run:
+    rows = [{"id": f"{n}", "input": "q", "output": answer, **fields} for n, answer in enumerate(A)]
+    return evaluate(rows, [Given()], ledger=None)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ({"relevant": ["a"]}, {"relevant": ["b"]}),
+        ({"rubric": "Is it polite?"}, {"rubric": "Is it short?"}),
+        ({"goal": ["a"]}, {}),
+        ({"turns": [{"input": "q", "reference": "a"}]}, {"turns": [{"input": "q", "reference": "b"}]}),
+        (
+            {"expected_trajectory": {"steps": [{"name": "search", "stepType": "tool_call"}]}},
+            {"expected_trajectory": {"steps": [{"name": "answer", "stepType": "tool_call"}]}},
+        ),
+    ],
+)
+def test_runs_that_expected_other_things_are_not_comparable(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    a, b = expecting(**ours), expecting(**theirs)
+    with pytest.raises(ConfigError, match="4 of 4 samples with a different expected trajectory, reference of a turn"):
+        compare(a, b)
+    assert any("4 of 4 samples" in note for note in compare(a, b, allow_mismatch=True).notes)
+
+
+def test_expectations_are_the_same_through_every_source() -> None:
+    ours, theirs = {"relevant": ["a", "b"], "topics": None}, {"relevant": '["a", "b"]'}
+    assert compare(expecting(**ours), expecting(**theirs))["given"].result.difference.mean == 0
+    other = {"retrieved": ["x"], "note": "another"}  # what the system retrieved, and what no scorer reads
+    assert compare(expecting(retrieved=["a"]), expecting(**other)).notes == ()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Record, Run, Score, judge_drift
+from evalstone import ConfigError, Record, Run, Score, evaluate, judge_drift
 from evalstone.stats.drift import Drift
 from tests.runs import Given, Harm, run_of
 
@@ -45,6 +49,41 @@ def test_drift_prints_as_a_table() -> None:
 def test_other_answers_are_no_anchors() -> None:
     with pytest.raises(ConfigError, match="same outputs"):
         judge_drift(run_of(ANSWERS), run_of(ANSWERS[1:]))
+
+
+def test_other_answers_to_the_same_questions_are_no_anchors() -> None:
+    rows = [{"id": str(n), "input": "q", "output": answer} for n, answer in enumerate(ANSWERS)]
+    others = [*rows[:-2], *({**row, "output": "0.5"} for row in rows[-2:])]
+    before, now = (evaluate(data, [Given()], ledger=None) for data in (rows, others))
+    with pytest.raises(ConfigError, match="same outputs: 2 of 60 samples differ"):
+        judge_drift(before, now)
+    shorter = evaluate(rows[1:], [Given()], ledger=None)
+    with pytest.raises(ConfigError, match="same outputs: 1 sample is only in one of the runs"):
+        judge_drift(before, shorter)
+
+
+METADATA: list[dict[str, Any]] = [
+    {"topic": "geo", "n": 1, "price": 2.0, "flag": True, "tags": ["a", "b"], "missing": None, "code": "007"},
+    {"topic": None, "n": None, "price": 2.5, "flag": False, "tags": [], "missing": None, "code": " "},
+]
+
+
+@pytest.mark.parametrize("own_ids", [True, False])
+def test_anchors_are_the_same_through_every_source(tmp_path: Path, own_ids: bool) -> None:
+    rows = [
+        {"input": f"q{n}", "output": answer, **METADATA[n % 2]} | ({"id": n} if own_ids else {})
+        for n, answer in enumerate(ANSWERS)
+    ]
+    with (tmp_path / "d.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "tags": json.dumps(row["tags"])} for row in rows)
+    before, now = (evaluate(data, [Given()], ledger=None) for data in (rows, tmp_path / "d.csv"))
+    assert before.version != now.version
+    assert judge_drift(before, now)["given"].drift.comparison.n == 60
+    changed = evaluate([{**row, "n": 7} for row in rows], [Given()], ledger=None)
+    with pytest.raises(ConfigError, match="60 of 60 samples differ"):
+        judge_drift(changed, now)
 
 
 def test_confidence_and_tolerance_are_those_that_were_set() -> None:

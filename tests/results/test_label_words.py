@@ -27,7 +27,17 @@ def test_words_of_quality_are_turned_round_where_lower_is_better():
 
 
 def test_absent_labels_are_no_labels():
-    assert read(None, "", "  ", "N/A", "none", "-", "yes") == [None] * 6 + [1]
+    assert read(None, "", "  ", "N/A", "<NA>", "none", "-", "yes") == [None] * 7 + [1]
+    assert read("<NA>", "good", positive=("good",)) == [None, 1]
+
+
+@pytest.mark.parametrize("error", ["#N/A", "#NAME?", "#NV"])
+@pytest.mark.parametrize("how", [{}, {"positive": ("good",)}])
+def test_an_error_of_a_spreadsheet_is_no_label(error: str, how: dict[str, Any]) -> None:
+    with pytest.raises(
+        DataError, match="line 3: the label in column 'label' must be a word or a number; if it is missing"
+    ):
+        read("good", error, **how)
 
 
 def test_numbers_are_values_on_the_scale():

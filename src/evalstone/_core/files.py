@@ -28,11 +28,11 @@ _MOST_EXPANSION = 200
 _MOST_ROWS_AT_LIMIT = 16
 # UTF-32 before UTF-16, because the UTF-32 little-endian mark starts with the UTF-16 one.
 _BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 
@@ -133,15 +133,19 @@ class Expansion:
             yield piece
 
 
+def encoding_of(start: bytes) -> tuple[str, int]:
+    """The encoding of a text by its first bytes, and the length of its byte order mark: UTF-8 without one."""
+    return next(((name, len(mark)) for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), ("utf-8", 0))
+
+
 def text_pieces(stream: ByteStream) -> Iterator[str]:
     """The text of a stream in pieces: UTF-8 with or without a byte order mark, UTF-16 or UTF-32 with one.
 
     Raises DataError for bytes that aren't text (naming the first), and for NUL characters.
     """
     data = stream.read(_PIECE)
-    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), "utf-8")
-    offset = len(codecs.BOM_UTF8) if encoding == "utf-8-sig" else 0
-    encoding, data = encoding.removesuffix("-sig"), data[offset:]
+    encoding, offset = encoding_of(data)
+    data = data[offset:]
     decoder = codecs.getincrementaldecoder(encoding)()
     line = 1
     while True:
@@ -151,7 +155,7 @@ def text_pieces(stream: ByteStream) -> Iterator[str]:
         except UnicodeDecodeError as error:
             byte, at = error.object[error.start : error.start + 1].hex(), offset - pending + error.start + 1
             line += error.object.count(b"\n", 0, error.start)
-            name = encoding.upper()
+            name = encoding.removesuffix("-le").removesuffix("-be").upper()
             raise DataError(f"not {name}: byte {at} (0x{byte}, line {line}); save the file as UTF-8") from None
         if (nul := text.find("\0")) >= 0:
             line += text.count("\n", 0, nul)

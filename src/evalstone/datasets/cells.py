@@ -303,6 +303,8 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         if name in keys:
             inner = read_text(value[keys[name]], field, f"{column}.{keys[name]}")
             return inner._replace(whole=inner.whole and len(value) == 1)
+    if field == "output" and "error" in keys and value[keys["error"]]:
+        return ReadText(None, whole=False)  # what failed gave no answer
     if field == "output" and any(normal(key) in inner_names(field) for key in value):
         return ReadText("", whole=len(value) == 1)  # its text is null
     if "parts" in value and value.keys() <= {"parts", "role"}:  # Gemini's

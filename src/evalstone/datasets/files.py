@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from evalstone._core.display import escaped, excerpt, named, nearest, shortlist
+from evalstone._core.display import count, escaped, excerpt, named, nearest, shortlist
 from evalstone._core.files import Expansion, numbered_lines, row_limit, text_pieces, too_long
 from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.json_rows import json_lines, json_rows
@@ -123,26 +123,23 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
     """The rows of a CSV file with a header. Empty cells are None. The position of a row is the line where it starts.
 
     The delimiter of a .csv file is the most frequent of comma, semicolon and tab outside quotes in the header, or that
-    of a first line `sep=;`, as written by Excel. Blank lines and rows of blank cells are skipped. Raises DataError for
-    a header with an empty or repeated name, a row with more or fewer cells than the header, and unbalanced quotes.
+    of a first line `sep=;`, as written by Excel. Blank lines and rows of blank cells are skipped, and so are columns
+    after the last named one, if they have no cells. Raises DataError for a header with an empty or repeated name, a row
+    with more or fewer cells than the header, and unbalanced quotes.
     """
     lines = (line for _, line in numbered_lines(pieces, any_end=True))
-    start = next(lines, "")
-    first = 1
-    if declared := _SEPARATOR_LINE.fullmatch(start):
-        delimiter, start, first = declared[1], next(lines, ""), 2
-    elif delimiter == ",":
-        delimiter = max(",", ";", "\t", key=_QUOTED.sub("", start).count)
+    delimiter, start, first = _csv_start(lines, delimiter)
     limit = csv.field_size_limit(_MAX_CELL)  # global to the process, so it is restored
-    line, header = first, None
+    line, header, unnamed = first, None, 0
     source = _CsvLines(itertools.chain((start,), lines))
     try:
         reader = csv.reader(source, delimiter=delimiter, strict=True)
         for cells in reader:
             if header is None and cells:
                 header = _header(cells, line)
+                unnamed = len(cells) - len(header)
             elif header is not None and any(cell.strip() for cell in cells):
-                yield f"line {line}", _row(header, cells, line)
+                yield f"line {line}", _row(header, cells, line, unnamed)
             line = reader.line_num + first
             source.start_row(line)
     except csv.Error as error:
@@ -150,6 +147,29 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
         raise DataError(f"line {line}: broken CSV ({escaped(error)}){hint}") from None
     finally:
         csv.field_size_limit(limit)
+
+
+def _csv_start(lines: Iterator[str], delimiter: str) -> tuple[str, str, int]:
+    """The delimiter of a CSV file, the first line of its header, and the number of that line."""
+    start = next(lines, "")
+    if declared := _SEPARATOR_LINE.fullmatch(start):
+        return declared[1], next(lines, ""), 2
+    return max(",", ";", "\t", key=_QUOTED.sub("", start).count) if delimiter == "," else delimiter, start, 1
+
+
+def csv_layout(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The delimiter of a .csv file and the columns in its header, which is one line.
+
+    Raises DataError if the file can't be read, or for a header that `DataFile.rows` refuses.
+    """
+    lines = (line for _, line in numbered_lines(DataFile(path, ".csv", zipped=False).text(), any_end=True))
+    delimiter, start, number = _csv_start(lines, ",")
+    try:
+        return delimiter, tuple(
+            _header(next(csv.reader([start], delimiter=delimiter, strict=True), list[str]()), number)
+        )
+    except csv.Error as error:
+        raise DataError(f"line {number}: broken CSV ({escaped(error)})") from None
 
 
 class _CsvLines(Iterator[str]):
@@ -172,6 +192,8 @@ class _CsvLines(Iterator[str]):
 
 def _header(cells: list[str], line: int) -> list[str]:
     names = [cell.strip() for cell in cells]
+    while len(names) > 1 and not names[-1]:  # spreadsheets add columns that were used once
+        names.pop()
     seen: set[str] = set()
     for place, name in enumerate(names, start=1):
         if not name:
@@ -183,11 +205,14 @@ def _header(cells: list[str], line: int) -> list[str]:
     return names
 
 
-def _row(header: list[str], cells: list[str], line: int) -> dict[str, str | None]:
-    if len(cells) > len(header):
-        extra = excerpt(cells[len(header)])
-        raise DataError(f"line {line}: {len(cells)} cells for {len(header)} columns; the first extra one is {extra}")
+def _row(header: list[str], cells: list[str], line: int, unnamed: int) -> dict[str, str | None]:
+    """A row by its columns. unnamed: how many columns without a name or a cell follow."""
+    extra = cells[len(header) :]
+    filled = next(filter(str.strip, extra), None)
+    if filled is not None or len(extra) > unnamed:
+        columns, first = count(len(header), "column"), excerpt(filled or extra[0])
+        raise DataError(f"line {line}: {len(cells)} cells for {columns}; the first extra one is {first}")
     if len(cells) < len(header):  # a cut file, or a line break in a cell without quotes
         lacking = excerpt(header[len(cells)])
         raise DataError(f"line {line}: {len(cells)} cells for {len(header)} columns; there is none for {lacking}")
-    return {name: cell if cell.strip() else None for name, cell in zip(header, cells, strict=True)}
+    return {name: cell if cell.strip() else None for name, cell in zip(header, cells, strict=False)}

@@ -7,44 +7,58 @@ import io
 import json
 import os
 from pathlib import Path
+from typing import Any, cast
 
-from evalstone._core.files import cannot_write, file_lines, private
+from evalstone._core.files import cannot_write, encoding_of, private
+from evalstone.datasets.files import csv_layout, find
 from evalstone.errors import ConfigError, DataError
 
 COLUMNS = ("id", "label")
 CSV_SUFFIX = ".csv"
+_LONGEST_MARK = 4
 SUFFIXES = (CSV_SUFFIX, ".jsonl")
 
 
 class LabelFile:
     """A file of labels to append to. Each label is on disk when `add` returns.
 
+    Labels are added in the encoding of the file, and with the delimiter and the columns of a CSV file.
+
     Raises:
         ConfigError: The path is neither .csv nor .jsonl.
-        DataError: The CSV file doesn't have the columns id and label.
+        DataError: The file can't be read, or its header or first row doesn't have the columns id and label.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.suffix not in SUFFIXES:
             raise ConfigError(f"labels go to a {' or '.join(SUFFIXES)} file, not {str(path)!r}")
-        self.columns = self._columns()
+        self.delimiter, self.columns = self._layout()
 
     @property
     def exists(self) -> bool:
         """Whether the file already has labels."""
         return self.path.exists() and self.path.stat().st_size > 0
 
-    def _columns(self) -> tuple[str, ...]:
-        if self.path.suffix != CSV_SUFFIX or not self.exists:
-            return COLUMNS
+    def _layout(self) -> tuple[str, tuple[str, ...]]:
+        """The delimiter and the columns."""
+        if not self.exists:
+            return ",", COLUMNS
         try:
-            columns = tuple(next(csv.reader(line + "\n" for _, line in file_lines(self.path)), ()))
-        except (OSError, csv.Error) as error:
-            raise DataError(f"{self.path}: the header can't be read ({error})") from None
+            delimiter, columns = csv_layout(self.path) if self.path.suffix == CSV_SUFFIX else (",", self._keys())
+        except DataError as error:
+            raise DataError(f"{self.path}: {error}") from None
         if missing := [name for name in COLUMNS if name not in columns]:
-            raise DataError(f"{self.path}: missing column {' and '.join(missing)}; columns: {', '.join(columns)}")
-        return columns
+            raise DataError(
+                f"{self.path}: missing column {' and '.join(missing)}; columns: {', '.join(columns)}. Rename the "
+                "columns, or add labels to a new file"
+            )
+        return delimiter, columns
+
+    def _keys(self) -> tuple[str, ...]:
+        """The keys of the first row. Labels under another name than those that are added would not be read."""
+        _, row = next(find(self.path).rows(), ("", None))
+        return tuple(cast("dict[str, Any]", row)) if isinstance(row, dict) else COLUMNS
 
     def add(self, sample: str, label: str) -> None:
         """Append one label, a number or a word.
@@ -56,11 +70,13 @@ class LabelFile:
         text = self._line(sample, label)
         try:
             with open(self.path, "a+b", opener=private) as file:
+                file.seek(0)
+                encoding, _ = encoding_of(file.read(_LONGEST_MARK))
                 if not self.exists and self.path.suffix == CSV_SUFFIX:
-                    file.write((",".join(self.columns) + "\n").encode())
-                elif not _ends_with_a_line(file):
-                    file.write(b"\n")
-                file.write(text.encode())
+                    text = ",".join(self.columns) + "\n" + text
+                elif not _ends_with_a_line(file, encoding):
+                    text = "\n" + text
+                file.write(text.encode(encoding))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -73,12 +89,14 @@ class LabelFile:
             raise ConfigError(f"the id {sample!r} would be a formula in a spreadsheet; use a .jsonl file")
         row = {"id": sample, "label": label}
         buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerow([row.get(name, "") for name in self.columns])
+        csv.writer(buffer, delimiter=self.delimiter, lineterminator="\n").writerow(
+            [row.get(name, "") for name in self.columns]
+        )
         return buffer.getvalue()
 
 
-def _ends_with_a_line(file: io.BufferedRandom) -> bool:
-    if not file.seek(0, os.SEEK_END):
-        return True
-    file.seek(-1, os.SEEK_END)
-    return file.read(1) == b"\n"
+def _ends_with_a_line(file: io.BufferedRandom, encoding: str) -> bool:
+    ends = [end.encode(encoding) for end in "\n\r"]
+    size = file.seek(0, os.SEEK_END)
+    file.seek(-min(size, len(ends[0])), os.SEEK_END)
+    return not size or file.read() in ends

@@ -33,7 +33,7 @@ from evalstone.datasets.cells import (
 )
 from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca
 from evalstone.datasets.lost_types import LostTypes
-from evalstone.datasets.written import written_in_cell
+from evalstone.datasets.written import check_not_joined, written_in_cell
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
 
@@ -106,7 +106,7 @@ class RowReader:
             self._place_turns(chosen)
         if self.text_cells:
             self.lost_types.rows += 1
-            for field in ("id", *_TEXT_FIELDS):
+            for field in ("id", "context", *_TEXT_FIELDS):
                 if (cell := chosen.get(field)) is not None and isinstance(cell.value, str):
                     self.lost_types.add(field, cell.column, cell.value)
         texts = {
@@ -134,7 +134,7 @@ class RowReader:
             messages = _joined(texts["input"], texts["output"])
         else:
             messages = ()
-        reference, context = texts["reference"], self._context(chosen)
+        reference, context = texts["reference"], self._context(chosen, cells)
         sample = Sample(
             id=self._value("id", chosen, lambda cell: read_id(cell.value)) or "",
             input=_text_or(texts["input"], messages, "input"),
@@ -184,14 +184,19 @@ class RowReader:
     def _has_context(self, chosen: Mapping[str, Cell]) -> bool:
         return "context" in chosen or "context" in self.columns.mapping
 
-    def _context(self, chosen: Mapping[str, Cell]) -> tuple[str, ...] | None:
+    def _context(self, chosen: Mapping[str, Cell], cells: Mapping[str, Any]) -> tuple[str, ...] | None:
         """The passages of the row, or those of its turns if it has no column for them."""
         if self._has_context(chosen):
             joined = len(self.columns.mapping.get("context", ())) > 1
-            return self._value("context", chosen, lambda cell: self._passages(cell.value if joined else [cell.value]))
+            return self._value(
+                "context", chosen, lambda cell: self._passages(cell.value if joined else [cell.value], cells)
+            )
         return next((passages for field in _CONVERSATION_FIELDS if (passages := self._of_turns(field, chosen))), None)
 
-    def _passages(self, values: list[Any]) -> tuple[str, ...]:
+    def _passages(self, values: list[Any], columns: Collection[str]) -> tuple[str, ...]:
+        for value in values:
+            if isinstance(value, str):
+                check_not_joined(value, columns)
         return tuple(passage for value in values for passage in read_passages(value))
 
     def _of_turns(self, field: str, chosen: Mapping[str, Cell]) -> tuple[str, ...]:

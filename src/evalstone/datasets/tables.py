@@ -88,7 +88,8 @@ def rows_in(entries: Mapping[str, Any]) -> Rows | None:
 
     Layouts: a pandas table with orient="split", "tight" or "index"; a single row with an input and an output text; a
     list under one of LIST_NAMES; columns; or a single row with any field. Raises DataError for lists under two names,
-    for columns or rows of unequal lengths, and for objects that could be columns as well as one row.
+    for columns or rows of unequal lengths, for objects that could be columns as well as one row, and for rows under
+    their IDs.
     """
     if isinstance(entries.get("columns"), list) and isinstance(entries.get("data"), list):
         return iter(_split_rows(entries))
@@ -110,7 +111,10 @@ def rows_in(entries: Mapping[str, Any]) -> Rows | None:
     if rows is not None:
         return rows
     _check_keys(entries, claimed)
-    return None if CONTENT.isdisjoint(claimed) else iter([("item 1", entries)])
+    if not CONTENT.isdisjoint(claimed):
+        return iter([("item 1", entries)])
+    _check_not_by_id(entries)
+    return None
 
 
 def _split_rows(entries: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -201,6 +205,18 @@ def _check_keys(entries: Mapping[str, Any], claimed: Mapping[str, Any]) -> None:
         raise DataError(
             f"{shortlist(entries)} have the same keys ({shortlist(keys[0])}), so these are rows or a single sample: "
             "save rows with pandas' orient='records', and put a single sample into a list"
+        )
+
+
+def _check_not_by_id(entries: Mapping[str, Any]) -> None:
+    """Raise DataError for several objects under other names than columns, which have a field in common: rows by ID."""
+    rows = [cast("dict[str, Any]", value) for value in entries.values() if isinstance(value, dict)]
+    if len(entries) < 2 or len(rows) < len(entries):
+        return
+    if CONTENT.intersection(*(claims(tuple(row)) for row in rows)):
+        raise DataError(
+            f"must be a list of objects; it is an object with rows under {shortlist(entries)}. Save the rows as a "
+            "list, with these names in a column id, and put a single sample into a list"
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, cast
 
@@ -23,6 +24,8 @@ _OBJECTS = ("vars", "expectations")
 """The columns that have objects, of promptfoo and MLflow."""
 _OBJECTS_IN_CELLS = ("inputs", "outputs")
 """The columns that have objects in the CSV files of LangSmith. In other sources a text there is a text."""
+_OF_DEEPEVAL = frozenset(("actualoutput", "expectedoutput", "retrievalcontext", "context", "sourcefile"))
+"""Columns of all CSV and JSON Lines files that DeepEval's `save_as` writes, in which it joins passages by `|`."""
 _ROLES = r"""["'](?:role|type|from)["']\s*+:\s*+["'](?:system|user|human|assistant|ai|gpt)["']"""
 _PARTS = r"""["']type["']\s*+:\s*+["'](?:text|input_text|output_text)["']"""
 _CONVERSATION = re.compile(rf"\s*+\[\s*+\{{(?=.*{_ROLES})", re.DOTALL)
@@ -95,6 +98,18 @@ def written_in_cell(text: str, field: str, column: str) -> Any:
             "first is used), or ground_truth if the list is the answer"
         )
     return text
+
+
+def check_not_joined(text: str, columns: Collection[str]) -> None:
+    """Raise DataError for the context in a row of DeepEval's that may be several passages, joined by `|`.
+
+    columns: the columns of the row.
+    """
+    if "|" in text and {normal(column) for column in columns} >= _OF_DEEPEVAL and written_list(text) == text:
+        raise DataError(
+            f"must be a list, not text with |, by which DeepEval joins passages: {excerpt(text)}; save the dataset "
+            "with save_as('json'), which keeps lists"
+        )
 
 
 def _name(column: str) -> str:

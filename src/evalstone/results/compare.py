@@ -1,9 +1,9 @@
 """Comparison of runs over the same samples: paired differences, tests, and the samples that changed most.
 
 Runs are comparable if the same judge scored the same cases with the same scorers. Samples are paired by ID or by what
-was asked (`evalstone.results.pairing`). Cases are the same if paired samples have equal inputs, references and
-instructions. Outputs, contexts and conversations are under test and may differ. Differences are taken sample by sample:
-the second run minus the first.
+was asked (`evalstone.results.pairing`). Cases are the same if paired samples have equal inputs, references,
+instructions, and whatever else answers are held against. Outputs, contexts and conversations are under test and may
+differ. Differences are taken sample by sample: the second run minus the first.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import itertools
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalstone._core.display import count, excerpt
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError, unknown
+from evalstone.results.entries import comparable
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
 from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
 from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, OfScorer, Run, result_for
@@ -38,6 +39,8 @@ CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hoch
 COMPARISON_FORMAT = 1
 MAX_CHANGES = 10
 CASE_FIELDS = ("input", "reference", "instructions")
+CASE_METADATA = ("criterion", "goal", "noisy_query", "relevant", "rubric", "topics")
+"""Entries of the metadata that scorers hold answers against."""
 TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 
@@ -553,9 +556,14 @@ def _case_differences(a: Run, b: Run, pairing: Pairing, mismatches: list[str], n
     ours = _hashes(a.dataset, by_trial=by_trial)
     theirs = pairing.renamed(_hashes(b.dataset, by_trial=by_trial))
     common = ours.keys() & theirs.keys()
-    if cases := sum(ours[name][0] != theirs[name][0] for name in common):
+    if cases := sum(ours[name].case != theirs[name].case for name in common):
         mismatches.append(
             f"{cases} of {count(len(common), 'sample')} with a different input, reference or instructions"
+        )
+    if expected := sum(ours[name].expected != theirs[name].expected for name in common):
+        mismatches.append(
+            f"{expected} of {count(len(common), 'sample')} with a different expected trajectory, reference of a turn, "
+            f"or entry of the metadata that scorers read ({', '.join(CASE_METADATA)})"
         )
     if ours.keys() != theirs.keys():
         paired = {pairing.in_second(name) for name in common}
@@ -565,7 +573,7 @@ def _case_differences(a: Run, b: Run, pairing: Pairing, mismatches: list[str], n
         ]
         without_ids = "" if pairing.partners is None else ", by what was asked, because they have no IDs"
         mismatches.append(f"the samples differ: {', '.join(sides)}{without_ids}")
-    if tested := sum(ours[name][1] != theirs[name][1] for name in common):
+    if tested := sum(ours[name].tested != theirs[name].tested for name in common):
         notes.append(f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation")
 
 
@@ -578,11 +586,29 @@ def _only_in_one(place: str, samples: Iterable[Sample], paired: Collection[str],
     return f"{len(names)} only in {place}{example}"
 
 
-def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, tuple[str, str]]:
-    """By sample (or by trial): the hash of the case, and the hash of what is under test."""
+class _Hashes(NamedTuple):
+    """Hashes of what a sample consists of."""
+
+    case: str
+    """What was asked, and the reference."""
+    expected: str
+    """What else answers are held against."""
+    tested: str
+    """What is under test."""
+
+
+def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, _Hashes]:
+    """The hashes by sample, or by trial."""
     return {
-        sample.key if by_trial else sample.id: (
+        sample.key if by_trial else sample.id: _Hashes(
             content_hash([getattr(sample, name) for name in CASE_FIELDS]),
+            content_hash(
+                [
+                    sample.expected_trajectory,
+                    [(turn.id, turn.reference) for turn in sample.turns if turn.reference is not None],
+                    comparable({name: sample.metadata.get(name) for name in CASE_METADATA}),
+                ]
+            ),
             content_hash([getattr(sample, name) for name in TESTED_FIELDS]),
         )
         for sample in samples

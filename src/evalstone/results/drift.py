@@ -6,8 +6,8 @@ behind a name, a prompt, or a version. The outputs are identical, so any change 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import aligned, count, p_value, visible
@@ -15,7 +15,10 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import PairedScores, pair_runs
 from evalstone.results.comparison_text import difference, left_out
+from evalstone.results.entries import comparable
+from evalstone.results.pairing import pair_samples
 from evalstone.results.run import OfScorer, Run, result_for
+from evalstone.types import Sample
 
 if TYPE_CHECKING:
     from evalstone.stats.drift import Drift
@@ -99,15 +102,13 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         tolerance: the largest change of the mean that doesn't count as drift; by default 2% of the scale.
 
     Raises:
-        ConfigError: the samples are not identical.
+        ConfigError: the samples are not identical. Metadata may differ in what a CSV file can't hold: the types of
+            values, and missing ones.
     """
     from evalstone.stats.drift import adjust_drifts, drift  # noqa: PLC0415 - numpy
 
-    if before.version != now.version:
-        raise ConfigError(
-            "anchors must be the same samples with the same outputs: the earlier run has "
-            f"{before.dataset_name} version {before.version}, the later {now.dataset_name} version {now.version}"
-        )
+    if before.version != now.version and (difference := _difference(before, now)):
+        raise ConfigError(f"anchors must be the same samples with the same outputs: {difference}")
     pairs: list[PairedScores] = []
     drifts: list[Drift] = []
     for pair in pair_runs(before, now, allow_mismatch=True)[0]:
@@ -123,3 +124,24 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         for pair, result in zip(pairs, adjust_drifts(drifts), strict=True)
     )
     return DriftResult(before, now, tuple(scorers))
+
+
+def _difference(before: Run, now: Run) -> str:
+    """How the anchors of two runs differ; "" if they are the same."""
+    if before.dataset is None or now.dataset is None:
+        return (
+            f"the earlier run has {before.dataset_name} version {before.version}, the later {now.dataset_name} version "
+            f"{now.version}, and the texts are not available"
+        )
+    earlier = _contents(before.dataset)
+    later = pair_samples(before, now).renamed(_contents(now.dataset))
+    common = earlier.keys() & later.keys()
+    if single := len(earlier.keys() ^ later.keys()):
+        return f"{count(single, 'sample')} {'is' if single == 1 else 'are'} only in one of the runs"
+    changed = sum(earlier[name] != later[name] for name in common)
+    return f"{changed:,} of {count(len(common), 'sample')} {'differs' if changed == 1 else 'differ'}" if changed else ""
+
+
+def _contents(samples: Iterable[Sample]) -> Mapping[str, str]:
+    """By sample or trial, a hash of the content, with metadata as a CSV file has it."""
+    return {sample.key: replace(sample, metadata=comparable(sample.metadata)).content_hash for sample in samples}

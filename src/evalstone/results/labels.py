@@ -22,6 +22,7 @@ from evalstone.datasets.cells import native, read_id, unpacked
 from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.loading import IN_MEMORY
+from evalstone.datasets.lost_types import is_sheet_error
 from evalstone.datasets.tables import is_table, table_rows
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import is_own_id
@@ -42,7 +43,7 @@ BAD: Final = _words(
     "incorrect not_correct wrong inaccurate inconsistent not_consistent contradicted contradiction refuted irrelevant "
     "not_relevant unhelpful unsafe bad fail failed reject rejected unacceptable not_acceptable"
 )
-NO_LABEL: Final = _words("n/a na none null nan - ?")
+NO_LABEL: Final = _words("n/a na <na> none null nan - ?")
 LABEL_COLUMNS: Final = (
     *("label", "labels", "humanlabel", "humanlabels", "human", "gold", "goldlabel", "annotation", "annotations"),
     *("rating", "humanrating", "humanscore"),
@@ -128,6 +129,8 @@ class LabelReader:
         if not isinstance(value, bool | int | float | str):
             raise _bad_label(cell, "a word or a number")
         text = str(value).strip()
+        if is_sheet_error(text):
+            raise _bad_label(cell, "a word or a number; if it is missing, leave the cell empty")
         word, number = _folded(text), _number(text)
         if self.positive:  # 1, 1.0 and "1" are equal
             positive = {_comparable(label) for label in self.positive}
@@ -286,7 +289,10 @@ def _row_with_id(place: str, cells: Any) -> _Row:
     entries = {str(name): native(value) for name, value in cast("Mapping[Any, Any]", cells).items()}
     column = next((name for known in _ID_COLUMNS for name in entries if normal(name) == known), None)
     if column is None or entries[column] is None:
-        raise DataError(f"{place}: a row of labels needs an id; its columns are {shortlist(entries)}")
+        raise DataError(
+            f"{place}: a row of labels needs an id; its columns are {shortlist(entries)}. A row is such as "
+            '{"id": "q1", "label": "yes"}'
+        )
     try:
         name = read_id(entries.pop(column))
     except DataError as error:
