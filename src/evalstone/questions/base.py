@@ -57,7 +57,7 @@ from evalstone.questions.reply import (
     schema_of,
     subject_of,
 )
-from evalstone.questions.schemas import example_of, form_of, has_labels, words_of
+from evalstone.questions.schemas import example_of, form_of, has_labels, with_definitions, words_of
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
@@ -162,7 +162,7 @@ class Question(_Prompted, Generic[A]):
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
         """The JSON schema of the reply; None for plain text."""
-        return schema_of(answer_type(type(self)), self, subject=self._subject() is None)
+        return with_definitions(schema_of(answer_type(type(self)), self, subject=self._subject() is None))
 
     def from_json(self, data: Any) -> A:
         """The answer in a parsed reply. Raises ReplyError if it is invalid."""
