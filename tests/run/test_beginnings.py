@@ -86,7 +86,7 @@ class Watched(Judge):
     def __init__(self, *, fails: bool = False, cacheable: bool = True) -> None:
         self.fails, self.cacheable = fails, cacheable
         self.now, self.at_once = 0, list[int]()
-        self.beginnings = list[str]()
+        self.asked, self.beginnings = asyncio.Event(), list[str]()
 
     @property
     def identity(self) -> str:
@@ -94,6 +94,7 @@ class Watched(Judge):
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         self.now += 1
+        self.asked.set()
         self.beginnings.append(cached_beginning())
         for _ in range(3):
             await asyncio.sleep(0)
@@ -137,3 +138,20 @@ def test_a_provider_is_told_what_several_prompts_have_in_common() -> None:
 
 def test_what_fails_first_is_not_written_to_the_cache_by_each_of_the_others() -> None:
     assert asked(Watched(fails=True), CONTEXT).beginnings[1:] == [""] * 3
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_call_that_comes_after_the_first_was_sent_changes_no_mark(together: int) -> None:
+    judge = Watched()
+    other = (*CONTEXT[:-1], "The museum has a café.")
+
+    async def ask() -> None:
+        recording = Recording(Session(judge))
+        begun = asyncio.gather(*(recording(ClaimSupported(claim, CONTEXT)) for claim in CLAIMS[:together]))
+        await judge.asked.wait()
+        await asyncio.gather(begun, *(recording(ClaimSupported(claim, other)) for claim in CLAIMS))
+
+    asyncio.run(ask())
+    assert judge.at_once[0] == 1
+    assert len(judge.beginnings) == together + len(CLAIMS)
+    assert set(judge.beginnings) == {asked(Watched(), CONTEXT, claims=together).beginnings[0]}

@@ -60,7 +60,7 @@ For each criterion give, in this order:
   - "not_shown": neither, whatever the assistant claims.
 If an expected outcome is given, a criterion for which something else came out is "failed".
 {NO_INSTRUCTIONS}""",
-    template=("{{criteria}}\n\n{{expected_outcome}}\n\n{{conversation}}\n\nDecide for each criterion."),
+    template="{{criteria}}\n\n{{expected_outcome}}\n\n{{conversation}}\n\nDecide for each criterion.",
     passages=("conversation",),
     example="""\
 Example. Criteria: 1. "A room is booked." 2. "A taxi is ordered." Passages: 1. "tool call: book. Result: room 12" 2.

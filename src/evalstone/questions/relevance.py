@@ -39,15 +39,15 @@ RATE_PASSAGES = Prompt(
 You rate how relevant each of some numbered passages is to a user's question, and whether an answer used it.
 
 For each passage give, in this order:
-- reason: in one short sentence, what in it helps, or why nothing does.
+- reason: in one short sentence, what helps, or why nothing does.
 - level:
   - "high": states what is asked for, or an essential part.
-  - "medium": has facts that a good answer needs, but not the answer.
-  - "low": is on the same subject and helps little.
+  - "medium": has facts that a good answer needs, but no answer.
+  - "low": is on the subject and helps little.
   - "none": is about something else.
 - used: true if the answer repeats or relies on it; a common word is not use.
 
-Then list under "missing" what the question needs and no passage has.""",
+Then list under "missing" what the question needs and no passage has, if anything.""",
     template="{{context}}\n\n{{question}}\n\n{{answer}}\n\nRate each passage.",
     example="""\
 Example. Passage 1: "The museum opens at nine." Question: "When is it open?" Answer: "Every day."

@@ -26,7 +26,8 @@ REMEMBERED = 256
 class _Beginning:
     """The first call of those whose prompts begin alike.
 
-    shared: the lines that the user messages begin with in common; empty if there is only one.
+    shared: the lines that the user messages begin with in common, as far as they are known when the first one is sent;
+    empty if it is the only one by then. user: the first message, until it is sent.
     """
 
     __slots__ = ("answered", "shared", "user")
@@ -37,13 +38,12 @@ class _Beginning:
         self.shared = ""
 
     def add(self, user: str) -> None:
-        """Add a call that waits for the first one."""
+        """Add a call that waits for the first one. Once that is sent, nothing changes: if it had no mark for the cache,
+        each of the others would pay for writing it."""
+        if not self.user:
+            return
         lines = zip((self.shared or self.user).splitlines(keepends=True), user.splitlines(keepends=True), strict=False)
         self.shared = "".join(one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], lines))
-
-    def end(self) -> None:
-        self.user = ""
-        self.answered.set()
 
 
 class Beginnings:
@@ -75,6 +75,7 @@ class Beginnings:
             self._known.popitem(last=False)
         try:
             await asyncio.sleep(0)  # calls that were started together are here after one turn of the loop
+            first.user = ""
             with caching(first.shared):
                 yield
         except BaseException:
@@ -83,7 +84,8 @@ class Beginnings:
                 del self._known[key]
             raise
         finally:
-            first.end()
+            first.user = ""
+            first.answered.set()
 
 
 def _beginning_of(question: Question[Any]) -> tuple[str, str] | None:
