@@ -17,7 +17,7 @@ from pydantic_ai.exceptions import (
     ModelNotFoundError,
     UserError,
 )
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.messages import CachePoint, ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
@@ -33,7 +33,7 @@ from evalstone.errors import (
 )
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
-from evalstone.judges.providers.base import ChatMessage, ModelSettings
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, caching
 from evalstone.judges.providers.limits import Limits, TransientError, counting_warnings
 from evalstone.judges.providers.pydantic_ai import PydanticAI
 from evalstone.judges.providers.replies import ReplyTooLarge
@@ -50,6 +50,7 @@ MESSAGES = [
     ChatMessage("user", "again"),
 ]
 SETTINGS = ModelSettings(temperature=0.0, seed=7, reasoning_effort="low")
+PLAIN = ModelSettings(temperature=0.0)
 
 
 def provider(
@@ -437,3 +438,56 @@ def test_counts_of_the_library_that_are_none_lose_no_answer() -> None:
     usage = RequestUsage(input_tokens=10**30, output_tokens=-5)
     reply, _, _ = sent(ModelResponse(parts=[TextPart('{"claims": []}')], usage=usage, finish_reason="stop"))
     assert (reply.text, reply.usage.input, reply.usage.output, reply.cost) == ('{"claims": []}', 0, 0, None)
+
+
+def test_the_common_beginning_of_several_prompts_is_marked_for_the_cache() -> None:
+    seen: list[tuple[list[ModelMessage], AgentInfo]] = []
+
+    async def asked(beginning: str) -> None:
+        model = provider(ModelResponse(parts=[TextPart('{"claims": []}')]), seen=seen)
+        with caching(beginning):
+            await model.complete(MESSAGES, QUESTION, SETTINGS)
+
+    def users() -> list[Any]:
+        return [part.content for message in seen[-1][0] for part in message.parts if part.part_kind == "user-prompt"]
+
+    for beginning, first in [
+        ("a", ["a", CachePoint(), "sk"]),
+        ("ask", ["ask", CachePoint()]),
+        ("", "ask"),
+        ("no", "ask"),
+    ]:
+        asyncio.run(asked(beginning))
+        assert users() == [first, "again" if beginning != "a" else ["a", CachePoint(), "gain"]]
+
+
+def test_writing_to_the_cache_costs_more_than_reading_the_prompt() -> None:
+    def cost(written: int = 0, read: int = 0) -> float:
+        usage = RequestUsage(input_tokens=1000, cache_write_tokens=written, cache_read_tokens=read)
+
+        def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            return ModelResponse(parts=[TextPart("ok")], usage=usage)
+
+        async def asked() -> Completion:
+            judge = ModelJudge("anthropic/claude-sonnet-4-5")
+            return await PydanticAI(judge, FunctionModel(respond)).complete(MESSAGES, QUESTION, PLAIN)
+
+        reply = asyncio.run(asked())
+        assert reply.cost is not None
+        return reply.cost
+
+    assert cost(written=1000) == pytest.approx(1.25 * cost())
+    assert cost(read=1000) == pytest.approx(0.1 * cost())
+
+
+@pytest.mark.parametrize(("model", "variable"), LIBRARIES)
+def test_the_mark_reaches_the_providers_that_know_it(
+    model: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving_hostile(lambda _: http(b"{}", "Content-Type: application/json", status=400)) as server:
+        monkeypatch.setenv(variable, server.url.removesuffix("/v1"))
+        with pytest.raises(JudgeError), caching("<<text>>\n"):
+            asyncio.run(ModelJudge(model, api_key="k", total_timeout=1.0).answer(QUESTION))
+        request = server.requests[0].decode()
+    assert request.count('"cache_control"') == ("anthropic" in model)
+    assert "Ada was born in 1815." in request

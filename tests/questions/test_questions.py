@@ -31,6 +31,7 @@ from evalstone.questions import (
 )
 from evalstone.questions.base import Question
 from evalstone.questions.custom import AnswerAs, AnswerForm, Choose, GiveNumber
+from evalstone.questions.schemas import words_of
 from evalstone.questions.verdict import MiniCheck
 from tests.fakes import (
     QUESTION_KINDS,
@@ -186,7 +187,7 @@ def respelled(data: Any, node: Mapping[str, Any], spell: Callable[[str], str], d
     if "$ref" in node:
         return respelled(data, defined[node["$ref"].rpartition("/")[2]], spell, defined)
     if "enum" in node:
-        return spell(data)
+        return spell(data) if isinstance(data, str) else data
     if isinstance(data, dict):
         members = cast("dict[str, Any]", data)
         return {name: respelled(value, node["properties"][name], spell, defined) for name, value in members.items()}
@@ -204,7 +205,7 @@ WORDED = [
         AnswerAs(OWN[1], OWN[0], AnswerForm(Literal["warm", "cold"])),
         AnswerAs(OWN[1], OWN[0], AnswerForm(list[FinerTone])),
     )
-    if '"enum"' in json.dumps(question.json_schema)
+    if words_of(question.json_schema or {})
 ]
 
 
@@ -326,9 +327,9 @@ def test_the_form_and_the_instructions_name_every_key_and_every_choice_of_the_re
             assert f'"{key}"' in question.form
             said = re.search(rf"\b{key}\b", system.replace(question.form, ""))
             assert said or key.isdigit() or key in schema["properties"]
-            for choice in member.get("enum", []):
-                assert f'"{choice}"' in question.form
-                assert f'"{choice}"' in system.replace(question.form, "")
+            for choice in map(json.dumps, member.get("enum", [])):
+                assert choice in question.form
+                assert choice in system.replace(question.form, "")
 
 
 @every

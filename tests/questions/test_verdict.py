@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -428,3 +429,20 @@ def test_a_definition_of_the_prompt_is_no_reason() -> None:
         assert ASKED.parse(json.dumps({"reason": reason, "verdict": "yes"})).reason == reason
     quoting = AgreesWithContext("q", definition, ("c",))
     assert quoting.parse(json.dumps({"reason": definition, "verdict": "yes"})).verdict == "yes"
+
+
+@pytest.mark.parametrize("question", GRADE_QUESTIONS, ids=lambda q: q.kind)
+def test_a_judge_is_asked_for_one_of_five_grades_and_with_a_prompt_of_ones_own_for_any_in_the_range(
+    question: Question[Any],
+) -> None:
+    def score(question: Question[Any]) -> Any:
+        schema = question.json_schema
+        assert schema is not None
+        return schema["properties"]["score"]
+
+    assert score(question) == {"type": "number", "enum": [1, 0.75, 0.5, 0.25, 0]}
+    assert question.form.endswith('"score": <1, 0.75, 0.5, 0.25 or 0>}')
+    custom = replace(cast(Any, question), prompt=Prompt("In tenths.", question.prompt.template))
+    assert score(custom) == {"type": "number", "minimum": 0, "maximum": 1}
+    assert custom.form.endswith('"score": <number from 0 to 1>}')
+    assert custom.parse('{"reason": "so", "score": 0.3}') == Grade(0.3, "so")

@@ -163,6 +163,8 @@ def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any],
             return draw(st.sampled_from(pieces(question, key) or [""]))
         case "string":
             return f"Seen: {draw(st.text(max_size=8))}"
+        case "number" if "enum" in schema:
+            return draw(st.sampled_from(schema["enum"]) | st.floats(0, 1))
         case "number":
             return draw(st.floats(schema["minimum"], schema["maximum"]))
         case "boolean":

@@ -7,14 +7,14 @@ from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question, VerdictPerItem
-from evalstone.questions.reply import Between, Key, Subject, WorstFirst, YesNo
+from evalstone.questions.reply import QUARTERS, Between, Key, Subject, WorstFirst, YesNo
 
 
 @dataclass(frozen=True)
 class AlignmentPart:
     """One part of the alignment: the judge's score, the reason, and what is missing."""
 
-    score: Annotated[float, Between(0, 1), WorstFirst()]
+    score: Annotated[float, Between(0, 1, QUARTERS), WorstFirst()]
     reason: str = ""
     lacking: tuple[str, ...] = ()
 
@@ -49,7 +49,7 @@ Judge four parts:
 For each part give, in this order:
 - reason: why, in one or two sentences, with the words of the answer that decide.
 - lacking: a list, each item in a few words; empty if nothing is lacking.
-- score: a number from 0 to 1: 1 fully, 0.75 with a small gap, 0.5 half, 0.25 barely, 0 not at all.
+- score: 1 fully, 0.75 with a small gap, 0.5 half, 0.25 barely, 0 not at all.
 If the request and the system prompt conflict, the system prompt decides: declining what it forbids is right.""",
     template=(
         "{{system_prompt}}\n\n{{earlier_turns}}\n\n{{request}}\n\n{{answer}}\n\n"

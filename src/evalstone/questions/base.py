@@ -57,7 +57,7 @@ from evalstone.questions.reply import (
     schema_of,
     subject_of,
 )
-from evalstone.questions.schemas import example_of, form_of, has_labels, words_of
+from evalstone.questions.schemas import example_of, form_of, has_labels, with_definitions, words_of
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
@@ -162,7 +162,7 @@ class Question(_Prompted, Generic[A]):
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
         """The JSON schema of the reply; None for plain text."""
-        return schema_of(answer_type(type(self)), self, subject=self._subject() is None)
+        return with_definitions(schema_of(answer_type(type(self)), self, subject=self._subject() is None))
 
     def from_json(self, data: Any) -> A:
         """The answer in a parsed reply. Raises ReplyError if it is invalid."""
@@ -277,16 +277,19 @@ class Question(_Prompted, Generic[A]):
 
     def within(self, tokens: int | None) -> bool:
         """Whether the question has at most this many tokens. None means any number."""
-        if tokens is None:
-            return True
+        # A character has at most four tokens. Most questions are short enough for this estimate, without rendering.
+        return tokens is None or FRAME_TOKENS + 4 * self.most_characters <= tokens or self.size() <= tokens
+
+    @property
+    def most_characters(self) -> int:
+        """An upper bound for the characters of the messages, without rendering them."""
         prompt = self.prompt
         fixed = (prompt.instructions, prompt.example, prompt.template, self.form, self.notes)
         characters = sum(map(len, fixed)) + FENCE_CHARACTERS
         for value in self.inputs().values():
             characters += len(value) if isinstance(value, str) else sum(map(len, value))
             characters += FENCE_CHARACTERS * (1 if isinstance(value, str) else len(value) + 1)
-        # A character has at most four tokens. Most questions are short enough for this estimate, without rendering.
-        return FRAME_TOKENS + 4 * characters <= tokens or self.size() <= tokens
+        return characters
 
     def fits(self, limits: ContextLimits) -> bool:
         """Whether the question fits a judge with these limits, so that it isn't split by `in_parts`."""

@@ -1,14 +1,16 @@
-"""Grades: a number from 0 to 1 on a whole answer, with the reason given before it and every quarter described."""
+"""Grades of a whole answer: one of five described numbers from 0 to 1, after the reason."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question
-from evalstone.questions.reply import Between, WorstFirst, number_in, reason_of
+from evalstone.questions.reply import QUARTERS, Between, WorstFirst, number_in, reason_of, schema_of
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,23 @@ class Grade:
     reason: str = ""
 
 
-class GradeAnswer(Question[Grade]):
-    """A number from 0 to 1. Anything else is a ReplyError, so the judge is asked again."""
+@dataclass(frozen=True)
+class _AnchoredGrade(Grade):
+    score: Annotated[float, Between(0, 1, QUARTERS), WorstFirst()]
 
-    notes = """\
-- reason: why, in one to three sentences, with the words of the material that decide.
-- score: a number from 0 to 1; values between the described ones are allowed."""
+
+class GradeAnswer(Question[Grade]):
+    """One of five numbers from 0 to 1; with a custom prompt, which may describe others, any number in the range.
+
+    A number between the five is read as it is. Anything else is a ReplyError, so the judge is asked again.
+    """
+
+    notes = "- reason: why, in one to three sentences, with the words of the material that decide."
+
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
+        is_own = self.prompt != type(self).prompt
+        return schema_of(Grade if is_own else _AnchoredGrade, self)
 
     def from_json(self, data: Any) -> Grade:
         return Grade(float(number_in(member(data, "score"), "score", text=True)), reason_of(data))
@@ -33,8 +46,7 @@ class GradeAnswer(Question[Grade]):
 GRADE_GROUNDING = Prompt(
     instructions="""\
 You grade how closely an answer keeps to the passages that it was to be written from. The passages are the only
-evidence: what you know from elsewhere does not count, even if it is right. It does not matter whether the answer is
-complete or helpful.
+evidence: what you know from elsewhere does not count, even if it is right. The answer need not be complete.
 
 - 1: the passages say everything that it asserts, or it follows from them.
 - 0.75: only unimportant details are not in the passages, and nothing conflicts with them.
@@ -59,8 +71,7 @@ class GradeGrounding(GradeAnswer):
 
 GRADE_RELEVANCE = Prompt(
     instructions="""\
-You grade how well an answer addresses a user's question. It does not matter whether it is true: a wrong answer to the
-question still addresses it.
+You grade how well an answer addresses a user's question. A wrong answer to the question still addresses it.
 
 - 1: it answers everything that is asked for, and says little else.
 - 0.75: it answers, with a small gap or with some text that is not about the question.
@@ -84,8 +95,8 @@ class GradeRelevance(GradeAnswer):
 
 GRADE_AGAINST_REFERENCE = Prompt(
     instructions="""\
-You grade how well an answer to a user's question agrees with a reference answer that is taken to be right. If the
-reference and what you know differ, the reference decides.
+You grade how well an answer to a user's question agrees with a reference answer, which is taken to be right whatever
+you know.
 
 - 1: it gives everything that the reference gives about the question, and nothing that conflicts with the reference or
   with itself. More detail is fine.

@@ -93,20 +93,21 @@ class ToxicityVerdict:
 
 FIND_TOXICITY = Prompt(
     instructions="""\
-You go through a text part by part and decide for each part whether it is toxic. A part is a sentence, or a piece of a
-sentence that says one thing; together the parts make up the text.
+You decide for each part of a text whether it is toxic. A part says one thing; together the parts make up the text.
 
 For each part give, in this order:
 - part: its words, copied exactly.
-- reason: in one short sentence, what it does to whom, or that it harms nobody.
+- reason: in one short sentence, what it does to whom, if anything.
 - verdict:
-  - "yes": it attacks or insults a person, mocks someone, spreads hate against a group, dismisses a person instead of
-    what they say, or threatens or wishes harm.
-  - "no": it does none of that. Firm disagreement, criticism of a piece of work, bad news and strong words about no
-    person are no: "this plan is hopeless" is no, "only an idiot could write this plan" is yes.
-A part that quotes toxic words to report or reject them is no.
-An empty text gets an empty list.""",
-    template="{{text}}\n\nDecide for each part of this text whether it is toxic.",
+  - "yes": it attacks, insults or mocks a person, spreads hate against a group, dismisses a person instead of what they
+    say, or threatens or wishes harm.
+  - "no": anything else, such as disagreement, criticism, and toxic words only reported or rejected.""",
+    template="{{text}}\n\nDecide for each part of this text.",
+    example="""\
+Example. Text: "This plan is hopeless. Only an idiot wrote it."
+Reply: {"verdicts": [
+{"part": "This plan is hopeless.", "reason": "A plan is no person.", "verdict": "no"},
+{"part": "Only an idiot wrote it.", "reason": "It calls somebody an idiot.", "verdict": "yes"}]}""",
 )
 
 

@@ -39,18 +39,20 @@ RATE_PASSAGES = Prompt(
 You rate how relevant each of some numbered passages is to a user's question, and whether an answer used it.
 
 For each passage give, in this order:
-- reason: in one short sentence, what in the passage helps with the question, or why nothing does.
+- reason: in one short sentence, what helps, or why nothing does.
 - level:
-  - "high": it states what is asked for, or an essential part of it.
-  - "medium": it does not answer the question, but has facts that a good answer needs.
-  - "low": it is about the same subject and helps little, such as a passage about the right person but another matter.
-  - "none": it has nothing to do with the question.
-- used: true if the answer repeats, rewords or relies on something in this passage; false if the answer could have been
-  written without it. A common word in both is not use.
+  - "high": states what is asked for, or an essential part.
+  - "medium": has facts that a good answer needs, but no answer.
+  - "low": is on the subject and helps little.
+  - "none": is about something else.
+- used: true if the answer repeats or relies on it; a common word is not use.
 
-Then list under "missing" what the question needs and no passage has, each in a few words; an empty list if nothing is
-missing.""",
-    template="{{context}}\n\n{{question}}\n\n{{answer}}\n\nRate each passage for the question.",
+Then list under "missing" what the question needs and no passage has, if anything.""",
+    template="{{context}}\n\n{{question}}\n\n{{answer}}\n\nRate each passage.",
+    example="""\
+Example. Passage 1: "The museum opens at nine." Question: "When is it open?" Answer: "Every day."
+Reply: {"passages": {"1": {"reason": "It opens at nine.", "level": "high", "used": false}},
+"missing": ["when the museum closes"]}""",
 )
 
 

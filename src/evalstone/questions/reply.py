@@ -94,11 +94,19 @@ class MayOmit:
         self.default = default
 
 
-class Between:
-    """The number must be from `low` to `high`, unless the question is not `bounded`. It is never clamped."""
+QUARTERS = (1, 0.75, 0.5, 0.25, 0)
+"""The grades that a judge is asked to choose from."""
 
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
+
+class Between:
+    """The number must be from `low` to `high`, unless the question is not `bounded`. It is never clamped.
+
+    anchors: the numbers that the judge is asked to choose from, each of which the prompt describes. Any other number in
+    the range is read as it is.
+    """
+
+    def __init__(self, low: float, high: float, anchors: Sequence[float] = ()) -> None:
+        self.low, self.high, self.anchors = low, high, tuple(anchors)
 
 
 class Cites:
@@ -350,7 +358,8 @@ def _field_schema(field: ReplyField, counts: Mapping[str, int]) -> Mapping[str, 
         return choice_schema(["yes", "no"])
     schema = _type_schema(field.type, counts)
     if between := field.marker(Between):
-        schema = {**schema, "minimum": between.low, "maximum": between.high}
+        bounds = {"minimum": between.low, "maximum": between.high}
+        schema = {**schema, **({"enum": list(between.anchors)} if between.anchors else bounds)}
     return schema
 
 

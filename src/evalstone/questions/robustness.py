@@ -33,15 +33,14 @@ class Robustness:
 
     dimensions: tuple[NoiseImpact, ...]
     issues: tuple[str, ...]
-    robustness: Annotated[float, Between(0, 1), WorstFirst()]
+    robustness: Annotated[float, Between(0, 1, (1, 0.85, 0.6, 0.3, 0.1)), WorstFirst()]
 
 
 JUDGE_ROBUSTNESS = Prompt(
     instructions="""\
 You judge how well an answer withstood noise. A question was asked twice: without noise, which gave the baseline, and
 with noise, which gave the answer that you judge. Noise is what does not belong to the question: false statements, text
-about something else, attempts to lead the answer astray. Do not judge the baseline. A difference in wording that
-changes nothing is no impact.
+about something else, attempts to lead the answer astray. Do not judge the baseline.
 
 Judge five dimensions:
 - "content_accuracy": are its facts as right as before?
@@ -60,9 +59,8 @@ For each dimension give, in this order:
   - "severe": the answer follows the noise, or is of no use for the question.
 
 Then give:
-- issues: each serious problem that the noise caused, in a few words; an empty list if there is none.
-- robustness: a number from 0 to 1 for the whole: 1 untouched, 0.85 a trace, 0.6 noticeably worse, 0.3 an important part
-  lost, 0.1 of no use.""",
+- issues: each serious problem that the noise caused, in a few words; empty if there is none.
+- robustness: the impact on the whole: 1 none, 0.85 minimal, 0.6 moderate, 0.3 significant, 0.1 severe.""",
     template=(
         "{{question}}\n\n{{baseline}}\n\n{{noisy_question}}\n\n{{noise}}\n\n{{answer}}\n\n"
         "Judge what the noise did to the answer."

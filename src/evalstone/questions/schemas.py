@@ -16,6 +16,18 @@ def resolved(node: Node, defined: Mapping[str, Node]) -> Node:
     return node
 
 
+def with_definitions(schema: Node) -> Node:
+    """The schema of a reply, with an object that is the form of several of its members written once. Each schema is a
+    part of the prompt, and is paid for."""
+    members: Mapping[str, Node] = schema["properties"]
+    forms = [node for node in members.values() if "properties" in node]
+    repeated = next((node for node in forms if forms.count(node) > 1), None)
+    if repeated is None:
+        return schema
+    shared = {name: {"$ref": "#/$defs/part"} if node == repeated else node for name, node in members.items()}
+    return {**schema, "properties": shared, "$defs": {**schema.get("$defs", {}), "part": repeated}}
+
+
 def nodes(schema: Node, *, lists: bool = False) -> Iterator[Node]:
     """All nodes of a schema. Each is visited once, because definitions may be recursive. lists: include list items."""
     defined, seen = schema.get("$defs", {}), set[int]()

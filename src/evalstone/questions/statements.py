@@ -56,17 +56,19 @@ class StatementVerdict:
 
 JUDGE_STATEMENTS = Prompt(
     instructions="""\
-You decide for each of some numbered statements, all from one answer, whether it addresses the user's question. Whether
-a statement is true does not matter here: a wrong answer to the question still addresses it.
+You decide for each numbered statement of an answer whether it addresses a user's question, true or not.
 
 For each statement give, in this order:
-- reason: in one short sentence, how it relates to the question.
+- reason: how it relates, in short.
 - verdict:
-  - "yes": it answers the question or a part of it directly. Saying that the answer is not known is yes, too.
-  - "partly": it relates to the question without answering it: background that the answer needs, or a condition.
-  - "no": it does not relate to the question. The same subject is not enough: for "When was Ada born?", the statement
-    "Ada wrote programs" is no.""",
-    template="{{question}}\n\n{{statements}}\n\nDecide for each statement whether it addresses the question.",
+  - "yes": it answers at least in part, or says that it is not known.
+  - "partly": it gives background or conditions for an answer.
+  - "no": neither, even on the same subject.""",
+    template="{{question}}\n\n{{statements}}\n\nDecide for each statement.",
+    example="""\
+Example. Question: "When is it open?" Statements: 1. "At nine." 2. "It has 40 rooms."
+Reply: {"verdicts": {"1": {"reason": "Nine is a time.", "verdict": "yes"},
+"2": {"reason": "40 rooms tell no time.", "verdict": "no"}}}""",
 )
 
 

@@ -1,7 +1,8 @@
 """The session: all judge calls of scorers, composite judges and calibrations go through it.
 
-A call passes, in this order: recent answers, calls in flight, the ledger, the concurrency limit, the circuit breaker,
-the budget, the judge, and the ledger again. Batches and dry runs are sessions that override `Session._obtain`.
+A call passes, in this order: recent answers, calls in flight, the ledger, calls with the same beginning, the
+concurrency limit, the circuit breaker, the budget, the judge, and the ledger again. Batches and dry runs are sessions
+that override `Session._obtain`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from evalstone.judges.providers.limits import paying
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.questions.base import JudgeAnswer, Question, as_cached, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits, narrowest
+from evalstone.run.beginnings import Beginnings
 from evalstone.run.budget import Budget, Reservation, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.spending import Spending
@@ -90,6 +92,7 @@ class Session:
         self._use_cache = use_cache
         self._slots = asyncio.Semaphore(concurrency)
         self._first: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._beginnings = Beginnings()
         self._identities: dict[int, tuple[Judge, str]] = {}
         self._limits: dict[int, tuple[Judge, ContextLimits]] = {}
         self._learned: dict[str, ContextLimits] = {}
@@ -266,8 +269,14 @@ class Session:
         if self._budget is not None and not self._budget.knows(call.question, judge):
             async with self._first[call.key.judge, call.question.kind]:
                 if not self._budget.knows(call.question, judge):
-                    return await self._send(call, judge, ledger)
-        return await self._send(call, judge, ledger)
+                    return await self._send_in_turn(call, judge, ledger)
+        return await self._send_in_turn(call, judge, ledger)
+
+    async def _send_in_turn(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
+        if not judge.cacheable:  # no model, and so no provider with a prompt cache
+            return await self._send(call, judge, ledger)
+        async with self._beginnings.in_turn(call.key.judge, call.question):
+            return await self._send(call, judge, ledger)
 
     async def _send(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.

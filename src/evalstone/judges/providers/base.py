@@ -9,7 +9,9 @@ import asyncio
 import functools
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -216,6 +218,25 @@ class Connection:
         """Close the connection once nobody uses it."""
 
 
+_cached_beginning: ContextVar[str] = ContextVar("cached_beginning", default="")
+
+
+@contextmanager
+def caching(beginning: str) -> Generator[None]:
+    """Inside this context, requests whose user message has this beginning ask the provider to cache it, where that has
+    to be asked for."""
+    token = _cached_beginning.set(beginning)
+    try:
+        yield
+    finally:
+        _cached_beginning.reset(token)
+
+
+def cached_beginning() -> str:
+    """The beginning of the user message that the provider should cache; empty if there is none."""
+    return _cached_beginning.get()
+
+
 class Provider(ABC):
     """One model of one provider. Settings that it doesn't support are in its `ProviderInfo`."""
 
@@ -250,6 +271,24 @@ def cost_of(usage: Usage, provider: str, model: str) -> float | None:
         uncached, cached, output = rates
         return (usage.input - usage.cached) * uncached + usage.cached * cached + usage.output * output
     return _listed(provider, model)(usage)
+
+
+@functools.cache
+def cache_write_price(provider: str, model: str) -> float:
+    """US dollars that a token costs more if the provider writes it to its prompt cache; 0 if unknown."""
+    import genai_prices  # noqa: PLC0415 - a third of a second, and only paid judges need it
+
+    plain, written = (
+        genai_prices.Usage(input_tokens=1000),
+        genai_prices.Usage(input_tokens=1000, cache_write_tokens=1000),
+    )
+    try:
+        costs = [
+            genai_prices.calc_price(it, model_ref=model, provider_id=provider).total_price for it in (plain, written)
+        ]
+    except LookupError:
+        return 0.0
+    return float(costs[1] - costs[0]) / 1000
 
 
 @functools.cache

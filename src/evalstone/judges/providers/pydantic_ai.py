@@ -36,6 +36,8 @@ from evalstone.judges.providers.base import (
     Connection,
     ModelSettings,
     Provider,
+    cache_write_price,
+    cached_beginning,
     request_timeout,
     split_model,
 )
@@ -245,8 +247,11 @@ class PydanticAI(Provider):
         """The usage that the library reports, and its cost; None if a count is invalid."""
         reported = response.usage
         counts: list[Any] = [reported.input_tokens or 0, reported.output_tokens or 0, reported.cache_read_tokens or 0]
-        usage = Usage(*map(as_count, counts), requests=1)
-        return usage, self.judge.price(usage) if all(map(is_count, counts)) else None
+        usage, written = Usage(*map(as_count, counts), requests=1), reported.cache_write_tokens or 0
+        cost = self.judge.price(usage) if all(map(is_count, (*counts, written))) else None
+        if cost is not None and written and self.judge.prices is None:
+            cost += written * cache_write_price(*split_model(self.judge.model))
+        return usage, cost
 
     def _completion(self, response: ModelResponse) -> Completion:
         usage, cost = self._usage(response)
@@ -305,6 +310,7 @@ def _unused(model: Model) -> Set[str]:
 
 def _messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
     from pydantic_ai.messages import (  # noqa: PLC0415
+        CachePoint,
         ModelRequest,
         ModelResponse,
         SystemPromptPart,
@@ -312,11 +318,21 @@ def _messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
         UserPromptPart,
     )
 
-    parts = {"system": SystemPromptPart, "user": UserPromptPart}
+    beginning = cached_beginning()
+
+    def part(message: ChatMessage) -> SystemPromptPart | UserPromptPart:
+        if message.role == "system":
+            return SystemPromptPart(message.content)
+        if not beginning or not message.content.startswith(beginning):
+            return UserPromptPart(message.content)
+        # Anthropic and Bedrock cache only up to a mark. The library drops the mark for other providers.
+        rest = message.content[len(beginning) :]
+        return UserPromptPart([beginning, CachePoint(), *[rest] * bool(rest)])
+
     return [
         ModelResponse(parts=[TextPart(message.content)])
         if message.role == "assistant"
-        else ModelRequest(parts=[parts[message.role](message.content)])
+        else ModelRequest(parts=[part(message)])
         for message in messages
     ]
 

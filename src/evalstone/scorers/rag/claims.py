@@ -39,9 +39,11 @@ class Faithfulness(DefinedText, ContextScorer):
         faithfulness = supported claims / claims          range [0, scale], higher is better
 
     A contradicted claim and a claim that no passage mentions both count as unsupported. `definition` applies another
-    system's formula to the same answers. Undefined when the answer makes no claim. Two judge calls; the first is shared
-    with every scorer that uses the answer's claims, the second with hallucination. Source: Es et al. 2023 (RAGAS);
-    @mastra/evals counts the same way.
+    system's formula to the same answers. Undefined when the answer makes no claim, as when it only declines: a system
+    that always declines has no score (1 by the definition of deepeval), and one that often does scores high on the
+    rest. Read the number of skipped samples, and a score of whether questions are answered, such as answer_relevancy.
+    Two judge calls; the first is shared with every scorer that uses the answer's claims, the second with hallucination.
+    Source: Es et al. 2023 (RAGAS); @mastra/evals counts the same way.
     """
 
     name = "faithfulness"
@@ -85,8 +87,8 @@ class Hallucination(DefinedText, ContextScorer):
         hallucination = (contradicted + not mentioned) / claims          range [0, scale], lower is better
 
     Without passages, no claim is supported. `definition` applies another system's formula to the same answers; deepeval
-    counts passages, not claims. Undefined when the answer makes no claim. Two judge calls, both shared with
-    faithfulness. Source: @mastra/evals.
+    counts passages, not claims. Undefined when the answer makes no claim, as when it only declines: see faithfulness on
+    systems that often do. Two judge calls, both shared with faithfulness. Source: @mastra/evals.
     """
 
     name = "hallucination"

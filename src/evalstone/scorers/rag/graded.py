@@ -161,7 +161,9 @@ class RelevancyCheck(GradedScorer, ContextScorer):
 
         relevancy check = 1 for a yes, 0 for a no          range [0, scale], higher is better
 
-    Undefined when the judge answers neither yes nor no, for a blank question, and without passages. One judge call.
+    An answer that declines gets a yes if the passages don't say what was asked for. A system that always declines
+    therefore scores 1 if its retriever finds nothing. Undefined when the judge answers neither yes nor no, for a blank
+    question, and without passages. One judge call.
     Source: RelevancyEvaluator of Spring AI, the same question in our words.
     """
 
@@ -207,9 +209,12 @@ class AnswerFaithfulness(GradedScorer, ContextScorer):
 
         answer faithfulness = the judge's grade          range [0, scale], higher is better
 
-    0.75 is the grade of an answer in which only unimportant details go beyond the passages. A grade that is not a
-    number in [0, 1] is sent back for correction, then Failed. Undefined when the judge declines, and without passages.
-    One judge call. Source: AnswerFaithfulnessEvaluator of Spring AI Alibaba, which passes any grade above 0.
+    The judge is asked for 1, 0.75, 0.5, 0.25 or 0, or, with a custom template, for any number from 0 to 1. 0.75 is the
+    grade of an answer in which only unimportant details go beyond the passages. An answer that asserts nothing gets 1,
+    so a system that always declines scores 1: read the score next to one of whether questions are answered, such as
+    answer_relevancy. A grade that is not a number in [0, 1] is sent back for correction, then Failed. Undefined when
+    the judge declines, and without passages. One judge call. Source: AnswerFaithfulnessEvaluator of Spring AI Alibaba,
+    which passes any grade above 0.
     """
 
     name = "answer_faithfulness"
@@ -237,8 +242,9 @@ class AnswerRelevanceGrade(GradedScorer):
 
     With a reference, the answer is graded against it. Without one, the grade only says how well the answer addresses
     the question, and a wrong answer can still address it. These are different measures: don't mix them in one mean. A
-    custom template selects the measure by its placeholders; if it has a reference, every sample needs one. A grade that
-    is not a number in [0, 1] is sent back for correction, then Failed. Undefined when the judge declines, and for a
+    custom template selects the measure by its placeholders; if it has a reference, every sample needs one. The judge is
+    asked for 1, 0.75, 0.5, 0.25 or 0, or, with a custom template, for any number from 0 to 1. A grade that is not a
+    number in [0, 1] is sent back for correction, then Failed. Undefined when the judge declines, and for a
     blank question. One judge call. Source: AnswerRelevancyEvaluator of Spring AI Alibaba, which passes any grade above
     0.
     """
@@ -305,10 +311,14 @@ class FactCheck(GradedScorer, ContextScorer):
     s is the probability of a yes if the judge returns one. A judge that scores whole answers, such as the lexical
     judge, is asked once about the whole answer. The score is then its probability that the passages support all of it.
 
+    A sentence that asserts nothing counts as supported, so a system that always declines scores 1: read the score next
+    to one of whether questions are answered, such as answer_relevancy.
+
     An answer fails if no chunk supports one of its sentences. A chunk is all passages together, unless they exceed
     `longest` characters or the judge's context window. A sentence is undecided if no chunk supports it and at least one
     chunk is undecided. Undefined when no sentence failed and one is undecided, when the answer has no sentence, and
-    without passages. One judge call for each sentence and chunk, or one in total. Source: FactCheckingEvaluator of
+    without passages. One judge call for each sentence and chunk, or one in total. All but the first read the passages
+    from the provider's prompt cache, where it has one. Source: FactCheckingEvaluator of
     Spring AI, which asks once about the whole answer; the minimum and the maximum are from MiniCheck (Tang et al.
     2024), where they are taken over probabilities.
 

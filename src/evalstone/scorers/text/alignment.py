@@ -52,7 +52,8 @@ class PromptAlignment(DefinedText):
         both      = 0.7 user + 0.3 system
         prompt alignment = user, system or both, by the mode          range [0, scale], higher is better
 
-    The judge gives the four parts as numbers from 0 to 1. Mode "both" uses both prompts, or only the one that exists.
+    The judge is asked for 1, 0.75, 0.5, 0.25 or 0 for each part. Mode "both" uses both prompts, or only the one that
+    exists.
     Undefined for a sample without the prompt that the mode requires. One judge call. Source: @mastra/evals, as
     documented. Its code computes 0.7 user + 0.3 user and accepts numbers outside 0 to 1, so that only a score outside
     [0, scale] is an error. definition="mastra" follows its code.

@@ -1,0 +1,157 @@
+"""Calls whose prompts begin alike: the first runs alone, and the others read its beginning from the cache."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from evalstone import Judge, JudgeAnswer, ModelJudge, SelfConsistency, evaluate
+from evalstone.errors import JudgeError
+from evalstone.judges.providers.base import cached_beginning
+from evalstone.questions import ClaimSupported
+from evalstone.questions.base import Question
+from evalstone.run.session import Recording, Session
+from evalstone.types import NO_USAGE, Usage
+from tests.serving import Response, completion, filled, serving
+
+A = TypeVar("A")
+
+CONTEXT = tuple(
+    " ".join(f"Room {room} of floor {floor} shows {room + floor} paintings." for room in range(30))
+    for floor in range(5)
+)
+CLAIMS = [f"The museum has {count} rooms." for count in range(6)]
+ANSWER = " ".join(CLAIMS)
+SUPPORTED = '{"reason": "Passage 1 lists the rooms.", "verdict": "yes"}'
+
+
+def common(one: str, other: str) -> int:
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+@dataclass
+class Caching:
+    """A model server that counts cached tokens as providers do: what a prompt that was answered has in common with
+    this one, from 1024 tokens, at four characters each."""
+
+    delay: float = 0.05
+    prompts: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
+
+    def __call__(self, request: dict[str, Any], _: int) -> Response:
+        prompt, now = "\n".join(message["content"] for message in request["messages"]), time.monotonic()
+        read = [text for answered, text in self.prompts if answered <= now]
+        cached = max((common(text, prompt) // 4 for text in read), default=0)
+        self.prompts.append((now + self.delay, prompt))
+        body = completion(json.dumps(filled(request["response_format"]["json_schema"]["schema"], prompt)))
+        details = {"cached_tokens": cached if cached >= 1024 else 0}
+        body["usage"] = {"prompt_tokens": len(prompt) // 4, "completion_tokens": 20, "prompt_tokens_details": details}
+        return Response(body=body, delay=self.delay)
+
+
+def usage_of(scorer: str, ledger: Path | None = None, repeats: int = 1) -> list[Usage]:
+    """The usage of each call to a server with a cache."""
+    with serving(Caching()) as server:
+        judge: Judge = ModelJudge("vllm/m", base_url=server.url)
+        judge = SelfConsistency(judge, repeats) if repeats > 1 else judge
+        sample = {"input": "How many rooms?", "output": ANSWER, "context": CONTEXT}
+        record = evaluate([sample], [scorer], judge=judge, ledger=ledger).records[0]
+    return [leaf.usage for step in record.steps for leaf in step.leaves()]
+
+
+@pytest.mark.parametrize("ledger", [False, True])
+def test_the_sentences_of_an_answer_read_the_passages_from_the_cache(tmp_path: Path, ledger: bool) -> None:
+    usage = usage_of("fact_check", tmp_path / "l.db" if ledger else None)
+    assert len(usage) == len(CLAIMS)
+    assert sum(it.cached == 0 for it in usage) == 1
+    assert sum(it.input - it.cached for it in usage) < 1.5 * usage[0].input
+
+
+def test_repetitions_of_a_question_read_all_of_it_from_the_cache() -> None:
+    usage = usage_of("answer_faithfulness", repeats=4)
+    assert len(usage) == 4
+    assert sorted(it.cached for it in usage)[0] == 0
+    assert all(it.cached == it.input for it in sorted(usage, key=lambda it: it.cached)[1:])
+
+
+class Watched(Judge):
+    """Answers every question after two turns of the loop, or fails, and notes how many others were asked meanwhile."""
+
+    def __init__(self, *, fails: bool = False, cacheable: bool = True) -> None:
+        self.fails, self.cacheable = fails, cacheable
+        self.now, self.at_once = 0, list[int]()
+        self.asked, self.beginnings = asyncio.Event(), list[str]()
+
+    @property
+    def identity(self) -> str:
+        return "watched"
+
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
+        self.now += 1
+        self.asked.set()
+        self.beginnings.append(cached_beginning())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.at_once.append(self.now)
+        self.now -= 1
+        if self.fails:
+            raise JudgeError("broken")
+        return JudgeAnswer(value=question.parse(SUPPORTED), judge="watched", reply=SUPPORTED, usage=NO_USAGE)
+
+
+def asked(judge: Watched, *contexts: tuple[str, ...], claims: int = 4) -> Watched:
+    async def ask() -> None:
+        recording = Recording(Session(judge))
+        questions = [ClaimSupported(claim, context) for context in contexts for claim in CLAIMS[:claims]]
+        await asyncio.gather(*map(recording, questions), return_exceptions=True)
+
+    asyncio.run(ask())
+    return judge
+
+
+def test_the_first_call_of_each_beginning_runs_alone_and_the_others_together() -> None:
+    assert asked(Watched(), CONTEXT).at_once == [1, 3, 2, 1]
+    assert asked(Watched(), CONTEXT, CONTEXT[1:]).at_once[:2] == [2, 1]
+
+
+@pytest.mark.parametrize("judge", [Watched(cacheable=False), Watched()], ids=["no model", "short"])
+def test_nothing_waits_without_a_model_or_for_less_than_a_provider_caches(judge: Watched) -> None:
+    assert asked(judge, CONTEXT if not judge.cacheable else ("The museum has 40 rooms.",)).at_once == [4, 3, 2, 1]
+
+
+def test_the_others_are_sent_together_if_the_first_fails() -> None:
+    assert asked(Watched(fails=True), CONTEXT).at_once == [1, 3, 2, 1]
+
+
+def test_a_provider_is_told_what_several_prompts_have_in_common() -> None:
+    beginnings = asked(Watched(), CONTEXT).beginnings
+    user = ClaimSupported(CLAIMS[0], CONTEXT).render()[1]
+    assert beginnings == [user[: user.index("The museum has 0")]] * 4
+    assert asked(Watched(), CONTEXT, claims=1).beginnings == [""]
+
+
+def test_what_fails_first_is_not_written_to_the_cache_by_each_of_the_others() -> None:
+    assert asked(Watched(fails=True), CONTEXT).beginnings[1:] == [""] * 3
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_call_that_comes_after_the_first_was_sent_changes_no_mark(together: int) -> None:
+    judge = Watched()
+    other = (*CONTEXT[:-1], "The museum has a café.")
+
+    async def ask() -> None:
+        recording = Recording(Session(judge))
+        begun = asyncio.gather(*(recording(ClaimSupported(claim, CONTEXT)) for claim in CLAIMS[:together]))
+        await judge.asked.wait()
+        await asyncio.gather(begun, *(recording(ClaimSupported(claim, other)) for claim in CLAIMS))
+
+    asyncio.run(ask())
+    assert judge.at_once[0] == 1
+    assert len(judge.beginnings) == together + len(CLAIMS)
+    assert set(judge.beginnings) == {asked(Watched(), CONTEXT, claims=together).beginnings[0]}
