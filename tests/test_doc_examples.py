@@ -53,6 +53,14 @@ def a_field_contradicts_a_claim(row: Sequence[str]) -> None:
         assert (verdict.verdict == "contradicted") is contradicted, claim
 
 
+def a_near_copy_is_not_supported(row: Sequence[str]) -> None:
+    (source,) = codes(row[0])
+    for claim, supported in ((row[1], False), (row[2], True)):
+        question = VerifyClaims(claims=(claim,), context=(source,))
+        (verdict,) = asyncio.run(LexicalJudge().answer(question)).value
+        assert (verdict.verdict == "supported") is supported, claim
+
+
 def forms_of_a_number_are_equal(row: Sequence[str]) -> None:
     groups = [codes(group) for group in row[1].split(";")]
     assert all(len(group) > 1 for group in groups)
@@ -163,6 +171,7 @@ def a_name_is_that_of_a_scorer(row: Sequence[str]) -> None:
 
 EXAMPLES: Mapping[tuple[str, ...], Callable[[Sequence[str]], None]] = {
     ("in the source", "contradicts", "doesn't contradict"): a_field_contradicts_a_claim,
+    ("sentence in the source", "not supported", "supported"): a_near_copy_is_not_supported,
     ("written", "equal"): forms_of_a_number_are_equal,
     ("in the answer", "`numeric_match` reads"): a_number_is_read,
     ("the answer", "`choice` reads"): a_choice_is_read,
@@ -190,6 +199,7 @@ def test_every_kind_of_example_is_in_some_page() -> None:
     ("header", "row"),
     [
         (("in the source", "contradicts", "doesn't contradict"), ["`wifi: no`", "There is no wifi.", "There is tea."]),
+        (("sentence in the source", "not supported", "supported"), ["`It is open.`", "It is open.", "It is open."]),
         (("written", "equal"), ["number words", "`three` = `4`"]),
         (("in the answer", "`numeric_match` reads"), ["`50%`", "`50`"]),
         (("the answer", "`choice` reads"), ["`B or C`", "B"]),

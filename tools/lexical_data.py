@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evalstone._core.text import sentences, words
 from evalstone.judges.lexical.claim_splitter import is_refusal, list_claims
-from evalstone.judges.lexical.classifier import conflict, other_numbers
+from evalstone.judges.lexical.classifier import differs
 from evalstone.judges.lexical.features import evidence, word_overlap
 from evalstone.judges.lexical.features import read as read_claim
 from evalstone.judges.lexical.model import SHORT, lexicon, pooled
@@ -40,8 +40,8 @@ class Row:
     claim, whether it is supported; empty where that is not known. overlap: the word overlap of the whole response.
     plain_overlaps: the same from the words as they are written, all of them and each once; what the judge is compared
     with. fields: whether the context is fields and values. short: whether the response is. refusal: whether it only
-    says that the answer is unknown. conflict: whether some claim has another figure or negation than its sentence.
-    contradicts_field: whether some claim states a field that is false in a structured context.
+    says that the answer is unknown. conflict: whether some claim has another figure, negation, name or unit than its
+    sentence. contradicts_field: whether some claim states a field that is false in a structured context.
     """
 
     data_set: str
@@ -109,7 +109,7 @@ def _row(name: str, row: Mapping[str, Any], passages: Passages) -> Row:
         fields=passages.structured,
         short=len(low) <= SHORT,
         refusal=not claims and all(map(is_refusal, sentences(response))),
-        conflict=any(conflict(one) or other_numbers(one) for one in evidences),
+        conflict=any(map(differs, evidences)),
         contradicts_field=any(one.contradicting for one in evidences),
     )
 

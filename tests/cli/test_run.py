@@ -59,7 +59,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
         "scored",
         "skipped",
         "failed",
-        "lexical@6",
+        "lexical@7",
         "Rome is on Mars",
         "Next:",
     ):
@@ -70,7 +70,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
     assert Record.from_dict(rows[0]).value == 1.0
     summary = json.loads((tmp_path / "res" / "summary.json").read_text())
     assert [line["scored"] for line in summary["scorers"]] == [2, 2]
-    assert summary["judge"]["identity"] == "lexical@6"
+    assert summary["judge"]["identity"] == "lexical@7"
 
 
 def test_a_run_can_be_shown_again_from_its_folder_and_from_the_ledger(
@@ -452,7 +452,7 @@ def test_a_run_has_a_name_and_tags_and_is_found_by_them(tmp_path: Path, data: Pa
     listed = evalstone("runs")
     assert listed.stdout.startswith("run ")
     (line,) = [line for line in listed.stdout.splitlines() if "baseline" in line]
-    for told in (summary["run"], "ci, v2", "data.jsonl (2)", "lexical@6", "faithfulness 0.500"):
+    for told in (summary["run"], "ci, v2", "data.jsonl (2)", "lexical@7", "faithfulness 0.500"):
         assert told in line
     tagged = json.loads(evalstone("runs", "--tag", "ci", "--json").stdout)
     assert [row["name"] for row in tagged] == ["baseline"]
@@ -760,7 +760,7 @@ def test_an_empty_judge_is_not_a_judge(data: Path, evalstone: Evalstone) -> None
 
 
 def test_a_declined_call_is_not_shown_as_answered(evalstone: Evalstone) -> None:
-    assert "find_toxicity, not answered by lexical@6" in evalstone("score", "-s", "toxicity", "--output", "x").stdout
+    assert "find_toxicity, not answered by lexical@7" in evalstone("score", "-s", "toxicity", "--output", "x").stdout
 
 
 def test_results_with_missing_records_are_unfinished(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:

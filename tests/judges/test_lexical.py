@@ -53,7 +53,7 @@ def test_the_judge_is_a_value_that_says_what_it_cannot_see():
     judge = LexicalJudge()
     assert judge == pickle.loads(pickle.dumps(judge)) == LexicalJudge()
     assert hash(judge) == hash(LexicalJudge())
-    assert judge.identity == "lexical@6"
+    assert judge.identity == "lexical@7"
     assert not judge.cacheable
     assert "not meaning" in judge.note
 

@@ -44,6 +44,13 @@ def numbers(text: str) -> list[str]:
         ("version 1.2.3", ["1", "2", "3"]),
         ("two thirds, 2/3, one-fifth, three quarters", ["0.667", "0.2", "0.75"]),
         ("open at 5:30 PM", ["17h30"]),
+        ("the 19th century, the nineteenth-century house", ["19cy"]),
+        ("the 18th and 19th centuries, the twenty-first century", ["18cy", "19cy", "21cy"]),
+        ("two centuries, 3 centuries", ["2", "3"]),
+        ("twice a day, thrice", ["2", "3"]),
+        ("once a day, once weekly", ["1"]),
+        ("once he came; at once; once upon a time", []),
+        ("5kg, 12 km, 20C", ["5", "12", "20"]),
         ("٢", ["2"]),
         ("no number", []),
     ],
@@ -142,7 +149,28 @@ def test_other_words_stay_in_their_places():
     assert comparable("Ada had Three Cats") == ["Ada", "had", "3", "Cats"]
 
 
-def test_a_month_is_named_in_reasons():
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5kg or 5 kilos", "5 kilogram or 5 kilogram"),
+        ("330 metres, 6 ft, 30 min", "330 meter 6 foot 30 minute"),
+        ("5 days of 3 hours", "5 day of 3 hours"),
+        ("330m in metres, a min, its feet", "330m in metres a min its feet"),
+        ("sold 5gb and B12cm", "sold 5gb and b12cm"),
+    ],
+)
+def test_a_unit_after_a_number_has_one_spelling(text: str, expected: str):
+    assert tokens(text) == expected
+
+
+def test_a_year_in_the_century_of_its_sentence_is_not_mentioned_rather_than_contradicted():
+    found, _ = checked("The house was built in 1889.", "The house was built in the 19th century.")
+    assert found.value == 0
+    assert found.steps[1].answer[0]["verdict"] == "not_mentioned"
+
+
+def test_a_month_and_a_century_are_named_in_reasons():
+    assert shown("19cy") == "century 19"
     assert (shown("5mo"), shown("17h30"), shown("12"), shown("promo")) == ("May", "17:30", "12", "promo")
 
 
@@ -154,6 +182,9 @@ def checked(output: str, context: str) -> tuple[Record, Record]:
 MOONS = "Mars has three moons."
 EARTH = "The Earth is the third planet from the Sun and the only astronomical object known to harbor life."
 DIFFERENT = [
+    ("The house was built in the 19th century.", "The house was built in the 18th century."),
+    ("The house was built in the 19th century.", "The house was built in 1789."),
+    ("Take the pill three times a day.", "Take the pill twice a day."),
     ("Mars has five moons.", MOONS),
     ("Mars has 5 moons.", MOONS),
     ("Mars has two moons.", "Mars has one moon."),
@@ -177,6 +208,13 @@ DIFFERENT = [
     ("合同于2021年3月3日签署。", "合同于2021年4月3日签署。"),
 ]
 EQUAL = [
+    ("The house was built in the 19th century.", "The house was built in 1889."),
+    ("The house was built in the nineteenth century.", "The house was built in the 19th century."),
+    ("Take the pill two times a day.", "Take the pill twice a day."),
+    ("Take the pill one time a day.", "Take the pill once a day."),
+    ("The tower is 330 m tall.", "The tower is 330 metres tall."),
+    ("The tower is 330 meters tall.", "The tower is 330 m tall."),
+    ("The bag weighs 5 kilograms.", "The bag weighs 5kg."),
     (MOONS, MOONS),
     ("Mars has 3 moons.", MOONS),
     (MOONS, "Mars has 3 moons."),

@@ -85,8 +85,8 @@ def test_printing_shows_the_judge_and_the_summary() -> None:
     assert row.split()[:2] == ["given", "0.750"]
     assert row.endswith("higher is better")
     assert last == f"cost $0.00 · {run.seconds:.1f} s"
-    judged = replace(run, judge="lexical@6", samples=1)
-    assert str(judged).startswith(f"{run.dataset_name}: 1 sample · judge lexical@6\n")
+    judged = replace(run, judge="lexical@7", samples=1)
+    assert str(judged).startswith(f"{run.dataset_name}: 1 sample · judge lexical@7\n")
 
 
 def test_printing_shows_why_results_are_missing_and_what_the_run_cost() -> None:

@@ -57,7 +57,7 @@ def test_calibrations_are_beside_the_ledger_and_found_by_judge_and_scorer(tmp_pa
     assert calibration_file(GOOD, ledger).parent == tmp_path / "runs" / "calibrations"
     assert calibrations_folder(f"sqlite:///{ledger}") == tmp_path / "runs" / "calibrations"
     assert calibration_for("lexical@1", "faithfulness@1", ledger) == fit(GOOD)
-    assert calibration_for("lexical@6", "faithfulness@1", ledger) is None
+    assert calibration_for("lexical@7", "faithfulness@1", ledger) is None
     assert calibration_for("lexical@1", "faithfulness@4", ledger) is None
     assert list_calibrations(tmp_path / "runs" / "calibrations") == (fit(GOOD),)
     save_calibration(GOOD, ledger)

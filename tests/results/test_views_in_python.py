@@ -67,7 +67,7 @@ def test_every_outcome_has_a_reason(output: str | None, reason: str) -> None:
 
 def test_a_printed_calibration_is_a_table_of_agreement() -> None:
     lines = str(calibrate(ROWS, ledger=None)).splitlines()
-    assert lines[0] == "faithfulness · judge lexical@6 · 40 labeled samples of in memory"
+    assert lines[0] == "faithfulness · judge lexical@7 · 40 labeled samples of in memory"
     assert [line.split("  ")[0] for line in lines[2:11]] == [
         "measure",
         "sensitivity (TPR)",
@@ -85,7 +85,7 @@ def test_a_printed_calibration_is_a_table_of_agreement() -> None:
 def test_a_printed_audit_is_a_table_of_perturbations() -> None:
     result = audit(ROWS, ledger=None, config=AuditConfig(samples=10, perturbations=("repeat", "duplicated")))
     lines = str(result).splitlines()
-    assert lines[0].startswith("judge lexical@6 · 10 samples of ")
+    assert lines[0].startswith("judge lexical@7 · 10 samples of ")
     assert lines[2].split()[:3] == ["faithfulness", "n", "flips"]
     assert [line.split()[0] for line in lines[3:5]] == ["repeat", "duplicated"]
 

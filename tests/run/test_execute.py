@@ -346,7 +346,7 @@ def test_every_step_of_a_record_has_question_answer_and_judge() -> None:
     run = evaluate(SAMPLES, "faithfulness", ledger=None)
     step = run.records[0].steps[1]
     assert step.question == "verify_claims"
-    assert step.judge == "lexical@6"
+    assert step.judge == "lexical@7"
     assert step.answer[0]["verdict"] == "supported"
     assert len(step.fingerprint) == 32
 

@@ -57,11 +57,11 @@ class Counted(Scorer):
 
 def test_a_scorer_s_judge_answers_in_place_of_the_run_s() -> None:
     run = evaluate(ROWS, [Faithfulness(judge="lexical"), Counted()], judge=Named("b"), ledger=None)
-    assert [{call.judge for call in record.steps} for record in run] == [{"lexical@6"}, {"b"}]
-    assert run["faithfulness"].judges == ("lexical@6",)
+    assert [{call.judge for call in record.steps} for record in run] == [{"lexical@7"}, {"b"}]
+    assert run["faithfulness"].judges == ("lexical@7",)
     assert run["counted"].judges == ("b",)
-    assert run.judge == "b, lexical@6"
-    assert "judges b, lexical@6" in str(run)
+    assert run.judge == "b, lexical@7"
+    assert "judges b, lexical@7" in str(run)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_scorer_s_judge_answers_in_place_of_the_run_s() -> None:
 )
 def test_a_judge_is_named_in_every_spelling_of_a_scorer(spec: Any) -> None:
     record = score(spec, ROWS[0], judge=ScriptedJudge([]))
-    assert {call.judge for call in record.steps} == {"lexical@6"}
+    assert {call.judge for call in record.steps} == {"lexical@7"}
 
 
 def test_an_evaluator_s_own_judge_is_asked_in_a_run() -> None:
@@ -88,7 +88,7 @@ def test_a_scorer_s_judge_is_checked_before_anything_is_asked(monkeypatch: pytes
 def test_the_run_s_judge_is_not_checked_where_every_scorer_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     run = evaluate(ROWS, Faithfulness(judge="lexical"), judge="openai/gpt-5.1", ledger=None)
-    assert run.judge == "lexical@6"
+    assert run.judge == "lexical@7"
 
 
 def test_a_budget_needs_the_price_of_every_judge_that_is_asked() -> None:
@@ -179,7 +179,7 @@ def test_a_dry_run_lists_the_members_of_composite_judges() -> None:
 def test_a_free_run_counts_the_calls_of_its_judges() -> None:
     found = asyncio.run(estimate(plan_for(ROWS, [Faithfulness(judge=Named("own")), "hallucination"])))
     assert (found.calls, found.cost) == (sum(one.calls for one in found.judges), 0.0)
-    assert [one.judge for one in found.judges] == ["own", "lexical@6"]
+    assert [one.judge for one in found.judges] == ["own", "lexical@7"]
 
 
 GRADE = {"reason": "so", "score": 1}

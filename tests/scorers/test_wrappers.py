@@ -533,9 +533,9 @@ def test_a_judge_that_gives_the_same_answer_each_time_is_refused() -> None:
     for judge in (LexicalJudge(), SelfConsistency(LexicalJudge())):
         with pytest.raises(ConfigError, match=r"faithfulness repeated 3 times: .* gives the same answer each time"):
             evaluate([sample], Repeated("faithfulness"), judge=judge, ledger=None)
-    with pytest.raises(ConfigError, match="lexical@6 gives the same answer each time"):
+    with pytest.raises(ConfigError, match="lexical@7 gives the same answer each time"):
         score(Repeated("faithfulness"), sample)
-    with pytest.raises(ConfigError, match="lexical@6 gives the same answer each time"):
+    with pytest.raises(ConfigError, match="lexical@7 gives the same answer each time"):
         evaluate([sample], PerTurn(Repeated(Faithfulness(judge="lexical"))), judge=THREE, ledger=None)
 
 

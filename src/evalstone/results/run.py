@@ -394,7 +394,7 @@ class Run:
 
     @property
     def samples_and_judge(self) -> str:
-        """Samples and trials, target and judge: "60 samples × 4 trials · target app:agent · judge lexical@6"."""
+        """Samples and trials, target and judge: "60 samples × 4 trials · target app:agent · judge lexical@7"."""
         several = len({judge for line in self.summary for judge in line.judges}) > 1
         judge = "no judge needed" if self.judge == "none" else f"{'judges' if several else 'judge'} {self.judge}"
         samples = count(self.samples, "sample")

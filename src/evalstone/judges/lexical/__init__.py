@@ -41,7 +41,7 @@ class LexicalJudge(Judge):
 
     @property
     def identity(self) -> str:
-        return "lexical@6"
+        return "lexical@7"
 
     @property
     def context_limits(self) -> ContextLimits:

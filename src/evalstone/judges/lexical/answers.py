@@ -191,8 +191,9 @@ def compare(question: str, answer: str, reference: str, model: Model) -> Finding
     missing = sorted(item for item in stems if item not in present)
     if lost:
         return Finding(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
-    low = tuple(word.lower() for word in tokens(answer))
-    if is_negated(low) != is_negated(expected.low) and _is_negation_relevant(low, expected.low, stems):
+    # The words as they are written: an opening "No, " is a negation here.
+    low, other = (tuple(word.lower() for word in tokens(text)) for text in (answer, reference))
+    if is_negated(low) != is_negated(other) and _is_negation_relevant(low, other, stems):
         return Finding(min(share, 0.2), "answer and reference differ in a negation")
     if not share and is_refusal(answer):
         return Finding(0.0, "the answer says that it cannot answer")

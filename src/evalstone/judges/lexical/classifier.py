@@ -9,10 +9,10 @@ from typing import NamedTuple
 from evalstone._core.prompts import clean, one_line
 from evalstone._core.text import STOPWORDS, sentences, tokens
 from evalstone.judges.lexical.claim_splitter import is_refusal, list_claims
-from evalstone.judges.lexical.features import Evidence, evidence, word_overlap
+from evalstone.judges.lexical.features import SAME_SENTENCE, Evidence, evidence, word_overlap
 from evalstone.judges.lexical.model import KEPT_OUTSIDE, SHORT, Model, logistic
 from evalstone.judges.lexical.normalization import comparable_low
-from evalstone.judges.lexical.numbers import shown
+from evalstone.judges.lexical.numbers import centuries, shown
 from evalstone.judges.lexical.passages import Passages
 from evalstone.questions.claims import ClaimVerdict
 
@@ -23,7 +23,7 @@ _PARTIAL_WORD_AT_END, _PARTIAL_WORD_AT_START = re.compile(r"(?<=\s)\S{1,30}\Z"),
 # their z.
 CONFLICTED = 0.2
 _CONFLICTING = 0.1
-_SAME_SUBJECT, _SAME_SENTENCE, _SAME_WORDS = 0.5, 0.8, 0.95
+_SAME_SUBJECT, _SAME_WORDS = 0.5, 0.95
 
 
 class Finding(NamedTuple):
@@ -48,7 +48,7 @@ def _verdict(claim: str, found: Evidence, passages: Passages, model: Model, outs
             verdict = "contradicted"
         elif found.best is not None:
             verdict, cited = "contradicted", (found.best.passage,)
-    elif other_numbers(found):
+    elif differs(found):
         support = min(support, CONFLICTED)
     elif support >= 0.5:
         verdict, cited = "supported", found.passages
@@ -66,7 +66,7 @@ def check_response(text: str, passages: Passages, model: Model) -> Finding:
     logit = response_logit(text, found, passages, model)
     outside = outside_training(text)
     support = logistic(logit * KEPT_OUTSIDE if outside else logit)
-    if any(conflict(evidence) or other_numbers(evidence) for evidence in found):
+    if any(map(differs, found)):
         support = min(support, CONFLICTED)
     reasons = [f"probability {support:.2f} that the passages support the whole answer"]
     if not claims:
@@ -98,7 +98,7 @@ def _why(found: Evidence, passages: Passages, *, complete: bool) -> str:
     if found.best is None:
         return "no passage has any of its words" if passages.pieces else "there is no text to check it against"
     where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
-    if against := conflict(found):
+    if against := conflict(found) or _swapped(found):
         return f"passage {where} {against}: {quoted}"
     return f"passage {where}: {quoted}" if complete else f"{_lacking(found)}; nearest is passage {where}: {quoted}"
 
@@ -115,7 +115,7 @@ def quote(text: str) -> str:
 
 def conflict(found: Evidence) -> str:
     """How the best passage contradicts the claim; empty if it doesn't, or isn't about the same subject."""
-    if found.best is None or found.aside < _SAME_SENTENCE or found.cover < _SAME_SUBJECT:
+    if found.best is None or found.aside < SAME_SENTENCE or found.cover < _SAME_SUBJECT:
         return ""
     if others := other_numbers(found):
         return f"has {_listed(others)} where the claim has {_listed(found.lost_figures)}"
@@ -125,10 +125,23 @@ def conflict(found: Evidence) -> str:
 
 def other_numbers(found: Evidence) -> tuple[str, ...]:
     """The differing numbers of a sentence that has all of the claim except for its numbers; empty if there is none."""
-    if found.best is None or found.aside < _SAME_SENTENCE or not found.lost_figures:
+    if found.best is None or found.aside < SAME_SENTENCE or not found.lost_figures:
         return ()
     only_figures = all(word[0].isdigit() for word in found.lost_words)
-    return tuple(sorted(found.best.numbers - set(found.figures))) if only_figures else ()
+    return tuple(sorted(found.best.numbers - {*found.figures, *centuries(found.figures)})) if only_figures else ()
+
+
+def differs(found: Evidence) -> bool:
+    """Whether a sentence has about all of the claim, but another number, negation, name or unit."""
+    return bool(conflict(found) or other_numbers(found) or found.swap)
+
+
+def _swapped(found: Evidence) -> str:
+    """The names or the unit of the best passage in place of the claim's; empty if there are none."""
+    if found.swap is None:
+        return ""
+    own, others = ([name for name, _ in names] for names in (found.swap.own, found.swap.others))
+    return f"has {_listed(others)} where the claim has {_listed(own)}"
 
 
 def _lacking(found: Evidence) -> str:

@@ -9,15 +9,26 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evalstone._core.text import STOPWORDS
+from evalstone.judges.lexical.near_copies import Name, Swap, swapped_names, swapped_units
 from evalstone.judges.lexical.normalization import comparable
-from evalstone.judges.lexical.numbers import figures
+from evalstone.judges.lexical.numbers import centuries, figures
 from evalstone.judges.lexical.passages import Field, Passages, Piece, Window, grams_of, meet, met_pairs, windows
-from evalstone.judges.lexical.tokens import content, denied, is_negated, quantified, stems_of, unavailable
+from evalstone.judges.lexical.tokens import (
+    NEGATION_STEMS,
+    content,
+    denied,
+    is_negated,
+    quantified,
+    stems_of,
+    unavailable,
+)
 
 LONGEST_COMPARED = 1000
+# The share of a sentence that a claim must have, or the other way around, to be about the same.
+SAME_SENTENCE = 0.8
 # A claim with fewer content words has less weight: "That is cool" says little.
 WHOLE_CLAIM = 5
 
@@ -51,6 +62,9 @@ _REFERENCE = re.compile(
     r"\b(?:passage|document|source|step|figure|table)s? \d{1,3}(?:(?:,|,? and|,? or) \d{1,3}){0,20}(?!\w)",
     re.IGNORECASE,
 )
+# "Lyon is", but not "Running is" or "Everybody has". Other nouns need an article before a singular verb.
+_AFTER_SUBJECT = frozenset({"is", "was", "has", "does"})
+_NO_NAMES = ("ing", "one", "body", "thing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +78,10 @@ class Claim:
     """The stems that carry content."""
     figures: tuple[str, ...]
     """Its numbers."""
-    names: tuple[tuple[str, str], ...]
+    names: tuple[Name, ...]
     """The capitalized words after the first, each with its stem."""
+    subject: tuple[Name, ...]
+    """The same for the first word if it is perhaps a name."""
     plain: str
     """Its words in one line."""
 
@@ -81,7 +97,15 @@ def read(text: str) -> Claim:
         for token, word, item in zip(written[1:], low[1:], stems[1:], strict=True)
         if token[0].isupper() and word not in STOPWORDS and item in carrying
     )
-    return Claim(low, stems, carrying, figures(low), names, " ".join(low))
+    return Claim(low, stems, carrying, figures(low), names, _subject(written, carrying), " ".join(low))
+
+
+def _subject(written: Sequence[str], carrying: frozenset[str]) -> tuple[Name, ...]:
+    """The first word, if it is a subject without an article, and so perhaps a name."""
+    if len(written) < 2 or written[1] not in _AFTER_SUBJECT or not written[0][0].isupper():
+        return ()
+    (item,) = stems_of([written[0].lower()])
+    return ((written[0], item),) if item in carrying and not written[0].endswith(_NO_NAMES) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +124,8 @@ class Evidence:
     """The lines of fields that are a no but stated by the claim, or a yes but denied by it."""
     denial: bool
     """Whether the claim and its best sentence differ in a negation."""
+    swap: Swap | None
+    """The names or units that its best sentence has in place of its own, if that sentence is otherwise equal."""
     best: Piece | None
     """The sentence with the largest share of the claim."""
     aside: float
@@ -114,7 +140,7 @@ class Evidence:
 
 def evidence(text: str, passages: Passages) -> Evidence:
     """Compute the evidence for a claim."""
-    claim = read(text)
+    claim = _without_known_centuries(read(text), passages)
     lost, lost_figures, contradicting = _lacking(claim, passages)
     candidates = windows(claim.content - lost, passages)
     best = candidates[0] if candidates else None
@@ -141,6 +167,7 @@ def evidence(text: str, passages: Passages) -> Evidence:
         lost_names=tuple(dict.fromkeys(name for name, item in claim.names if item in lost)),
         contradicting=contradicting,
         denial=denies,
+        swap=_swap(claim, best.piece, passages) if best else None,
         best=best.piece if best else None,
         aside=aside,
         cover=cover,
@@ -175,12 +202,45 @@ def _contradicts(claim: Claim, field: Field) -> bool:
     return not gone and not is_negated(claim.low)
 
 
+def _without_known_centuries(claim: Claim, passages: Passages) -> Claim:
+    """A claim without the centuries that no passage names but a year in some passage belongs to."""
+    if not any(figure.endswith("cy") for figure in claim.figures):
+        return claim
+    known = centuries(passages.numbers) - passages.numbers
+    return replace(
+        claim,
+        content=claim.content - known,
+        figures=tuple(figure for figure in claim.figures if figure not in known),
+    )
+
+
+def _swap(claim: Claim, best: Piece, passages: Passages) -> Swap | None:
+    """The names or units that a claim's best sentence has in place of its own, if the two are otherwise equal."""
+    # "Not in Berlin" agrees with "in Paris".
+    if best.negated or is_negated(claim.low):
+        return None
+    common, weight = claim.content & best.content, passages.weight
+    lost = claim.content - common
+    swap = swapped_units(claim.low, best.plain.split()) if claim.figures else None
+    if swap is None and lost and lost.isdisjoint(passages.postings):
+        names = (*claim.subject, *claim.names)
+        if lost <= {item for _, item in names}:
+            other = read(best.text)
+            swap = swapped_names(claim.stems, names, (*other.subject, *other.names), common)
+    if swap is None or not lost <= swap.own_stems:
+        return None
+    same = common - swap.own_stems
+    cover = _part(weight(same), weight(best.content - swap.other_stems - swap.own_stems))
+    return swap if same and cover >= SAME_SENTENCE else None
+
+
 def _overlap(claim: Claim, best: Window | None, passages: Passages) -> tuple[float, float]:
     """The share of the claim in the best sentence, without figures, and the share of that sentence in the claim."""
     if best is None:
         return 0.0, 0.0
-    here, weight = best.piece.content, passages.weight
-    plain = frozenset(item for item in claim.content if not item[0].isdigit())
+    # A negation is compared apart: "never allowed" and "allowed" are about the same.
+    here, weight = best.piece.content - NEGATION_STEMS, passages.weight
+    plain = frozenset(item for item in claim.content - NEGATION_STEMS if not item[0].isdigit())
     return _part(weight(here & plain), weight(plain)), _part(weight(here & claim.content), weight(here))
 
 

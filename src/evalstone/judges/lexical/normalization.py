@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from evalstone._core.text import sentences, tokens, unmarked
 from evalstone.judges.lexical.numbers import evened_dates, evened_numbers, is_even, numbered
+from evalstone.judges.lexical.units import spaced_units
 
 LONGEST_PIECE = 600
 STRUCTURED = 0.5
@@ -25,6 +26,9 @@ _TIME = re.compile(r"(?<![\d:.,])(\d{1,2})(?::(\d{1,2})(?::\d{2})?)?(?: ?([ap])\
 _SPAN = re.compile(
     r"(?<![\d:.,])(\d{1,2}(?::\d{2})?)(?= ?(?:-|–|to|until|till) ?\d{1,2}(?::\d{2})? ?([ap])\.?m\b)", re.IGNORECASE
 )
+# "First, mix the flour": the ordinal numbers the sentence, not anything in it. "No, it is": nothing in it is negated.
+_OPENING = re.compile(r"\A\W{0,5}(?:first|second|third|fourth|fifth|no), ", re.IGNORECASE)
+_LONGEST_OPENING = 15
 _LINE = re.compile(r"[^\S\n]*[\"']?[^\W_][\w &/().'\"-]{0,60}?[\"']? ?[:=] ?\S")
 _BRACKETS = re.compile(r"\s*[\[{]")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
@@ -58,12 +62,15 @@ def comparable_low(text: str) -> Sequence[str]:
 
 def evened(text: str) -> str:
     """The text with normalized clock times (`5:30 PM`, `17:30` and `17:30:00` become `17h30`), joined words split
-    (`WiFi` and `wi_fi` become `Wi Fi` and `wi fi`), and dates and Chinese numerals as figures."""
+    (`WiFi`, `wi_fi` and `5kg` become `Wi Fi`, `wi fi` and `5 kg`), and dates and Chinese numerals as figures. An
+    opening such as "First, " or "No, " is dropped."""
+    if "," in text[:_LONGEST_OPENING]:
+        text = _OPENING.sub("", text)
     if _HINTS_AT_JOINED.search(text):
         text = _CAMEL.sub(" ", text)
     if _HINTS_AT_TIME_OR_DATE.search(text):
         text = evened_dates(_TIME.sub(_clock, _SPAN.sub(r"\1 \2m", text)))
-    return evened_numbers(text)
+    return spaced_units(evened_numbers(text))
 
 
 def _clock(found: re.Match[str]) -> str:

@@ -2,8 +2,9 @@
 
     forty-two, 42, 42nd -> 42      1.5 million -> 1500000      two thirds, 2/3 -> 0.667      三百, 第十二 -> 300, 12
     March 3, 2021 = 3rd of March 2021 = 2021-03-03 = 2021年3月3日 -> 3 3mo 2021
+    the 19th century -> the 19cy      twice, once a day -> 2 times, 1 time a day      330 m, 330 metres -> 330 meter
 
-Ordinals become their number, and months get tokens of their own. Signs and units stay as they are. Number words are
+Ordinals become their number. Months and centuries get tokens of their own. Signs stay as they are. Number words are
 English and Chinese. All functions take time linear in the length of the text, for any text.
 """
 
@@ -11,11 +12,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from evalstone._core.text import STOPWORDS
 from evalstone.judges.lexical.tokens import GLUE
+from evalstone.judges.lexical.units import UNIT_SPELLINGS
 
 
 def _words(spaced: str) -> tuple[str, ...]:
@@ -66,11 +68,17 @@ _BEFORE_LABEL = frozenset(_words("number chapter part phase type level stage sea
 _NO_NOUNS = STOPWORDS | {*GLUE.split(), "another"}
 _BEFORE_UNIT = frozenset(_words("per split each every one half"))
 
-_NUMBER_WORDS = frozenset({**_NAMED, **_UNITS, **_SCALES, **_PARTS, **_MONTHS})
+_TIMES = {"once": ("1", "time"), "twice": ("2", "times"), "thrice": ("3", "times")}
+# Anywhere else, "once" is mostly a conjunction, or means formerly.
+_AFTER_ONCE = frozenset(_words("a an per each every daily weekly monthly yearly annually"))
+_CENTURIES = frozenset({"century", "centuries"})
+_JOINING = frozenset({"and", "or", "to"})
+
+_NUMBER_WORDS = frozenset({**_NAMED, **_UNITS, **_SCALES, **_PARTS, **_MONTHS, **_TIMES, **UNIT_SPELLINGS})
 _FIGURE = re.compile(r"\d++(?:[.,]\d++)*")
 _BILLIONS = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)bn")
 _ORDINAL = re.compile(r"(\d++(?:,\d{3})*)(?:st|nd|rd|th)", re.IGNORECASE)
-_CLOCK_OR_MONTH = re.compile(r"\d{1,2}(?:h\d\d|mo)")
+_OWN_TOKEN = re.compile(r"\d{1,2}(?:h\d\d|mo|cy)")
 _LONGEST_FIGURE = 15
 _LAST_DAY, _LAST_MONTH = 31, 12
 
@@ -86,8 +94,13 @@ def numbered(written: Sequence[str]) -> Sequence[str]:
         word = low[at]
         if word in _NUMBER_WORDS or word[0].isdigit():
             values, end = _at(written, low, at)
+            if values and _is_century(low, end):
+                values, end = [f"{values[0]}cy"], end + (low[end] in _CENTURIES)
             found.extend(values or [written[at]])
             at = end
+            if values and at < len(low) and low[at] in UNIT_SPELLINGS:
+                found.append(UNIT_SPELLINGS[low[at]])
+                at += 1
         else:
             found.append(written[at])
             at += 1
@@ -102,11 +115,11 @@ def is_even(low: Sequence[str]) -> bool:
 
 
 def figures(low: Sequence[str]) -> tuple[str, ...]:
-    """The distinct numbers among tokens from `numbered`. Months and clock times count as one number."""
+    """The distinct numbers among tokens from `numbered`. Months, clock times and centuries count as one number."""
     found: dict[str, None] = {}
     for word in low:
         if word[0].isdigit():
-            if word.isdigit() or _CLOCK_OR_MONTH.fullmatch(word):
+            if word.isdigit() or _OWN_TOKEN.fullmatch(word):
                 found[word] = None
             else:
                 found.update(dict.fromkeys(_figures(word)))
@@ -114,11 +127,35 @@ def figures(low: Sequence[str]) -> tuple[str, ...]:
 
 
 def shown(figure: str) -> str:
-    """A number as shown in a reason: a month by its name, and a clock time as 17:30."""
+    """A number as shown in a reason: a month by its name, a clock time as 17:30, and a century as century 19."""
     if figure.endswith("mo") and figure[:-2].isdigit():
         return MONTHS[int(figure[:-2]) - 1]
+    if figure.endswith("cy") and figure[:-2].isdigit():
+        return f"century {figure[:-2]}"
     hour, mark, minute = figure.partition("h")
     return f"{hour}:{minute}" if mark and hour.isdigit() and minute.isdigit() else figure
+
+
+def centuries(years: Iterable[str]) -> frozenset[str]:
+    """The tokens of the centuries of some years, from 1000 to 2999. The year 1900 belongs to two centuries."""
+    found: set[str] = set()
+    for year in years:
+        if _is_year(year) and year[0] in "12":
+            found.update((f"{(int(year) + 99) // 100}cy", f"{int(year) // 100 + 1}cy"))
+    return frozenset(found)
+
+
+def _is_century(low: Sequence[str], end: int) -> bool:
+    """Whether the number before a position counts centuries, as both do in `18th and 19th centuries`."""
+    if not _is_ordinal(low[end - 1]):
+        return False
+    if low[end : end + 1] and low[end] in _CENTURIES:
+        return True
+    return len(low) > end + 2 and _is_ordinal(low[end + 1]) and low[end] in _JOINING and low[end + 2] == "centuries"
+
+
+def _is_ordinal(word: str) -> bool:
+    return word in _RANKS or _ORDINAL.fullmatch(word) is not None
 
 
 def _at(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[str], int]:
@@ -126,6 +163,8 @@ def _at(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[s
     word = low[at]
     if word[0].isdigit():
         return _digits(low, at)
+    if word in _TIMES:
+        return (_TIMES[word] if word != "once" or _AFTER_ONCE & {*low[at + 1 : at + 2]} else ()), at + 1
     if word in _MONTHS:
         return ([f"{_MONTHS[word]}mo"] if _is_month(written, low, at) else ()), at + 1
     if word in _PARTS and low[at - 1 : at] == ["a"] and not _is_noun(low[at + 1 : at + 2]):
@@ -138,7 +177,7 @@ def _at(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[s
 
 def _digits(low: Sequence[str], at: int) -> tuple[Sequence[str], int]:
     word = low[at]
-    if _CLOCK_OR_MONTH.fullmatch(word):
+    if _OWN_TOKEN.fullmatch(word):
         return [word], at + 1
     if ordinal := _ORDINAL.fullmatch(word):
         word = ordinal[1]
@@ -292,9 +331,6 @@ _COUNTED = (
 _COUNTED_ONE = "颗顆年月周週岁歲米里公斤吨元层層楼樓倍艘架届屆"
 _HAN_NUMBER = re.compile(f"(百分之|第)?(?!十分(?![钟鐘])|万一|千[万萬]不)([{_HAN}]++)(?=([^\\W\\d_])?)")
 _HAN_DATE = re.compile(r"(?:(\d{4}) ?年 ?)?(\d{1,2}) ?月(?: ?(\d{1,2}) ?[日号號])?")
-# "First, mix the flour": the ordinal numbers the sentence, not anything in it.
-_OPENING = re.compile(r"\A\W{0,5}(?:first|second|third|fourth|fifth), ", re.IGNORECASE)
-_LONGEST_OPENING = 15
 _ISO_DATE = re.compile(r"(?<![\d.-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d-])")
 _DAY_DATE = re.compile(r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})\2(\d{4})(?![\d/-])")
 _FRACTION = re.compile(r"(?<![\d/.,])([1-9])/([2-9]|10)(?![\d/])")
@@ -308,8 +344,6 @@ def evened_dates(text: str) -> str:
 
 def evened_numbers(text: str) -> str:
     """The text with normalized percentages and Chinese numerals."""
-    if "," in text[:_LONGEST_OPENING]:
-        text = _OPENING.sub("", text)
     if "%" in text or "％" in text:
         text = text.replace("%", " percent ").replace("％", " percent ")
     if "per cent" in text:

@@ -49,7 +49,9 @@ significant specific specifically state stated states step still such suggest su
 used using usually variety various vary way well whether within yes
 """
 
-_STOP_STEMS = frozenset(map(stem, (*STOPWORDS, *GLUE.split()))) | STOPWORDS
+_FUNCTION_STEMS = frozenset(map(stem, STOPWORDS)) | STOPWORDS
+_STOP_STEMS = _FUNCTION_STEMS | frozenset(map(stem, GLUE.split())) | {"cannot"}
+NEGATION_STEMS = frozenset(map(stem, NEGATIONS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +79,8 @@ def _stem(word: str) -> str:
 
 
 def content(stems: Iterable[str]) -> frozenset[str]:
-    """The stems that carry content, without stop words and glue."""
-    return frozenset(stems) - _STOP_STEMS
+    """The stems that carry content, without stop words, glue, "cannot" and contractions such as "don't"."""
+    return frozenset([item for item in stems if item not in _STOP_STEMS and not item.endswith("n't")])
 
 
 def is_negated(low: Sequence[str]) -> bool:
@@ -99,17 +101,25 @@ def unavailable(low: Sequence[str], stems: Sequence[str]) -> frozenset[str]:
 
 
 def denied(low: Sequence[str], stems: Sequence[str]) -> frozenset[str]:
-    """The negated stems: the first content word shortly after each "not", "never", "without" and so on."""
+    """The negated stems: the first content word shortly after each "not", "never", "without" and so on, and the words
+    such as "allowed" and "considered" between them."""
     if NEGATIONS.isdisjoint(low) and not any("n't" in word for word in low):
         return frozenset()
     negated: set[str] = set()
     for place, word in enumerate(low):
-        # "No, it is" answers a question, and "not only" negates nothing.
-        if (word in NEGATIONS or word.endswith("n't")) and (place or word != "no"):
-            after = stems[place + 1 : place + 1 + REACH]
-            if not after or low[place + 1] not in _SOFTENERS:
-                negated.update(itertools.islice((item for item in after if item not in _STOP_STEMS), 1))
+        if (word in NEGATIONS or word.endswith("n't")) and not _negates_nothing(low, place):
+            for item in stems[place + 1 : place + 1 + REACH]:
+                if item not in _FUNCTION_STEMS:
+                    negated.add(item)
+                if item not in _STOP_STEMS:
+                    break
     return frozenset(negated)
+
+
+def _negates_nothing(low: Sequence[str], place: int) -> bool:
+    """Whether a negation is that of "not only", or of "no it is", which answers a question."""
+    following = low[place + 1] if place + 1 < len(low) else ""
+    return following in _SOFTENERS or (low[place] == "no" and not place and following in STOPWORDS)
 
 
 def quantified(low: Iterable[str]) -> frozenset[str]:
