@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from evalstone.cli.config_file import RunConfig, load_config
+from evalstone.datasets.demo import DEMO_DATA
 from evalstone.results.files import read_run
 from evalstone.types import Record
 from tests.cli.conftest import Evalstone
@@ -345,6 +346,18 @@ def test_the_demo_needs_no_key_and_shows_real_answers(tmp_path: Path, evalstone:
     assert "Worst samples" in done.stdout
     assert "evalstone report results/demo --html report.html" in done.stdout
     assert len(records(tmp_path / "results" / "demo")) == 60 * 5
+
+
+def test_the_demo_shows_the_labels_of_its_data_next_to_the_verdicts(tmp_path: Path, evalstone: Evalstone) -> None:
+    done = evalstone("demo")
+    assert "labels of the data: 36 grounded, 24 not; faithfulness, hallucination: AUROC 0." in done.stdout
+    labels = {row["id"]: row["metadata"]["label"] for row in map(json.loads, DEMO_DATA.read_text("utf-8").splitlines())}
+    worst = done.stdout.partition("Worst samples\n")[2].partition("\n\n240 judge calls")[0].split("\n\n")
+    assert len(worst) == 3
+    for sample in worst:
+        shown = re.search(r"^  label +(\w+)$", sample, re.MULTILINE)
+        assert shown is not None
+        assert shown[1] == labels[sample.splitlines()[0]]
 
 
 def test_version_and_help(evalstone: Evalstone) -> None:

@@ -110,7 +110,7 @@ def _samples(examples: Examples) -> Iterator[str]:
 
 
 def _sample(sample: SampleView) -> Iterator[str]:
-    for name, text in (("question", sample.question), ("answer", sample.answer)):
+    for name, text in (("question", sample.question), ("answer", sample.answer), ("label", sample.label)):
         if text:
             yield f"{name} {literal(text)}"
     for outcome in sample.outcomes:

@@ -49,6 +49,7 @@ from evalstone.report.view import (
     tests_used,
     words,
 )
+from evalstone.results.grounding_labels import check_grounding
 from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run import (
     DOUBTFUL_CITATIONS,
@@ -277,8 +278,17 @@ def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequ
         if line.scored and (known := calibrations.get(line.info.signature)) is not None:
             for text, doubtful in calibration_notes(known, line.judges):
                 (doubts if doubtful else quality).append((line, text))
-    notes = (*run_notes(run), *_by_scorer(run, quality))
+    notes = (*run_notes(run), *_by_scorer(run, quality), *_label_notes(run))
     return Section("Scores", tables=(scores,), warnings=tuple(_by_scorer(run, doubts)), notes=notes, legend=legend)
+
+
+def _label_notes(run: Run) -> Iterator[str]:
+    """How well the scores of grounding agree with the labels that the data has."""
+    if (check := check_grounding(run)) is not None:
+        labels = f"labels of the data: {check.grounded:,} grounded, {check.ungrounded:,} not"
+        lines = [line for line in run.summary if line.info.signature in check.auroc]
+        areas = _by_scorer(run, ((line, f"AUROC {check.auroc[line.info.signature]:.2f}") for line in lines))
+        yield "; ".join([labels, *areas])
 
 
 def weighted(run: Run) -> bool:

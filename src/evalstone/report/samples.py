@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from evalstone._core.display import digits_for, listed
 from evalstone._core.json import to_jsonable
 from evalstone.report.view import Block, Outcome, SampleView, Tone, tone_of
+from evalstone.results.grounding_labels import FIELD, grounding_label
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Message, Record, Sample, Score
 
@@ -81,6 +82,7 @@ def sample_view(
         id=name,
         question=_question(sample),
         answer=(sample.output or "") if sample is not None else "",
+        label=_label(sample),
         goodness=mean_goodness,
         outcomes=outcomes,
         headline=_headline(findings, records, outcomes, scorers),
@@ -98,6 +100,11 @@ def _headline(
     scored = [(good, at) for at, r in enumerate(records) if (good := goodness(r, scorers[r.scorer])) is not None]
     at = min(scored)[1] if scored else 0
     return f"{outcomes[at].title}: {outcomes[at].reason}" if outcomes and outcomes[at].reason else ""
+
+
+def _label(sample: Sample | None) -> str:
+    """The label of grounding that the data has of a sample; "" without one."""
+    return "" if sample is None or grounding_label(sample) is None else str(sample.metadata[FIELD])
 
 
 def _question(sample: Sample | None) -> str:
@@ -134,6 +141,7 @@ def _texts(sample: Sample, passages: Sequence[Block]) -> Iterator[Block]:
         for kind, title, text in (
             ("part", "Question", sample.input),
             ("answer", "Answer", sample.output),
+            ("part", "Label of the data", _label(sample)),
             ("part", "Reference", sample.reference),
             ("part", "Instructions", sample.instructions),
         )

@@ -145,6 +145,8 @@ def _sample(sample: SampleView, console: Console) -> None:
         _indented(console, 2, ("question  ", "dim"), safe(sample.question, 160))
     if sample.answer:
         _indented(console, 2, ("answer    ", "dim"), safe(sample.answer))
+    if sample.label:
+        _indented(console, 2, ("label     ", "dim"), safe(sample.label, 160))
     for outcome in sample.outcomes:
         score = (f"{safe(outcome.title, 80)} {outcome.text}", f"bold {STYLES[outcome.tone]}")
         _indented(console, 2, score, f"  {safe(outcome.reason, 400)}" if outcome.reason else "")

@@ -219,6 +219,7 @@ class SampleView:
 
     Attributes:
         goodness: The mean over its scores, each from 0 (worst) to 1 (best), regardless of scale and direction.
+        label: Whether the answer is grounded, in the words of the data; "" if it doesn't say.
         headline: What is wrong with it, on one line.
         findings: Claims that no passage supports, for reports that don't show the whole sample.
         panel: The whole sample, for reports that show it.
@@ -229,6 +230,7 @@ class SampleView:
     answer: str
     goodness: float | None
     outcomes: tuple[Outcome, ...]
+    label: str = ""
     headline: str = ""
     findings: tuple[Block, ...] = ()
     panel: tuple[Block, ...] = ()

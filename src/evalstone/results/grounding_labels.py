@@ -1,0 +1,68 @@
+"""Labels of grounding that a dataset has: whether each answer follows from its context, in the metadata field `label`.
+
+A run shows them next to the scores of grounding, so that a score is not read as the truth where the truth is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstone.stats.classification import auroc
+from evalstone.types import Sample, Score
+
+if TYPE_CHECKING:
+    from evalstone.results.run import Run
+
+FIELD = "label"
+LABELS: Mapping[str, bool] = {
+    **dict.fromkeys(("grounded", "supported", "faithful"), True),
+    **dict.fromkeys(
+        ("ungrounded", "not grounded", "unsupported", "not supported", "unfaithful", "hallucinated"), False
+    ),
+}
+"""The labels, in lower case, and whether they say that the answer is grounded."""
+SCORERS = frozenset({"faithfulness", "hallucination", "fact_check"})
+"""The scorers that measure what the labels say."""
+
+
+@dataclass(frozen=True)
+class GroundingCheck:
+    """The scores of a run compared with the labels of its samples."""
+
+    grounded: int
+    """The number of samples labeled as grounded."""
+    ungrounded: int
+    """The number of samples labeled as not grounded."""
+    auroc: Mapping[str, float]
+    """By scorer signature, the probability that a grounded answer has a better score than one that is not, in [0, 1].
+    0.5 is chance."""
+
+
+def grounding_label(sample: Sample | None) -> bool | None:
+    """Whether a sample is labeled as grounded; None without such a label."""
+    label = None if sample is None else sample.metadata.get(FIELD)
+    return LABELS.get(label.strip().lower().replace("_", " ")) if isinstance(label, str) else None
+
+
+def check_grounding(run: Run) -> GroundingCheck | None:
+    """Compare a run's scores of grounding with the labels of its data.
+
+    None if the run has no such scorer or several trials, if its samples are not available, or if the first of them
+    has no label.
+    """
+    scorers = {info.signature: info for info in run.scorers if info.name in SCORERS}
+    if not scorers or run.trials > 1 or grounding_label(next(iter(run.dataset or ()), None)) is None:
+        return None
+    labels = {sample.key: label for sample in run.dataset or () if (label := grounding_label(sample)) is not None}
+    pairs: dict[str, list[tuple[float, bool]]] = {signature: [] for signature in scorers}
+    for record in run.records:
+        if record.scorer in scorers and record.key in labels and isinstance(record.outcome, Score):
+            fraction = record.outcome.fraction
+            good = 1 - fraction if scorers[record.scorer].lower_is_better else fraction
+            pairs[record.scorer].append((good, labels[record.key]))
+    areas = {name: auroc([score for score, _ in each], [label for _, label in each]) for name, each in pairs.items()}
+    grounded = sum(labels.values())
+    found = {name: area.mean for name, area in areas.items() if area is not None}
+    return GroundingCheck(grounded, len(labels) - grounded, found)
