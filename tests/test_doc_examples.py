@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from evalstone import checks, evaluate
 from evalstone.datasets import load, sample_from
+from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.lexical.features import read
@@ -169,9 +171,31 @@ def a_name_is_that_of_a_scorer(row: Sequence[str]) -> None:
             run[name]
 
 
+@functools.cache
+def confidences(scorer: str, question: str) -> Sequence[float]:
+    """The lexical judge's confidence in each verdict on the demo's answers."""
+    run = evaluate(str(DEMO_DATA), scorer, judge="lexical", ledger=None)
+    steps = [step for record in run.records for step in record.steps if step.question == question]
+    if question == "claim_supported":
+        return [step.confidence or 0 for step in steps]
+    return [verdict["confidence"] for step in steps for verdict in cast("Sequence[Any]", step.answer)]
+
+
+def a_threshold_escalates(row: Sequence[str]) -> None:
+    (threshold,) = codes(row[0])
+    for told, each in zip(row[1:], (("faithfulness", "verify_claims"), ("fact_check", "claim_supported")), strict=True):
+        values = confidences(*each)
+        assert told == f"{sum(value < float(threshold) for value in values) / len(values):.0%}"
+
+
 EXAMPLES: Mapping[tuple[str, ...], Callable[[Sequence[str]], None]] = {
     ("in the source", "contradicts", "doesn't contradict"): a_field_contradicts_a_claim,
     ("sentence in the source", "not supported", "supported"): a_near_copy_is_not_supported,
+    (
+        "threshold",
+        "claims escalated (`faithfulness`)",
+        "answers escalated (`fact_check`)",
+    ): a_threshold_escalates,
     ("written", "equal"): forms_of_a_number_are_equal,
     ("in the answer", "`numeric_match` reads"): a_number_is_read,
     ("the answer", "`choice` reads"): a_choice_is_read,
@@ -201,6 +225,10 @@ def test_every_kind_of_example_is_in_some_page() -> None:
         (("in the source", "contradicts", "doesn't contradict"), ["`wifi: no`", "There is no wifi.", "There is tea."]),
         (("sentence in the source", "not supported", "supported"), ["`It is open.`", "It is open.", "It is open."]),
         (("written", "equal"), ["number words", "`three` = `4`"]),
+        (
+            ("threshold", "claims escalated (`faithfulness`)", "answers escalated (`fact_check`)"),
+            ["`0.8`", "100%", "70%"],
+        ),
         (("in the answer", "`numeric_match` reads"), ["`50%`", "`50`"]),
         (("the answer", "`choice` reads"), ["`B or C`", "B"]),
         (("text", "read as"), ["`['a', 'b`", "one passage"]),

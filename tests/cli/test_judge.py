@@ -35,7 +35,7 @@ def test_all_judges_are_listed_with_their_keys_and_no_key_is_shown(tmp_path: Pat
         assert how.key in line
     (openai,) = [line for line in lines if line.startswith("openai/MODEL")]
     assert openai.split()[1:3] == ["OPENAI_API_KEY", "set"]
-    assert any(line.startswith("cascade(lexical, openai/gpt-5.1, threshold=0.9)") for line in lines)
+    assert any(line.startswith("cascade(lexical, openai/gpt-5.1, threshold=0.8)") for line in lines)
     assert any(line.startswith("lexical") for line in lines)
 
 

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from evalstone import Cascade, Panel, Run, Sample, Score, Scorer, compare, evaluate
 from evalstone.judges import ScriptedJudge
+from evalstone.judges.providers.base import Completion
 from evalstone.questions.base import Ask
 from evalstone.questions.verdict import AgreesWithContext
 from evalstone.report.comparison_view import comparison_view
@@ -284,6 +285,31 @@ def test_every_report_says_what_composite_judges_did() -> None:
     for report in reports(run_view(composite())):
         assert "about 2 of 2 questions escalated (75%, 95% CI 1.9% to 99.4%), 0 calls of dear saved" in report
         assert "2 questions, 2 verdicts with a mean agreement of 0.750 (95% CI " in report
+
+
+def cascade_over(samples: int, sure: int) -> Run:
+    """A run of a cascade whose first judge is sure of some of the samples."""
+
+    def reply(confidence: float) -> Completion:
+        return Completion('{"reason": "", "verdict": "yes"}', confidence=confidence)
+
+    first = ScriptedJudge(lambda asked: reply(1.0 if int(asked.answer) < sure else 0.5), name="cheap")
+    second = ScriptedJudge(lambda _: reply(1.0), name="dear")
+    rows = [{"input": "How much?", "output": str(number), "context": ["p"]} for number in range(samples)]
+    return evaluate(rows, "relevancy_check", judge=Cascade(first, second, threshold=0.9), ledger=None)
+
+
+@pytest.mark.parametrize(
+    ("samples", "sure", "warned"),
+    [(20, 0, "100% of 20 questions"), (41, 2, "95.1% of 41 questions"), (40, 2, ""), (19, 0, "")],
+)
+def test_a_cascade_that_escalates_nearly_everything_is_warned_about(samples: int, sure: int, warned: str) -> None:
+    view = run_view(cascade_over(samples, sure))
+    said = [text for text in view.warnings if "saves next to nothing" in text]
+    assert len(said) == bool(warned)
+    for text in said:
+        assert text.startswith(f"cascade(cheap, dear, threshold=0.9) escalated {warned}, so its first judge")
+        assert all(text in report for report in reports(view))
 
 
 def test_results_without_the_interval_of_an_escalated_share_are_still_shown() -> None:

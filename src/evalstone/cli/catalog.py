@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
-    "cascade(lexical, openai/gpt-5.1, threshold=0.9)": "asks the second judge where the first is unsure",
+    "cascade(lexical, openai/gpt-5.1, threshold=0.8)": "asks the second judge where the first is unsure",
     "self_consistency(openai/gpt-5.1(temperature=0.7), n=5)": "asks one judge several times and takes the vote",
 }
 
@@ -207,7 +207,7 @@ def judges(
     name: Annotated[
         Value,
         options.argument(
-            "JUDGE", "A judge to describe, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, threshold=0.9)'."
+            "JUDGE", "A judge to describe, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, threshold=0.8)'."
         ),
     ] = None,
     ledger: options.Ledger = None,

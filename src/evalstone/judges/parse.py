@@ -5,7 +5,7 @@
     openai/gpt-5.1(temperature=0.7, seed=1)
     vllm/my-model(http://localhost:8000/v1)
     panel(openai/gpt-5.1, anthropic/claude-sonnet-4-5, lexical, vote=mean)
-    cascade(lexical, openai/gpt-5.1, threshold=0.9)
+    cascade(lexical, openai/gpt-5.1, threshold=0.8)
     self_consistency(openai/gpt-5.1(temperature=0.7), n=5)
 
 A line is first converted to a table. Only the modules of the named judges are imported.

@@ -75,6 +75,10 @@ if TYPE_CHECKING:
 MOST_SAMPLES = 10_000
 BINS = 20
 LONGEST_JUDGE = 200
+MOST_ESCALATED = 0.95
+"""The share of escalated questions up to which a cascade saves something."""
+FEWEST_QUESTIONS = 20
+"""The smallest number of questions in which a share above MOST_ESCALATED is not by chance."""
 FIRST_MISSING = 2
 """The number of samples to name for each reason without a score."""
 LONGEST_ID = 30
@@ -198,11 +202,23 @@ def _warnings(run: Run) -> Iterator[str]:
         yield sentence(run.target.note)
     for name, times in refused_settings(run.warnings).items():
         yield f"The endpoint refused the setting {name}; {count(times, 'answer was', 'answers were')} given without it."
+    yield from _escalations(run.judge_stats)
     yield from reasoning_notes(run)
     yield from dropped_items_note(run)
     yield from citation_notes(run)
     if times := run.warnings.get(REPEATED_SECRETS):
         yield f"The endpoint sent back a secret in {count(times, 'response')}; it is shown and stored as {MARK}."
+
+
+def _escalations(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A warning for each cascade whose primary judge answered next to nothing."""
+    for judge, counts in stats.items():
+        if counts["kind"] == "cascade" and counts["questions"] >= FEWEST_QUESTIONS and counts["share"] > MOST_ESCALATED:
+            share = f"{percent(counts['share'])} of {count(counts['questions'], 'question')}"
+            yield (
+                f"{_short(judge)} escalated {share}, so its first judge saves next to nothing; lower the threshold, or "
+                "fit it (fit_cascade)."
+            )
 
 
 def _facts(run: Run) -> Iterator[Fact]:
