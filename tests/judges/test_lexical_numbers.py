@@ -273,6 +273,11 @@ HOSTILE = {
     "Chinese numerals": "三" * MEGABYTE,
     "Chinese units": "十百千万亿" * (MEGABYTE // 5),
     "Chinese dates": "3月" * (MEGABYTE // 2),
+    "units": "5kg 3 m " * (MEGABYTE // 8),
+    "joined units": "5kg" * (MEGABYTE // 3),
+    "separators": "1," * (MEGABYTE // 2),
+    "centuries": "19th and " * (MEGABYTE // 9) + "20th centuries",
+    "times": "once a twice " * (MEGABYTE // 13),
     "percent signs": "%" * MEGABYTE,
     "noise": "".join(random.Random(0).choices("1 .,/-%三十月一年第 aone", k=MEGABYTE)),
 }

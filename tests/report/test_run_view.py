@@ -18,7 +18,7 @@ from rich.console import Console
 from evalstone import Cascade, Panel, Run, Sample, Score, Scorer, compare, evaluate
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.providers.base import Completion
-from evalstone.questions.base import Ask
+from evalstone.questions.base import Ask, Question
 from evalstone.questions.verdict import AgreesWithContext
 from evalstone.report.comparison_view import comparison_view
 from evalstone.report.html import page
@@ -293,7 +293,11 @@ def cascade_over(samples: int, sure: int) -> Run:
     def reply(confidence: float) -> Completion:
         return Completion('{"reason": "", "verdict": "yes"}', confidence=confidence)
 
-    first = ScriptedJudge(lambda asked: reply(1.0 if int(asked.answer) < sure else 0.5), name="cheap")
+    def first_reply(question: Question[Any]) -> Completion:
+        assert isinstance(question, AgreesWithContext)
+        return reply(1.0 if int(question.answer) < sure else 0.5)
+
+    first = ScriptedJudge(first_reply, name="cheap")
     second = ScriptedJudge(lambda _: reply(1.0), name="dear")
     rows = [{"input": "How much?", "output": str(number), "context": ["p"]} for number in range(samples)]
     return evaluate(rows, "relevancy_check", judge=Cascade(first, second, threshold=0.9), ledger=None)
