@@ -37,7 +37,7 @@ _MARK = re.compile(
     r"<\|(?:start\|>\s*assistant|return\|>|end\|>|(?:START|END)_(?:RESPONSE|TEXT)\|>|(?:begin|end)_of_box\|>)"
 )
 _JSON_START = re.compile(
-    r"(?:[\ufeff\s]|`{3,}\w*+|<(?:answer|output|response)>|<\|(?:START_RESPONSE|begin_of_box)\|>)*+(?:\{|\[\s*+[{\"])"
+    r"(?:[\ufeff\s]|`{3,}\w*+|<(?:answer|output|response)>|<\|(?:START_RESPONSE|begin_of_box)\|>)*(?:\{|\[\s*+[{\"])"
 )
 """JSON, with at most a code fence or other marks before it."""
 _OPENED = re.compile(rf"<(?:{_NAMES})\b")
