@@ -481,14 +481,10 @@ _NUMBER_KEYS = frozenset({"number", "no", "index", "id"})
 def _refuse_other_order(kind: type[Any], values: Sequence[Any], items: Sequence[Any], what: str) -> None:
     """Raise ReplyError if a verdict names another item than the one at its place, by its text or its number."""
     known = _keys_of(kind)
-    extras = [
-        {key: other for key, other in cast("Mapping[str, Any]", value).items() if key not in known}
-        if isinstance(value, Mapping)
-        else {}
-        for value in values
-    ]
-    if not any(extras):
+    members = [cast("dict[str, Any]", value) if isinstance(value, dict) else {} for value in values]
+    if all(map(known.issuperset, members)):
         return
+    extras = [{key: other for key, other in value.items() if key not in known} for value in members]
     numbers = [{other for key, other in extra.items() if key.casefold() in _NUMBER_KEYS} for extra in extras]
     from_zero = all(given == {place} for place, given in enumerate(numbers))
     texts_of_items = {item for item in items if isinstance(item, str)}
