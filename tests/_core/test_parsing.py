@@ -93,6 +93,8 @@ def test_comments_last_commas_and_lists_are_read(reply: str, value: Any):
     [
         (r"$\frac{1}{2}$", r"$\frac{1}{2}$"),
         (r"\alpha + \beta \times \theta", r"\alpha + \beta \times \theta"),
+        (r"\tan x \to 0 and \rceil", r"\tan x \to 0 and \rceil"),
+        (r"\bf \nu \not", r"\bf \nu \not"),
         (r"\sqrt{2} \underline{x} \(x\) \, \neq \rightarrow \text{a} \textbf{b} \begin{x}",) * 2,
         (r"$\\frac{1}{2}$", r"$\frac{1}{2}$"),
         (r"a\tb\nnot\ttan\r\n\u0041\"\/\b", 'a\tb\nnot\ttan\r\nA"/\b'),
@@ -119,7 +121,8 @@ def test_backslashes_of_latex_stand_for_themselves(written: str, meant: str):
         ('[{"a": 1}', "cut off"),
         ('Result: [\n {"a": 1},', "cut off"),
         ('[{"a": 1}] {"a": 1}', "2 different JSON objects"),
-        ('["a"] or ["b"]', "2 different JSON objects"),
+        ('["a"]\n["b"]', "2 different JSON objects"),
+        ('["a"] or ["b"]', "no complete JSON object"),
         ('{"a": 1} {"a": 2}', "2 different JSON objects"),
         ('{"a": 1} or {}', "2 different JSON objects"),
         ('{"a": 1}\n{"a": 1}\n{"b": 1}', "3 different JSON objects"),

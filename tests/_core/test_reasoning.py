@@ -27,6 +27,9 @@ BLOCKS = [
     f"<|START_THINKING|>{DRAFT}<|END_THINKING|><|START_RESPONSE|>",
     f"<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>",
     f"<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
+    f"<|channel>thought\n{DRAFT}<channel|>",
+    f"<|inner_prefix|>{DRAFT}<|inner_suffix|>",
+    f"<think>{DRAFT}</think><|begin_of_box|>",
     f"analysis{DRAFT}assistantfinal",
 ]
 UNOPENED = [f"{DRAFT}\n</think>\n\n", f"{DRAFT}\n[/THINK]\n", f"{DRAFT}\n</seed:think>\n"]
@@ -36,7 +39,9 @@ UNOPENED = [f"{DRAFT}\n</think>\n\n", f"{DRAFT}\n[/THINK]\n", f"{DRAFT}\n</seed:
 @pytest.mark.parametrize("answer", ["Yes.", '{"verdict": "yes", "reason": "It says </think> itself."}'])
 def test_what_stands_before_the_last_closing_tag_of_a_reply_is_reasoning(block: str, answer: str) -> None:
     assert without_reasoning(block + answer).strip() == answer
-    assert (block + answer)[answer_start(block + answer) :].strip().removeprefix("<|START_RESPONSE|>") == answer
+    assert (block + answer)[answer_start(block + answer) :].strip().removeprefix("<|START_RESPONSE|>").removeprefix(
+        "<|begin_of_box|>"
+    ) == answer
 
 
 @pytest.mark.parametrize(
@@ -109,6 +114,7 @@ def test_a_judged_answer_is_split_at_the_end_of_its_first_blocks(block: str, ans
         "Analysis of this: it holds. The assistantfinal token …",
         "analysis: none",
         "A <think>b</think>",
+        'Write:\n<thought id="1">\nLook.\n</thought>\nThen go on.',
     ],
 )
 def test_an_answer_that_does_not_begin_with_reasoning_stays_as_it_is(answer: str) -> None:

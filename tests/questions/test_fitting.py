@@ -45,6 +45,8 @@ def without(key: str) -> dict[str, Any]:
         [FIRST, SECOND],
         {"verdicts": [FIRST, {**SECOND, "verdict": "not mentioned"}]},
         [{"verdicts": {"1": FIRST, "2": SECOND}}],
+        [{"claim": "It opened in 1921.", "id": 1, **FIRST}, {"claim": "It has a café!", "id": "2", **SECOND}],
+        [{"index": 0, **FIRST}, {"index": 1, **SECOND}],
     ],
 )
 def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
@@ -66,6 +68,15 @@ def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
         ({"1": FIRST}, "'verdicts' was expected"),
         ([FIRST], "2 claims, 1 verdict"),
         ([{"verdicts": {"1": FIRST, "2": SECOND}}] * 2, "verdict 1"),
+        ({"verdicts": {"1": {**FIRST, "passages": "not passage 1"}, "2": SECOND}}, "verdict 1.passages"),
+        ({"verdicts": {"1": {**FIRST, "passages": ["-1"]}, "2": SECOND}}, "passage -1"),
+        ({"verdicts": {"1": {**FIRST, "passages": "passage 1 does not say so"}, "2": SECOND}}, "verdict 1.passages"),
+        ({"verdicts": {"1": FIRST, "-2": SECOND}}, "missing: 2"),
+        ({"verdicts": {"1": FIRST, "not 2": SECOND}}, "missing: 2"),
+        # Verdicts that are given in another order than that of the items.
+        ([{"claim": "It has a café.", **SECOND}, {"claim": "It opened in 1921.", **FIRST}], "names another item"),
+        ({"verdicts": [{"number": 2, **SECOND}, {"number": 1, **FIRST}]}, "names another item"),
+        ({"verdicts": {"1": {"index": "2", **SECOND}, "2": {"index": "1", **FIRST}}}, "names another item"),
     ],
 )
 def test_a_verdict_is_never_guessed(reply: Any, told: str) -> None:
@@ -86,6 +97,7 @@ CLAIMS = ("The museum opened in 1921.", "The museum is free on Sundays.")
     [
         [f"{number}. {claim}" for number, claim in enumerate(CLAIMS, start=1)],
         [f"{number}) {claim}" for number, claim in enumerate(CLAIMS, start=1)],
+        [f"({number}) {claim}" for number, claim in enumerate(CLAIMS, start=1)],
         [f"- {claim}" for claim in CLAIMS],
         [f"• {claim}" for claim in CLAIMS],
         [{"claim": claim} for claim in CLAIMS],
@@ -95,6 +107,13 @@ CLAIMS = ("The museum opened in 1921.", "The museum is free on Sundays.")
 @pytest.mark.parametrize("bare", [False, True])
 def test_the_items_of_a_list_are_read_without_their_markers(claims: list[Any], bare: bool) -> None:
     assert ListClaims(TEXT).parse(json.dumps(claims if bare else {"claims": claims})) == CLAIMS
+
+
+@pytest.mark.parametrize("reply", ["I can't; the text only has {}.", "Step 1: {} and {}"])
+def test_a_list_in_a_sentence_is_no_reply(reply: str) -> None:
+    with pytest.raises(ReplyError, match="no complete JSON object"):
+        ListClaims(TEXT).parse(reply.format(*(json.dumps([claim]) for claim in CLAIMS)))
+    assert ListClaims(TEXT).parse(f"Claims: {json.dumps(CLAIMS)} That's all.") == CLAIMS
 
 
 def test_a_number_that_is_a_part_of_the_text_stays() -> None:

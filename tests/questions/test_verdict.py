@@ -393,6 +393,16 @@ ASKED = AgreesWithContext("q", "a", ("c",))
         # An answer that quotes a tag from the judged text.
         ('No. The answer ends with "</think> Yes."', "undecided"),
         ('No. The answer ends with </think> {"reason": "all is there", "verdict": "yes"}', "undecided"),
+        ("No. The answer ends with <think></think> Yes.", "undecided"),
+        ("The verdict is no.\nThe answer holds <think></think>\nVerdict: yes", "undecided"),
+        ('<think>Hm.</think>No, the answer ends with "</think>Yes"', "undecided"),
+        ("analysisHm. assistantfinalNo. It ends with assistantfinalYes", "no"),
+        ('{"reason": "x", "verdict": "no"}\nIt ends with </think>\n\nYes.', "no"),
+        ('```json\n{"reason": "x", "verdict": "no"}\n```\nIt ends with </think> Yes.', "no"),
+        ('<think>Hm.</think>\n{"reason": "x", "verdict": "no"}\nIt ends with </think> Yes.', "no"),
+        # A tag in JSON that needs a repair.
+        ('{"reason": "It has </think>.", "verdict": "no",}', "no"),
+        ('{"reason": "\\alpha </think> Yes", "verdict": "no"}', "no"),
     ],
 )
 def test_the_verdict_stands_after_the_reasoning(reply: str, verdict: str) -> None:
@@ -409,8 +419,15 @@ def test_a_reply_that_is_all_reasoning_is_no_verdict(reply: str) -> None:
             question.parse(reply)
 
 
+@pytest.mark.parametrize("before", ["", "<think>Hm.</think>\n", "<think>Hm.</think><answer>```json\n"])
+def test_a_verdict_that_follows_json_and_a_closing_tag_is_refused(before: str) -> None:
+    quoted = '{"reason": "It is fine.", "verdict": "yes"}'
+    with pytest.raises(ReplyError, match="2 different JSON objects"):
+        ASKED.parse(f'{before}{{"reason": "x", "verdict": "no"}}\n```\nThe answer ends with </think> {quoted}')
+
+
 def test_prose_after_reasoning_is_doubted_like_any_other() -> None:
-    assert ASKED.doubt('{"verdict": "no"}?</think>It depends.')
+    assert ASKED.doubt('Maybe {"verdict": "no"}?</think>It depends.')
     assert not ASKED.doubt("It depends.</think>No.")
 
 

@@ -30,13 +30,14 @@ def test_a_person_says_something_to_begin_with_whether_they_call_it_finished_or_
         said(UserMessage(finished=True), 1)
 
 
-def test_a_person_sees_what_was_said_and_no_tools() -> None:
+def test_a_person_sees_what_was_said_without_tools_and_reasoning() -> None:
     talk = [
         Message(role="system", content="Be kind."),
         Message(role="user", content="Hi."),
         Message(role="assistant", content=" "),
         Message(role="tool", content="42"),
-        Message(role="assistant", content="Hello."),
+        Message(role="assistant", content="<think>The person says hi.</think>\nHello."),
+        Message(role="assistant", content="<think>What else?"),
     ]
     assert spoken(talk) == ["Person: Hi.", "Assistant: Hello."]
 

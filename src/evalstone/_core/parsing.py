@@ -31,11 +31,11 @@ _FORGIVEN = re.compile(rf'"(?:[^"\\]++|\\.)*"|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[
 _LATEX = "|".join(
     rf"{commands[0]}(?=(?:{commands[1:]})\b)"
     for commands in (
-        r"beta|egin|ar|inom|ig\w*|oxed|oldsymbol|ullet|mod|ot",
+        r"beta|egin|ar|inom|ig\w*|oxed|oldsymbol|ullet|mod|ot|f|m",
         r"frac|orall|lat|box",
-        r"times|ext\w*|heta|au|ilde|riangle|frac",
-        r"nabla|eq|otin",
-        r"rho|ight\w*|angle",
+        r"times|ext\w*|heta|au|ilde|riangle|frac|anh?|op?|herefore",
+        r"nabla|eq|ot(?:in)?|u|mid|leq|geq|exists",
+        r"rho|ight\w*|angle|ceil|floor|m",
     )
 )
 r"""The LaTeX commands that begin like an escape of JSON: \beta, \frac, \times, \nabla, \rho."""
@@ -82,7 +82,8 @@ def _with_latex(body: str) -> str:
 
 
 def _objects(body: str) -> list[Any]:
-    """The outermost JSON objects inside a text, and lists of objects; if there are none, the lists of texts.
+    """The outermost JSON objects inside a text, and lists of objects; if there are none, the lists of texts,
+    unless one is a part of a sentence.
 
     Braces that do not open as an object does, as in prose or a formula, are passed over. Inside an object that opens
     and cannot be read nothing is looked for: a part of a cut-off answer is not the answer. Raises ValueError for it.
@@ -90,8 +91,10 @@ def _objects(body: str) -> list[Any]:
     objects: list[Any] = []
     texts: list[Any] = []
     place = prose = 0
+    in_sentence = False
     while opening := _OPENING.search(body, place):
         start, inside = opening.span()
+        before = body[:start].rstrip(" \t")
         try:
             value, place = _DECODER.raw_decode(body, start)
         except json.JSONDecodeError as error:
@@ -108,7 +111,8 @@ def _objects(body: str) -> list[Any]:
                 raise error from None
         is_texts = isinstance(value, list) and not any(isinstance(item, dict) for item in cast("list[Any]", value))
         (texts if is_texts else objects).append(value)
-    return objects or texts
+        in_sentence = in_sentence or (is_texts and before != "" and before[-1] not in ":\n")
+    return objects or ([] if in_sentence else texts)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

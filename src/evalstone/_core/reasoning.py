@@ -4,8 +4,9 @@ Servers without a parser for it send it between tags, such as <think> and </thin
 block, only the closing tag is sent. Models in the harmony format write channels: `analysis`, `commentary`, and the
 answer in `final`.
 
-In a judge's reply, whatever stands before the last closing tag is reasoning. In an answer that is scored, only a block
-at its very start is, because the answer itself may be about such tags.
+In a judge's reply, whatever stands before the last closing tag is reasoning, unless JSON comes first: what follows JSON
+is about it, and may quote a tag from the judged text. In an answer that is scored, only a block at its very start is
+reasoning, because the answer itself may be about such tags.
 """
 
 from __future__ import annotations
@@ -21,17 +22,26 @@ from evalstone.errors import ReplyError
 
 _NAMES = r"(?i:(?:seed:)?(?:ant)?think(?:ing)?|thoughts?|reasoning)"
 _OPENING = re.compile(
-    rf"<(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|channel\|>\s*(?:analysis|commentary)\b"
+    rf"<(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|inner_prefix\|>|<\|channel>thought\b"
+    r"|<\|channel\|>\s*(?:analysis|commentary)\b"
 )
 _CLOSING = re.compile(
-    rf"</(?:{_NAMES})>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
+    rf"</(?:{_NAMES})>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|inner_suffix\|>|<channel\|>"
     r"|<\|channel\|>\s*final\b[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>"
 )
 _OPENING_LINE = re.compile(rf"^[\ufeff \t]*(?:{_OPENING.pattern})", re.MULTILINE)
 _CLOSING_LINE = re.compile(rf"^[ \t]*(?:{_CLOSING.pattern})[ \t]*\r?$", re.MULTILINE)
-_UNMARKED_CHANNELS = re.compile(r"\s*analysis(?=[^\s:,.]).*assistantfinal(?:json\b)?", re.DOTALL)
+_UNMARKED_CHANNELS = re.compile(r"\s*analysis(?=[^\s:,.]).*?assistantfinal(?:json\b)?", re.DOTALL)
 """Channels of a server that leaves out the special tokens between them: "analysisI should … assistantfinalYes"."""
-_MARK = re.compile(r"<\|(?:start\|>\s*assistant|return\|>|end\|>|(?:START|END)_(?:RESPONSE|TEXT)\|>)")
+_MARK = re.compile(
+    r"<\|(?:start\|>\s*assistant|return\|>|end\|>|(?:START|END)_(?:RESPONSE|TEXT)\|>|(?:begin|end)_of_box\|>)"
+)
+_JSON_START = re.compile(
+    r"(?:[\ufeff\s]|`{3,}\w*+|<(?:answer|output|response)>|<\|(?:START_RESPONSE|begin_of_box)\|>)*(?:\{|\[\s*+[{\"])"
+)
+"""JSON, with at most a code fence or other marks before it."""
+_OPENED = re.compile(rf"<(?:{_NAMES})\b")
+"""An opening tag, also one with attributes: what stands before its closing tag is a part of a document."""
 _BLANK = re.compile("[\ufeff\\s]*")
 _DECODER = json.JSONDecoder(strict=False)
 _MOST_OBJECTS = 1000
@@ -66,14 +76,22 @@ def without_reasoning(reply: str) -> str:
 
 
 def answer_start(reply: str) -> int:
-    """The place after the last closing tag in a judge's reply that isn't inside a JSON object; 0 without one."""
+    """The place of the answer in a judge's reply: after the first closing tag with JSON right after it, or else after
+    the last one that isn't inside a JSON object; 0 without one, or if the reply begins with JSON."""
     return _answer_start(reply, _objects(reply)) if _may_have_tags(reply) else 0
 
 
-def unopened_reasoning(reply: str) -> str:
-    """The reasoning of a judge's reply if it has no opening tag. It may also be an answer that quotes a closing tag."""
-    before = reply[: answer_start(reply)]
-    return "" if _OPENING.search(before) else before
+def beside_reasoning(reply: str) -> list[str]:
+    """The texts in front of a judge's answer that no opening tag marks as reasoning. They may also be an answer that
+    quotes a closing tag."""
+    texts = list[str]()
+    place, start = 0, answer_start(reply)
+    for closing in _CLOSING.finditer(reply, 0, start):
+        text = reply[place : closing.start()]
+        opening = _OPENING.search(text)
+        texts.append(text[: opening.start()] if opening else text)
+        place = closing.end()
+    return texts
 
 
 def split_reasoning(answer: str) -> Split:
@@ -90,7 +108,7 @@ def split_reasoning(answer: str) -> Split:
         start = closing.end() if closing else len(answer)
     if not start:
         line = _UNMARKED_CHANNELS.match(answer) or _CLOSING_LINE.search(answer)
-        if line is None or _OPENING.search(answer, 0, line.end()):
+        if line is None or _OPENING.search(answer, 0, line.end()) or _OPENED.search(answer, 0, line.end()):
             return Split("", answer)
         start = line.end()
     reasoning = _CLOSING.sub("", _OPENING.sub("", answer[:start])).strip()
@@ -113,10 +131,18 @@ def _next(text: str, place: int) -> int:
 
 
 def _answer_start(reply: str, objects: Sequence[tuple[int, int]]) -> int:
+    if _JSON_START.match(reply):
+        return 0
     ends = [closing.end() for closing in _CLOSING.finditer(reply)]
     if unmarked := _UNMARKED_CHANNELS.match(reply):
         ends.append(unmarked.end())
-    return max((end for end in ends if not _inside(end - 1, objects)), default=0)
+    start = 0
+    for end in sorted(ends):
+        if not _inside(end - 1, objects):
+            start = end
+            if _JSON_START.match(reply, end):
+                break
+    return start
 
 
 def _inside(place: int, objects: Sequence[tuple[int, int]]) -> bool:

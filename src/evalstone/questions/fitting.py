@@ -20,8 +20,8 @@ from evalstone.questions.schemas import Node, resolved
 
 _EDGES = " \t\r\n\"'`*_.:\u201c\u201d\u2018\u2019\u00ab\u00bb"
 _GAPS = re.compile(r"[\s_-]+")
-_NUMBERED_KEY = re.compile(r"\W*(?:[^\W\d]+[\s_#-]*)?(\d{1,4})\W*")
-_CITED = re.compile(r"\D*(\d{1,6})\D*")
+_NAMED_NUMBER = re.compile(r"[^\w-]*(?!(?:not?|none|non)\b)(?:[^\W\d]+[\s_#.:-]*)?(\d{1,6})\W*", re.IGNORECASE)
+"""A number with at most one word before it: `claim 1`, `[1]`."""
 
 
 def fitted(data: Any, schema: Node) -> Any:
@@ -77,7 +77,7 @@ def _with_known_keys(members: Mapping[str, Any], inner: Mapping[str, Node]) -> d
     renamed: dict[str, Any] = {}
     for key, value in members.items():
         new = key if key in inner else known.get(_plain(key))
-        if new is None and "1" in inner and (number := _NUMBERED_KEY.fullmatch(key)):
+        if new is None and "1" in inner and (number := _NAMED_NUMBER.fullmatch(key)):
             new = number[1] if number[1] in inner else None
         if (new := new or key) in renamed:
             return dict(members)
@@ -105,7 +105,7 @@ def _list(data: Any, item: Node, defined: Mapping[str, Node]) -> Any:
 
 def _number(value: Any) -> Any:
     """The number in a text with one number."""
-    number = _CITED.fullmatch(value) if isinstance(value, str) else None
+    number = _NAMED_NUMBER.fullmatch(value) if isinstance(value, str) else None
     return int(number[1]) if number else value
 
 

@@ -193,7 +193,7 @@ MOST_EXPLAINED = 10
 """The ungrounded texts of a reply that an error explains. It only names the places of any others."""
 LEAST_TO_DROP = 3
 
-NUMBERING = re.compile(r"\A\s*(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
+NUMBERING = re.compile(r"\A\s*\(?(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
 """The number in front of a text that was shown in a numbered list."""
 
 
@@ -463,7 +463,9 @@ def read_numbered(
     noun = noun or (subject.name if subject else "item")
     if subject and subject.type is int:
         items = range(1, len(items) + 1)
-    rows = zip(items, numbered(data, len(items), of=noun, what=what), strict=True)
+    values = numbered(data, len(items), of=noun, what=what)
+    _refuse_other_order(kind, values, items, what)
+    rows = zip(items, values, strict=True)
     read = _reader(kind, False).read
     values: list[Any] = []
     ungrounded: list[UngroundedItems] = []
@@ -480,6 +482,31 @@ def read_numbered(
 def _merged(ungrounded: Sequence[UngroundedItems]) -> tuple[Sequence[str], str]:
     """The problems and the advice of several errors."""
     return [problem for error in ungrounded for problem in error.problems], ungrounded[0].advice
+
+
+_NUMBER_KEYS = frozenset({"number", "no", "index", "id"})
+
+
+def _refuse_other_order(kind: type[Any], values: Sequence[Any], items: Sequence[Any], what: str) -> None:
+    """Raise ReplyError if a verdict names another item than the one at its place, by its text or its number."""
+    known = _keys_of(kind)
+    members = [cast("dict[str, Any]", value) if isinstance(value, dict) else {} for value in values]
+    if all(map(known.issuperset, members)):
+        return
+    extras = [{key: other for key, other in value.items() if key not in known} for value in members]
+    numbers = [{other for key, other in extra.items() if key.casefold() in _NUMBER_KEYS} for extra in extras]
+    from_zero = all(given == {place} for place, given in enumerate(numbers))
+    texts_of_items = {item for item in items if isinstance(item, str)}
+    for number, (item, extra, given) in enumerate(zip(items, extras, numbers, strict=True), start=1):
+        named = next((other for other in extra.values() if isinstance(other, str) and other in texts_of_items), item)
+        if named != item or not (from_zero or {str(each) for each in given} <= {str(number)}):
+            raise ReplyError(f"{what} {number} names another item; give the verdicts in the order of the items")
+
+
+@functools.cache
+def _keys_of(kind: type[Any]) -> frozenset[str]:
+    """The keys of a reply type, without its subject."""
+    return frozenset(field.key for field in reply_fields(kind) if not field.marker(Subject))
 
 
 Convert: TypeAlias = "Callable[[Any, Any, str], Any]"

@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
-from evalstone._core.reasoning import unopened_reasoning, without_reasoning
+from evalstone._core.reasoning import beside_reasoning, without_reasoning
 from evalstone._core.text import STOPS
 from evalstone._core.yes_no import FILLERS, HEDGE, NO, TAKES_BACK, YES
 from evalstone.errors import ReplyError
@@ -74,11 +74,11 @@ class GiveVerdict(Question[Choice]):
         return best_choice(await ask_parts(self, self.cut, chunks, ask))
 
     def parse(self, reply: str) -> Choice:
-        """Parse the choice after any reasoning. It is undecided if that reasoning has no opening tag and is itself the
-        opposite verdict: the reply may be an answer that quotes a closing tag from the judged text."""
+        """Parse the choice after any reasoning. It is undecided if a text in front of it that isn't marked as reasoning
+        is itself the opposite verdict: the reply may be an answer that quotes a closing tag from the judged text."""
         choice = super().parse(reply)
-        before = read_yes_no(unopened_reasoning(reply))
-        if before is None or choice.verdict == ("yes" if before else "no"):
+        before = {read_yes_no(text) for text in beside_reasoning(reply)} - {None}
+        if before <= {{"yes": True, "no": False}.get(choice.verdict)}:
             return choice
         return Choice("undecided", f"the reply is both yes and no: {reply.strip()[:200]!r}")
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol, TypeVar, cast
 from evalstone._core import sync
 from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
+from evalstone._core.reasoning import split_reasoning
 from evalstone._core.sizes import MOST_TURNS
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, TargetError, unknown
@@ -245,13 +246,15 @@ def is_open(sample: Sample) -> bool:
 
 
 def spoken(messages: Sequence[Message]) -> list[str]:
-    """The conversation as the user sees it, with speakers: without tool calls and their results."""
+    """The conversation as the user sees it, with speakers: without tool calls and their results, and without the
+    assistant's reasoning."""
     speakers = {"user": "Person", "assistant": "Assistant"}
-    return [
-        f"{speakers[message.role]}: {message.content}"
+    said = (
+        (message.role, split_reasoning(message.content).answer if message.role == "assistant" else message.content)
         for message in messages
-        if message.role in speakers and not is_blank(message.content)
-    ]
+        if message.role in speakers
+    )
+    return [f"{speakers[role]}: {text}" for role, text in said if not is_blank(text)]
 
 
 def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:

@@ -15,16 +15,31 @@ from evalstone.types import Score, Skipped
 
 _MARKUP = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\b|[\\*_`$~#>\"“”]")
 _SPACES = re.compile(r"[^\S\n]+")
-_LABEL = "answer|choice|option|boxed|choose|pick|select|antwort|lösung|réponse|respuesta|resposta|risposta|ответ"
-_IS = "is|was|would be|should be|must be|ist|est|es|é|è"
-_CLAUSE = re.compile(
-    r"[.,;:!?()\n。、，；：！？]|\b(?:but|so|hence|thus|therefore|because|since|rather|and)\b", re.IGNORECASE
+_ANSWER = (
+    "answer|boxed|choose|pick|select|go with|going with|antwort|lösung|réponse|respuesta|resposta|risposta|ответ"
+    "|antwoord|svaret|odpowiedź|cevap|jawaban(?:nya)?|đáp án|الإجابة|उत्तर"
 )
-_NEGATION = re.compile(
-    r"\b(?:not(?! only\b)|never|neither|nor|unlikely|cannot|(?<!no )doubt|nicht|kein|pas|non|não|не)\b|n['’]t\b",
+_OPTION = "option|choice|letter|opción|opção|opzione|alternativa|letra|lettre|lettera"
+_CORRECT = "correct|correcte|correcta|correta|corretta|richtig|đúng|الصحيحة"
+_IS = "is|was|would be|should be|must be|will be|has to be|ist|lautet|est|es|é|è|serait|sería|är|to|adalah|là|هي"
+_SURELY = "therefore|thus|clearly|definitely|certainly|undoubtedly|probably|likely|most likely|indeed"
+_REFUTED = (
+    r"(?! (?:is|was|would be|seems|looks)(?: \w+ly)? (?:not|incorrect|wrong|false|invalid)\b"
+    r"| (?:is|was|ca|could|would|does)n['’]t\b| (?:can|could|would|does) ?not\b"
+    r"|不(?:对|對|正确|正確)|では(?:な|あり)|じゃな|[가이는은]? ?아니|[가이는은]? 아닙)"
+)
+"""What takes back a choice before it: `A is wrong`, `A isn't`."""
+_NEGATED = re.compile(
+    r"(?:\b(?:not(?! only\b)|never|neither|nor|unlikely|cannot|(?<!no )(?<!little )(?<!without )(?<!without a )doubt"
+    r"|nicht|kein|pas|non|não|не)\b|n['’]t\b)"
+    r"(?:(?:,|\s(?:true|likely|possible))?\s(?:that|dass|que|che|что))?"
+    r"(?:\s(?:think|believe|say|sure|certain|convinced|agree|the|this|it|it's|is|be|to|if|whether|a"
+    r"|correct|right|best|final|only|that|die|der|richtige|la|le|el|il|bonne|choose|pick|select|option|choice|letter)"
+    r"){0,10}\s?\Z",
     re.IGNORECASE,
 )
-_LONGEST_CLAUSE = 120
+"""A negation of the statement after it: `I don't think that the`."""
+_LONGEST_NEGATION = 120
 
 
 class _Patterns(NamedTuple):
@@ -32,6 +47,8 @@ class _Patterns(NamedTuple):
 
     stated: re.Pattern[str]
     """Statements of a choice."""
+    named: re.Pattern[str]
+    """Choices that are only named: `option B`."""
     more: re.Pattern[str]
     """Another choice after one: `or C`."""
     alone: re.Pattern[str]
@@ -47,25 +64,37 @@ class _Patterns(NamedTuple):
 def _patterns(letters: str) -> _Patterns:
     upper, either = f"[{letters}]", f"[{letters}{letters.lower()}]"
     bracketed = rf"[(\[{{] ?({either}) ?[)\]}}]"
+    verbs = rf"{_IS}|seems|looks"
     # "The answer is A dog" states no choice.
-    bare = rf"({upper})(?![A-Za-z\u00c0-\u024f0-9'’]|\.\d)(?!(?<=[AI]) (?!because|since|as\b|and\b|or\b|is\b)[a-z])"
-    choice = rf"(?:{bracketed}|{bare})"
+    bare = (
+        rf"({upper})(?![A-Za-z\u00c0-\u024f0-9'’]|\.\d)"
+        rf"(?!(?<=[AI]) (?!because|since|as\b|and\b|or\b|(?i:{verbs})\b)[a-z])"
+    )
+    choice = rf"(?:{bracketed}|{bare}){_REFUTED}"
     end = r"(?= ?[.。!]?[^\S\n]*$)"
+    of_option = rf"(?i:(?:the |la |le |el |il |die |a )?(?:{_OPTION}) |(?:la|le|el|il|die) )?"
+    colon = r" ?[:=–—→-] ?\n{0,2} ?"
     statement = (
-        rf"\b(?i:{_LABEL})(?i: (?:{_IS}))?(?: ?[:=-] ?| ?\n| )?(?i:(?:the )?(?:option|choice|letter) )?"
-        rf"(?:{choice}|({either}){end})(?! is (?:not|incorrect|wrong|false)\b)"
-        rf"|(?<!\w){choice} is (?:the )?(?:correct|right|best|answer)\b"
-        rf"|\b(?i:so|thus|hence|therefore),? (?i:it is |it's |it must be )?{choice}(?=[.!\n]|$)"
-        r"|(?<![不别勿非])(?:答案|答え|正解|解答|选择|選擇|选|選|정답|답)(?:是|为|為|应为|應為|は|은|는|이|가)?"
+        rf"\b(?:(?i:{_ANSWER})(?i: (?:{_CORRECT}))?(?i: (?:{_IS}))?(?:{colon}| ?\n{{1,2}} ?| )?"
+        rf"|(?i:{_OPTION})(?i: (?:{_CORRECT}))?(?:(?i: (?:{_IS}))(?:{colon}| )|{colon}))"
+        rf"(?i:(?:{_SURELY}) )?(?:{of_option}{choice}|\{{ ?{bare}|({either}){end}{_REFUTED})"
+        rf"|(?<!\w){choice} (?i:{verbs}) (?i:(?:{_SURELY}) )?(?i:the |die |la |a )?"
+        rf"(?i:{_CORRECT}|right|best|answer|richtige|one)\b"
+        r"|\b(?i:so|thus|hence|therefore|it is|it's|must be|i think|i believe|i guess|i(?: woul|')d say|probably"
+        rf"|definitely|that leaves|leaves us with|but|sondern),? (?i:it is |it's |it must be )?(?i:(?:{_OPTION}) )?"
+        rf"{choice}(?=[.,!\n]|$| because)"
+        r"|(?<![不别勿非])(?:答案|答え|正解|解答|选择|選擇|选|選|정답|답)[】\]]?(?:是|为|為|应为|應為|は|은|는|이|가)?"
         rf"\s?[:：]?\s?(?:选项|選項)?{choice}"
-        rf"|{choice}(?:是|为|為|が)?(?:正确|正確|正解|对的)"
+        rf"|{choice}(?:选项|選項|项|項)?(?:是|为|為|が)?(?:正确|正確|正解|对的)"
+        rf"|(?:ではなく|\bis ){choice}(?=[.!]?\Z|です)"
         rf"|[:：] ?{choice}[.。]?$"
     )
     return _Patterns(
         re.compile(statement, re.MULTILINE),
+        re.compile(rf"\b(?i:{_OPTION}) ?{choice}"),
         re.compile(
-            r" ?(?:,|/|&|;|(?i:and|or|und|oder|et|ou|y|o)\b|和|或|及|、)(?: ?(?i:and|or)\b)? ?(?i:option |choice )?"
-            rf"{choice}(?! is\b)"
+            r" ?\(?(?:,|/|&|;|(?i:and|or|und|oder|et|ou|y|o)\b|和|或|及|、)(?: ?(?i:and|or|also)\b)* ?"
+            rf"(?i:option |choice )?{choice}(?! is\b)"
         ),
         re.compile(rf"^\W{{0,9}}(?i:option |choice )?({either})\W{{0,9}}$", re.MULTILINE),
         re.compile(
@@ -81,16 +110,17 @@ def choice_in(text: str, letters: str) -> str | None:
 
     The first of these that the answer contains decides:
 
-    1. statements ("the answer is B", "option C", "I pick B", "B is correct", "so B", "答案是B", a line that ends with
+    1. statements ("the answer is B", "I pick B", "it's B", "B is correct", "so B", "答案是B", a line that ends with
        ": (b)", a box in LaTeX): the last one, unless it names several choices;
     2. lines with only a choice ("B", "(b).", "**B**"), if they agree;
     3. a choice at the very beginning, with a bracket, a period or a colon ("B) Paris"), if no other choice begins a
        sentence like that, as in a list of all options;
-    4. choices in brackets, if they agree.
+    4. options that are named ("option C"), if they agree;
+    5. choices in brackets, if they agree.
 
-    A statement with a negation before it in its clause ("I don't think the answer is A") makes no choice. Lowercase
-    letters count in brackets, on lines of their own, and at the end of a line after a word such as "answer". Full-width
-    letters count as letters.
+    A choice that is negated ("I don't think the answer is A", "option A isn't right") is none. Lowercase letters count
+    in brackets, on lines of their own, and at the end of a line after a word such as "answer". Full-width letters count
+    as letters.
     """
     text = _SPACES.sub(" ", _MARKUP.sub("", unicodedata.normalize("NFKC", text))).strip()
     patterns = _patterns(letters)
@@ -99,13 +129,23 @@ def choice_in(text: str, letters: str) -> str | None:
     def letter_of(match: re.Match[str]) -> str:
         return upper[next(filter(None, match.groups())).lower()]
 
-    statements = [match for match in patterns.stated.finditer(text) if not _is_negated(text, match.start())]
-    if statements:
-        more = patterns.more.match(text, statements[-1].end())
-        return letter_of(statements[-1]) if more is None or letter_of(more) == letter_of(statements[-1]) else None
+    def made(pattern: re.Pattern[str]) -> list[re.Match[str]]:
+        return [match for match in pattern.finditer(text) if not _is_negated(text, match.start())]
+
+    def has_others(match: re.Match[str]) -> bool:
+        more = patterns.more.match(text, match.end())
+        return more is not None and letter_of(more) != letter_of(match)
+
+    if statements := made(patterns.stated):
+        return None if has_others(statements[-1]) else letter_of(statements[-1])
+    named = made(patterns.named)
+    if any(map(has_others, named)):
+        return None
     lists_options = len(set(map(letter_of, patterns.labels.finditer(text)))) > 1
-    for pattern in (patterns.alone, *(() if lists_options else (patterns.leading, patterns.bracketed))):
-        if len(distinct := set(map(letter_of, pattern.finditer(text)))) == 1:
+    leading = () if lists_options else patterns.leading.finditer(text)
+    bracketed = () if lists_options else patterns.bracketed.finditer(text)
+    for matches in (patterns.alone.finditer(text), leading, named, bracketed):
+        if len(distinct := set(map(letter_of, matches))) == 1:
             return distinct.pop()
         if distinct:
             return None
@@ -113,12 +153,8 @@ def choice_in(text: str, letters: str) -> str | None:
 
 
 def _is_negated(text: str, place: int) -> bool:
-    """Whether a negation comes before a place in its clause."""
-    before = text[max(0, place - _LONGEST_CLAUSE) : place]
-    clause = 0
-    for boundary in _CLAUSE.finditer(before):
-        clause = boundary.end()
-    return _NEGATION.search(before, clause) is not None
+    """Whether the statement at a place is negated."""
+    return _NEGATED.search(text[max(0, place - _LONGEST_NEGATION) : place]) is not None
 
 
 @dataclass(frozen=True)
@@ -138,10 +174,11 @@ class Choice(TextCheck):
     The expected choice is `expected`, or else the one in the sample's reference. The choice in an answer is read from
     the first of these that it contains:
 
-    - the last statement: "the answer is B", "option C", "B is correct", "so B", "答案是B", a line that ends with
-      ": (b)", a LaTeX box
+    - the last statement: "the answer is B", "it's B", "B is correct", "so B", "答案是B", a line that ends with ": (b)",
+      a LaTeX box
     - lines with only a choice
     - a choice at the very beginning: "B) Paris"
+    - the only option that is named: "option C"
     - choices in brackets
 
     An answer gets 0 if it has no choice, or names several ("B or C", a list of all options) without stating one. A

@@ -24,11 +24,25 @@ _LONGEST_OF_MIXED = 3
 MOST_DIGITS = 4000
 """The most digits of one number, including its power of ten. Python itself parses at most 4,300."""
 _GROUPING = "'’\u00a0\u202f\u2009"
-_LATEX_FRACTION = re.compile(r"(?<!\d)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
-_LATEX_MIXED = re.compile(r"(?<=\d)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
-_LATEX_SIGNS = (("{,}", ","), ("\\,", ","), ("\\%", "%"))
+_LATEX_FRACTION = re.compile(r"\\[dt]?frac ?(?:\{(-?)([\d,]+)\} ?\{([\d,]+)\}|(\d) ?(\d))")
+_BEFORE = r"(?:(?<![\d.,])\d[\d.,]*+(?<![.,])\ ?)?"
+_ROOT = re.compile(
+    rf"{_BEFORE}(?:√\ ?\(?[\d.,]++\)?"
+    rf"|\\sqrt(?:\[\d{{1,9}}\])?(?:\{{(?:[^{{}}]|\{{[^{{}}]{{0,99}}\}}){{0,99}}\}}|\ ?\d))"
+)
+_OTHER_FRACTION = re.compile(rf"{_BEFORE}\\[dt]?frac\ ?\{{[^{{}}]{{0,99}}\}}\ ?\{{[^{{}}]{{0,99}}\}}")
+_LATEX_SIGNS = (
+    ("{,}", ","), ("\\,", ","), ("\\!", ""), ("\\%", "%"), ("\\times", "×"), ("\\cdot", "·"),
+)  # fmt: skip
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_DATE = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?![\d-])")
+_NO_NUMBER = re.compile(
+    r"https?://\S+"
+    r"|(?<![\w-])\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?![\d-])"
+    r"|(?<![\w:.])\d{1,2}:\d\d(?::\d\d)?(?![\w:])"
+)
+"""Addresses, dates and times."""
+_POWER_SIGN = re.compile(r"(?<=\d) ?\*\*(?= ?[-−]?\d+(?![\d*]))")
+_ARABIC_SIGNS = re.compile(r"(?<=\d)[٫٬](?=\d)")
 _VULGAR = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 _MINUS = "-−–"
 _CITATION = re.compile(r"\[\^?\d{1,3}(?:[,;–-] ?\d{1,3})*\](?:\([^()\s]*\))?|【[^】\n]{0,80}】")
@@ -56,7 +70,8 @@ def _pattern(decimal: str) -> re.Pattern[str]:
     return re.compile(
         rf"""
         # Not in a word, a version, a date or an exponent.
-        (?<![\w.^]) (?<!\d{point}) (?<!\d/) (?<![^\W\d_][-–]) (?<!\^[-−–{{]) (?<!\^\{{[-−–])
+        (?<![^\W_]|[.^]) (?<![^\W_]_) (?<![^\W_]__) (?<!\d{point}) (?<!\d/) (?<![^\W\d_][-–])
+        (?<!\^[-−–{{]) (?<!\^\{{[-−–])
         (?:(?<=\d,)(?P<listed>))?+
         (?P<sign>[-+−–])? (?:[$€£¥]\ ?)? (?P<inner>[-+−–])?
         (?:
@@ -90,9 +105,10 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
 
     A number may have groups of three digits (1,234; 1'234; no-break spaces), or India's (1,00,000), decimals (.5), a
     sign, a currency sign ($5), a unit or a percent sign after it, a power of ten (1e3, 1 × 10^3, 1 × 10³, 10³) or an
-    exponent (2^10). 3/4 and ½ are fractions, 1 3/4 and 5½ have one. LaTeX's \\frac{3}{4}, 1{,}234 and 50\\% are read
-    too. Digits of any script count. Words (five, infinity) are not numbers, nor are digits in a word (B2, GPT-4), a
-    version (1.2.3), a date (05/01/2024, 2024-05-01), an exponent (m^2), or with a superscript (72²).
+    exponent (2^10). 3/4 and ½ are fractions, 1 3/4 and 5½ have one. LaTeX's \\frac{3}{4}, 1{,}234, 50\\% and
+    3 \\times 10^5 are read too. Digits of any script count. Words (five, infinity) are not numbers, nor are digits in a
+    word (B2, GPT-4), a version (1.2.3), a date (05/01/2024, 2024-05-01), a time (10:30), an address, a root (2√3), an
+    exponent (m^2), or with a superscript (72²).
 
     Args:
         text: The text to read.
@@ -100,12 +116,22 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
             can't group them.
         percent: Read 50% as 0.5; otherwise, the sign is ignored.
     """
-    if "\\" in text or "{" in text:
-        text = _LATEX_MIXED.sub(r" \1/\2", _LATEX_FRACTION.sub(r"\1/\2", text))
+    point = {"٫": decimal, "٬": "," if decimal == "." else "."}
+    text = _ARABIC_SIGNS.sub(lambda match: point[match[0]], _POWER_SIGN.sub("^", text.replace("⁄", "/")))
+    if "\\" in text or "{" in text or "√" in text:
+        text = _ROOT.sub(" root ", _LATEX_FRACTION.sub(_fraction_written, text))
+        text = _OTHER_FRACTION.sub(" fraction ", text)
         for written, meant in _LATEX_SIGNS:
             text = text.replace(written, meant)
-    found = _pattern(decimal).finditer(_DATE.sub("date", text))
+    found = _pattern(decimal).finditer(_NO_NUMBER.sub("no number", text))
     return [number for match in found for number in _numbers_of(match, decimal, percent)]
+
+
+def _fraction_written(fraction: re.Match[str]) -> str:
+    """A fraction of LaTeX as `3/4`, after a space if a number is before it."""
+    sign, over, under, digit, other = fraction.groups()
+    before = " " if fraction.string[fraction.start() - 1 : fraction.start()].isdigit() else ""
+    return f"{before}{sign or ''}{digit or over}/{other or under}".replace(",", "")
 
 
 def _numbers_of(match: re.Match[str], decimal: str, percent: bool) -> Iterable[Number]:
@@ -176,12 +202,13 @@ class NumericMatch(TextCheck):
 
     The expected number is `expected`, or else the only number in the sample's reference. Numbers are compared exactly,
     not as floats: 0.3 is 0.30, and 1.1 is within 0.1 of 1. "1,234.5", "$5", "-3", "1.5e3", "2 × 10^3", "2^10", "3/4",
-    "5 ½", "1 3/4" and "5 kg" are numbers, and "50%" is 0.5; "five", "1.2.3", dates and citation marks such as "[1]" are
-    not. Units and words such as "million" are ignored. A comma before three digits groups them (12,500 is 12500), also
-    as in India (1,00,000). Before any other number of digits, it is a decimal comma (12,5 is 12.5), as it is after
-    groups with points (1.234,5 is 1234.5, also in brackets), but "1,2,3" are three numbers. Apostrophes and no-break
-    spaces group digits; plain spaces separate numbers ("1 234,5" are 1 and 234.5). 0 if the answer has no number, or
-    the number has over 4,000 digits. Undefined if the reference has no number, or several. No judge call.
+    "5 ½", "1 3/4" and "5 kg" are numbers, and "50%" is 0.5; "five", "1.2.3", "10:30", roots, dates, addresses and
+    citation marks such as "[1]" are not. Units and words such as "million" are ignored. A comma before three digits
+    groups them (12,500 is 12500), also as in India (1,00,000). Before any other number of digits, it is a decimal comma
+    (12,5 is 12.5), as it is after groups with points (1.234,5 is 1234.5, also in brackets), but "1,2,3" are three
+    numbers. Apostrophes and no-break spaces group digits; plain spaces separate numbers ("1 234,5" are 1 and 234.5). 0
+    if the answer has no number, or the number has over 4,000 digits. Undefined if the reference has no number, or
+    several. No judge call.
 
     Attributes:
         expected: The number for all samples, or a text with it; by default each sample's reference.
@@ -195,7 +222,7 @@ class NumericMatch(TextCheck):
     """
 
     name = "numeric_match"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     expected: float | str | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     _: KW_ONLY
