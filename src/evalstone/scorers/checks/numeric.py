@@ -222,7 +222,7 @@ class NumericMatch(TextCheck):
     """
 
     name = "numeric_match"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 2
 
     expected: float | str | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     _: KW_ONLY
