@@ -19,7 +19,7 @@ from evalstone.targets.http import HTTPTarget
 @pytest.fixture(autouse=True)
 def variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-0c1d2e3f4a5b6c7d")
-    monkeypatch.setenv("MY_HOST", "models.example")
+    monkeypatch.setenv("MY_HOST", "router.example")
     monkeypatch.delenv("NOT_SET", raising=False)
 
 
@@ -46,14 +46,14 @@ def test_the_value_of_a_variable_is_secret() -> None:
 def test_keys_headers_and_urls_of_judges_are_expanded() -> None:
     headers = {"X-Route": "$MY_HOST", "Authorization": "Bearer $MY_KEY"}
     judge = ModelJudge("vllm/x", base_url="https://$MY_HOST/v1", api_key="$MY_KEY", headers=headers)
-    assert (judge.url, judge.key) == ("https://models.example/v1", "sk-0c1d2e3f4a5b6c7d")
-    assert judge.sent_headers == {"X-Route": "models.example", "Authorization": "Bearer sk-0c1d2e3f4a5b6c7d"}
-    plain = ModelJudge("vllm/x", base_url="https://models.example/v1", headers={"X-Route": "models.example"})
+    assert (judge.url, judge.key) == ("https://router.example/v1", "sk-0c1d2e3f4a5b6c7d")
+    assert judge.sent_headers == {"X-Route": "router.example", "Authorization": "Bearer sk-0c1d2e3f4a5b6c7d"}
+    plain = ModelJudge("vllm/x", base_url="https://router.example/v1", headers={"X-Route": "router.example"})
     assert judge.identity == plain.identity
     assert "0c1d2e3f" not in repr(judge)
     line = parse_judge("vllm/x(base_url='https://$MY_HOST/v1', api_key='$MY_KEY')")
     assert isinstance(line, ModelJudge)
-    assert (line.url, line.key) == ("https://models.example/v1", "sk-0c1d2e3f4a5b6c7d")
+    assert (line.url, line.key) == ("https://router.example/v1", "sk-0c1d2e3f4a5b6c7d")
 
 
 @pytest.mark.parametrize(

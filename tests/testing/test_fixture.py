@@ -49,7 +49,7 @@ def test_paris(evalstone: Evalstone) -> None:
             "hallucination is 1, and must be at most 0.1",
             "E     faithfulness: 0 of 1 claim is supported",
             "E     ? not mentioned: “Paris is in Italy.”",
-            "E       no passage has Italy*",
+            "E       passage 1 has France where the claim has Italy*",
             "E     passage 1: “Paris is in France.”",
             "E     question: “Where is Paris?”",
             "E     answer: “Paris is in Italy.”",
