@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,9 @@ def test_a_url_that_cannot_be_parsed_is_refused_without_showing_it() -> None:
     ],
 )
 def test_a_model_that_writes_no_text_is_no_judge(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = tuple(map(int, version("genai-prices").split(".")[:2]))
+    if model in ("openrouter/typesafe/jev-1.14", "openai/tts-1") and listed < (0, 2):
+        pytest.skip("this list of prices doesn't have the model")
     for key in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "TOGETHER_API_KEY"):
         monkeypatch.delenv(key, raising=False)
     told = f"^{model} writes no text: .*; choose a model that chats, or set prices if this one does$"
