@@ -51,17 +51,7 @@ from evalstone.report.view import (
 )
 from evalstone.results.grounding_labels import check_grounding
 from evalstone.results.power_analysis import detectable_note
-from evalstone.results.run import (
-    DOUBTFUL_CITATIONS,
-    DROPPED_ITEMS,
-    KEPT_REASONING,
-    LEFT_OUT_REASONING,
-    Run,
-    citation_notes,
-    dropped_items_note,
-    reasoning_notes,
-    sample_notes,
-)
+from evalstone.results.run import NOTED, Run, sample_notes, warning_notes
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.types import TOLERANCE, Record, Score, Skipped
@@ -203,9 +193,7 @@ def _warnings(run: Run) -> Iterator[str]:
     for name, times in refused_settings(run.warnings).items():
         yield f"The endpoint refused the setting {name}; {count(times, 'answer was', 'answers were')} given without it."
     yield from _escalations(run.judge_stats)
-    yield from reasoning_notes(run)
-    yield from dropped_items_note(run)
-    yield from citation_notes(run)
+    yield from warning_notes(run)
     if times := run.warnings.get(REPEATED_SECRETS):
         yield f"The endpoint sent back a secret in {count(times, 'response')}; it is shown and stored as {MARK}."
 
@@ -251,8 +239,7 @@ def _resumed_from(run: Run) -> str:
 
 def retries(warnings: Mapping[str, int]) -> str:
     """The retried requests and the timeouts: "retried 40 × HTTP 429; 2 timeouts"."""
-    shown_elsewhere = (REPEATED_SECRETS, DROPPED_ITEMS, LEFT_OUT_REASONING, KEPT_REASONING, DOUBTFUL_CITATIONS)
-    others = (*shown_elsewhere, MALFORMED, TIMEOUTS, _REFUSED)
+    others = (REPEATED_SECRETS, *NOTED, MALFORMED, TIMEOUTS, _REFUSED)
     retried = [f"{times:,} × {what}" for what, times in warnings.items() if not what.endswith(others)]
     parts = [f"retried {listed(retried)}"] if retried else []
     return "; ".join([*parts, count(warnings[TIMEOUTS], "timeout")] if TIMEOUTS in warnings else parts)

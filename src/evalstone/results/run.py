@@ -65,6 +65,8 @@ LEFT_OUT_REASONING, KEPT_REASONING = "reasoning left out of outputs", "reasoning
 """The warnings about outputs that begin with a model's reasoning."""
 DOUBTFUL_CITATIONS = "doubtful citations"
 """The warning about results with a citation that doesn't fit its claim."""
+NOTED = (LEFT_OUT_REASONING, KEPT_REASONING, DROPPED_ITEMS, DOUBTFUL_CITATIONS)
+"""The warnings that `warning_notes` puts into sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -432,9 +434,7 @@ class Run:
             yield f"The run ended early: {safe(self.stop_reason)}"
         if self.drawn is not None:
             yield sentence(CAUTION)
-        yield from reasoning_notes(self)
-        yield from dropped_items_note(self)
-        yield from citation_notes(self)
+        yield from warning_notes(self)
         for line in self.summary:
             if line.doubt:
                 yield f"{self.titles[line.info.signature]}: {line.doubt}"
@@ -469,7 +469,14 @@ class Run:
         return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
 
 
-def dropped_items_note(run: Run) -> Iterator[str]:
+def warning_notes(run: Run) -> Iterator[str]:
+    """What the scores leave out or may rest on, by the run's warnings: reasoning, dropped items, citations."""
+    yield from _reasoning_notes(run)
+    yield from _dropped_items_note(run)
+    yield from _citation_note(run)
+
+
+def _dropped_items_note(run: Run) -> Iterator[str]:
     """How many items of the judges' lists were dropped, if any."""
     if times := run.warnings.get(DROPPED_ITEMS):
         yield (
@@ -478,7 +485,7 @@ def dropped_items_note(run: Run) -> Iterator[str]:
         )
 
 
-def reasoning_notes(run: Run) -> Iterator[str]:
+def _reasoning_notes(run: Run) -> Iterator[str]:
     """How many outputs begin with a model's reasoning, and whether it is scored."""
     for warning, scored in ((LEFT_OUT_REASONING, False), (KEPT_REASONING, True)):
         if times := run.warnings.get(warning):
@@ -490,7 +497,7 @@ def reasoning_notes(run: Run) -> Iterator[str]:
             )
 
 
-def citation_notes(run: Run) -> Iterator[str]:
+def _citation_note(run: Run) -> Iterator[str]:
     """How many results rest on a citation that doesn't fit its claim."""
     if times := run.warnings.get(DOUBTFUL_CITATIONS):
         yield (

@@ -457,11 +457,10 @@ class _Runner:
             return record
 
     async def _record(self, index: int, sample: Sample, scorer: Scorer) -> Record:
-        if self.answers is None:
-            self._has_reasoning = self._has_reasoning or has_reasoning(sample)
-            return await score_sample(scorer, sample, self.session)
-        place = index // len(self.scorers)
-        sample, problem, *_ = await self.answers.get(place, sample, self._open_in(place))
+        problem = None
+        if self.answers is not None:
+            place = index // len(self.scorers)
+            sample, problem, *_ = await self.answers.get(place, sample, self._open_in(place))
         if problem is None:
             self._has_reasoning = self._has_reasoning or has_reasoning(sample)
             return await score_sample(scorer, sample, self.session)
