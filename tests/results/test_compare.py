@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Run, Score, Scorer, compare, evaluate
+from evalstone import ConfigError, Run, Score, Scorer, compare, evaluate, scorer
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
 from evalstone.results.compare import pair_runs, same_outputs
+from evalstone.results.files import read_run, write_run
 from evalstone.results.pairing import Pairing
+from evalstone.scorers import Pairwise, PerTurn
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import Comparison
 from tests.runs import Given, Harm, run_of
@@ -353,17 +357,22 @@ def test_printing_a_comparison_shows_slices_more_runs_and_unpaired_ones() -> Non
     assert "Runs are compared as independent" in str(compare(a, b, unpaired=True))
 
 
-def expecting(**fields: Any) -> Run:
+@dataclass(frozen=True, kw_only=True)
+class Held(Given):
+    case_metadata = ("relevant", "requestContext.rubric", "topics")
+
+
+def expecting(by: Scorer | None = None, /, *, target: Any = None, user: Any = None, **fields: Any) -> Run:
     rows = [{"id": f"{n}", "input": "q", "output": answer, **fields} for n, answer in enumerate(A)]
-    return evaluate(rows, [Given()], ledger=None)
+    return evaluate(rows, [by or Held()], ledger=None, target=target, user=user)
 
 
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
         ({"relevant": ["a"]}, {"relevant": ["b"]}),
-        ({"rubric": "Is it polite?"}, {"rubric": "Is it short?"}),
-        ({"goal": ["a"]}, {}),
+        ({"requestContext": {"rubric": "Is it polite?"}}, {"requestContext": {"rubric": "Is it short?"}}),
+        ({"topics": ["a"]}, {}),
         ({"turns": [{"input": "q", "reference": "a"}]}, {"turns": [{"input": "q", "reference": "b"}]}),
         (
             {"expected_trajectory": {"steps": [{"name": "search", "stepType": "tool_call"}]}},
@@ -373,13 +382,56 @@ def expecting(**fields: Any) -> Run:
 )
 def test_runs_that_expected_other_things_are_not_comparable(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     a, b = expecting(**ours), expecting(**theirs)
-    with pytest.raises(ConfigError, match="4 of 4 samples with a different expected trajectory, reference of a turn"):
+    expected = (
+        "4 of 4 samples with a different expected trajectory, reference of a turn, metadata.relevant, "
+        "metadata.requestContext.rubric or metadata.topics"
+    )
+    with pytest.raises(ConfigError, match=re.escape(expected)):
         compare(a, b)
-    assert any("4 of 4 samples" in note for note in compare(a, b, allow_mismatch=True).notes)
+    assert any(expected in note for note in compare(a, b, allow_mismatch=True).notes)
 
 
 def test_expectations_are_the_same_through_every_source() -> None:
     ours, theirs = {"relevant": ["a", "b"], "topics": None}, {"relevant": '["a", "b"]'}
     assert compare(expecting(**ours), expecting(**theirs))["given"].result.difference.mean == 0
-    other = {"retrieved": ["x"], "note": "another"}  # what the system retrieved, and what no scorer reads
-    assert compare(expecting(retrieved=["a"]), expecting(**other)).notes == ()
+
+
+def test_only_what_the_compared_scorers_hold_answers_against_belongs_to_the_case() -> None:
+    # What the system retrieved, and what this scorer doesn't read.
+    one, other = {"retrieved": ["a"], "rubric": "x"}, {"retrieved": ["x"], "note": "another"}
+    assert compare(expecting(**one), expecting(**other)).notes == ()
+    without = [expecting(Given(), relevant=name) for name in "ab"]
+    assert compare(*without).notes == ()
+
+
+def test_what_a_run_holds_answers_against_is_saved_with_it(tmp_path: Path) -> None:
+    runs = [expecting(relevant=name) for name in "ab"]
+    for name, run in zip("ab", runs, strict=True):
+        write_run(run, tmp_path / name)
+    saved = [read_run(tmp_path / name) for name in "ab"]
+    assert [run.scorers for run in saved] == [run.scorers for run in runs]
+    with pytest.raises(ConfigError, match=r"metadata\.relevant"):
+        compare(*saved)
+
+
+def test_a_wrapper_and_a_scorer_of_pairs_hold_answers_against_what_they_read() -> None:
+    assert PerTurn(Held()).case_metadata == Held.case_metadata
+    assert Pairwise().case_metadata == ()
+    assert Pairwise(compare_to="other_answer").case_metadata == ("other_answer",)
+
+
+def test_a_wrong_declaration_of_what_answers_are_held_against_is_refused() -> None:
+    with pytest.raises(ConfigError, match="case_metadata must be a list of texts that are not blank, not 'topics'"):
+        scorer(case_metadata="topics")(len)
+
+
+def test_a_simulated_users_part_belongs_to_the_case() -> None:
+    def agent(*, messages: Any) -> str:
+        return "1.0"
+
+    def says(*, metadata: Any, turn: int) -> str | None:
+        return metadata["persona"] if turn == 1 else None
+
+    rows: dict[str, Any] = {"input": None, "goal": "book a table", "target": agent, "user": says}
+    with pytest.raises(ConfigError, match=r"metadata\.facts, metadata\.goal or metadata\.persona"):
+        compare(expecting(Given(), **rows, persona="brief"), expecting(Given(), **rows, persona="polite"))

@@ -29,7 +29,7 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores
 from evalstone.stats.intervals import MIN_SAMPLES
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
-from evalstone.types import Sample
+from evalstone.types import USER_METADATA, Sample, metadata_at
 
 if TYPE_CHECKING:
     from evalstone.stats import comparison as stats
@@ -39,8 +39,6 @@ CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hoch
 COMPARISON_FORMAT = 1
 MAX_CHANGES = 10
 CASE_FIELDS = ("input", "reference", "instructions")
-CASE_METADATA = ("criterion", "goal", "noisy_query", "relevant", "rubric", "topics")
-"""Entries of the metadata that scorers hold answers against."""
 TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 
@@ -99,7 +97,7 @@ class ScorerComparison(OfScorer):
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data."""
         return {
-            **dataclasses.asdict(self.info),
+            **self.info.to_dict(),
             "a": self.a,
             "b": self.b,
             "slice": {"field": self.field, "key": self.key} if self.field else None,
@@ -320,9 +318,9 @@ def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
     """The ids in the first run of the samples whose outputs, contexts and conversations are the same in both runs."""
     if a.dataset is None or b.dataset is None:
         return frozenset()
-    by_trial = a.trials == b.trials
-    ours = _hashes(a.dataset, by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b.dataset, by_trial=by_trial))
+    by_trial, entries = a.trials == b.trials, _case_metadata(a, b, _common_scorers(a, b))
+    ours = _hashes(a.dataset, entries, by_trial=by_trial)
+    theirs = pairing.renamed(_hashes(b.dataset, entries, by_trial=by_trial))
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
 
 
@@ -451,7 +449,7 @@ def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[Pai
     mismatches, notes = _differences(a, b, scorers)
     notes += pairing.notes
     if a.version != b.version:
-        _case_differences(a, b, pairing, mismatches, notes)
+        _case_differences(a, b, pairing, _case_metadata(a, b, scorers), mismatches, notes)
     hint = "" if pairing.partners is None or allow_mismatch else id_hint(a, b)
     return pairs, _allowed(mismatches, notes, allow_mismatch, hint)
 
@@ -547,23 +545,35 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
     return mismatches, notes
 
 
-def _case_differences(a: Run, b: Run, pairing: Pairing, mismatches: list[str], notes: list[str]) -> None:
-    """Append how the datasets differ: in their cases (mismatches), or only in what is under test (notes)."""
+def _case_metadata(a: Run, b: Run, scorers: Iterable[tuple[ScorerInfo, ScorerInfo]]) -> tuple[str, ...]:
+    """The entries of the metadata that these scorers hold answers against, or that a simulated user reads."""
+    entries = {name for pair in scorers for info in pair for name in info.case_metadata}
+    simulated = any(run.target is not None and run.target.user for run in (a, b))
+    return tuple(sorted(entries.union(USER_METADATA if simulated else ())))
+
+
+def _case_differences(
+    a: Run, b: Run, pairing: Pairing, entries: Sequence[str], mismatches: list[str], notes: list[str]
+) -> None:
+    """Append how the datasets differ: in their cases (mismatches), or only in what is under test (notes).
+
+    entries: those of the metadata that belong to the case.
+    """
     if a.dataset is None or b.dataset is None:
         mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
         return
     by_trial = a.trials == b.trials
-    ours = _hashes(a.dataset, by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b.dataset, by_trial=by_trial))
+    ours = _hashes(a.dataset, entries, by_trial=by_trial)
+    theirs = pairing.renamed(_hashes(b.dataset, entries, by_trial=by_trial))
     common = ours.keys() & theirs.keys()
     if cases := sum(ours[name].case != theirs[name].case for name in common):
         mismatches.append(
             f"{cases} of {count(len(common), 'sample')} with a different input, reference or instructions"
         )
     if expected := sum(ours[name].expected != theirs[name].expected for name in common):
+        kinds = ["expected trajectory", "reference of a turn", *(f"metadata.{name}" for name in entries)]
         mismatches.append(
-            f"{expected} of {count(len(common), 'sample')} with a different expected trajectory, reference of a turn, "
-            f"or entry of the metadata that scorers read ({', '.join(CASE_METADATA)})"
+            f"{expected} of {count(len(common), 'sample')} with a different {', '.join(kinds[:-1])} or {kinds[-1]}"
         )
     if ours.keys() != theirs.keys():
         paired = {pairing.in_second(name) for name in common}
@@ -597,8 +607,8 @@ class _Hashes(NamedTuple):
     """What is under test."""
 
 
-def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, _Hashes]:
-    """The hashes by sample, or by trial."""
+def _hashes(samples: Iterable[Sample], entries: Sequence[str], *, by_trial: bool) -> Mapping[str, _Hashes]:
+    """The hashes by sample, or by trial. entries: those of the metadata that belong to the case."""
     return {
         sample.key if by_trial else sample.id: _Hashes(
             content_hash([getattr(sample, name) for name in CASE_FIELDS]),
@@ -606,7 +616,7 @@ def _hashes(samples: Iterable[Sample], *, by_trial: bool) -> Mapping[str, _Hashe
                 [
                     sample.expected_trajectory,
                     [(turn.id, turn.reference) for turn in sample.turns if turn.reference is not None],
-                    comparable({name: sample.metadata.get(name) for name in CASE_METADATA}),
+                    comparable({name: metadata_at(sample.metadata, name) for name in entries}),
                 ]
             ),
             content_hash([getattr(sample, name) for name in TESTED_FIELDS]),

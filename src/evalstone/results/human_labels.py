@@ -9,7 +9,7 @@ scorer's scale; words such as yes, no, supported or wrong are read as in `evalst
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone._core.display import count
@@ -87,7 +87,7 @@ class CorrectedDifference(OfScorer):
     def to_dict(self) -> dict[str, Any]:
         """The difference as plain data."""
         names = {"a": self.a, "b": self.b, "verdict": self.verdict, "adjusted_p_value": self.adjusted_p_value}
-        return {**asdict(self.info), **names, **to_jsonable(self.result)}
+        return {**self.info.to_dict(), **names, **to_jsonable(self.result)}
 
 
 @dataclass(frozen=True)

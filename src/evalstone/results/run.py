@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import html
 import importlib
@@ -297,7 +296,7 @@ class Run:
             "judge_stats": dict(self.judge_stats),
             **({} if self.drawn is None else {"drawn": to_jsonable(self.drawn)}),
             **({} if self.target is None else {"target": to_jsonable(self.target)}),
-            "scorers": [dataclasses.asdict(info) for info in self.scorers],
+            "scorers": [info.to_dict() for info in self.scorers],
         }
 
     def to_dict(self) -> dict[str, Any]:

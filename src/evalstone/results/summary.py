@@ -6,7 +6,7 @@ import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar, cast
 
 from evalstone._core.display import count, digits_for, excerpt, joined, number
@@ -45,11 +45,18 @@ class ScorerInfo:
     """Scores lie in [0, scale]."""
     lower_is_better: bool
     """Whether a lower score is better."""
+    case_metadata: tuple[str, ...] = ()
+    """The entries of the metadata that answers are held against, such as `goal`, or paths of names in one."""
 
     @classmethod
     def of(cls, stored: StoredScorer) -> ScorerInfo:
         """The scorer of a stored run."""
-        return cls(stored.name, stored.signature, stored.scale, stored.lower_is_better)
+        return cls(stored.name, stored.signature, stored.scale, stored.lower_is_better, stored.case_metadata)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scorer as plain data."""
+        data = asdict(self)
+        return data if self.case_metadata else {name: data[name] for name in data if name != "case_metadata"}
 
     @property
     def parameters(self) -> str:
@@ -190,10 +197,7 @@ class ScorerSummary:
         """The summary as stored in `summary.json`."""
         interval = self.interval
         return {
-            "name": self.info.name,
-            "signature": self.info.signature,
-            "scale": self.info.scale,
-            "lower_is_better": self.info.lower_is_better,
+            **self.info.to_dict(),
             "mean": interval.mean if interval else None,
             "interval": [interval.low, interval.high] if interval else None,
             "level": interval.confidence if interval else None,

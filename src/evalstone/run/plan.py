@@ -290,4 +290,4 @@ def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:
 
 def scorer_info(scorer: Scorer) -> ScorerInfo:
     """The scorer's description in results."""
-    return ScorerInfo(scorer.name, scorer.signature, scorer.scale, scorer.lower_is_better)
+    return ScorerInfo(scorer.name, scorer.signature, scorer.scale, scorer.lower_is_better, scorer.case_metadata)

@@ -26,7 +26,7 @@ from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.scorers.code_identity import class_hash, code_hash, is_own_code
-from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, passages
+from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, metadata_at, passages
 
 if TYPE_CHECKING:
     from evalstone.judges.base import Judge
@@ -71,6 +71,9 @@ class Scorer(ABC):
     """The required sample fields: the parameters of `score` without a default."""
     questions: ClassVar[tuple[type[Question[Any]], ...]] = ()
     """The kinds of question that `score` asks: one entry for each judge call. A judge is asked no other kind."""
+    case_metadata: ClassVar[tuple[str, ...]] = ()
+    """The entries of the metadata that answers are held against, such as `goal`, or paths of names in one. Runs in
+    which they differ are not comparable."""
     extractors: ClassVar[Mapping[str, str]] = {}
     """Sample fields that a function of the sample can supply, and the parameters that take such a function."""
     _fields: ClassVar[tuple[str, ...]] = ()
@@ -128,6 +131,7 @@ class Scorer(ABC):
             kind = type(self).__name__
             raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
         require_number(self, "scale", exclude_low=True)
+        require_texts(self, "case_metadata")
         self._read_tables()
         if self.judge is not None:
             from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most scorers name no judge
@@ -359,11 +363,7 @@ def value_of(sample: Sample, name: str) -> Any:
     none."""
     if not name.startswith("metadata."):
         return getattr(sample, name)
-    path = name.removeprefix("metadata.")
-    value: Any = sample.metadata
-    for step in (path,) if path in sample.metadata else path.split("."):
-        value = cast("Mapping[str, Any]", value).get(step) if isinstance(value, Mapping) else None
-    return value
+    return metadata_at(sample.metadata, name.removeprefix("metadata."))
 
 
 def is_absent(value: object) -> bool:

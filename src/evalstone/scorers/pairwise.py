@@ -79,8 +79,9 @@ class Pairwise(TextSource):
         super().__post_init__()
         require_text(self, "compare_to", blank=False)
         require_text(self, "criterion")
-        other = "reference" if self.compare_to == "reference" else "metadata"
-        object.__setattr__(self, "required_fields", ("input", "output", other))
+        in_metadata = self.compare_to != "reference"
+        object.__setattr__(self, "required_fields", ("input", "output", "metadata" if in_metadata else "reference"))
+        object.__setattr__(self, "case_metadata", (self.compare_to,) if in_metadata else ())
 
     async def score(
         self,

@@ -133,6 +133,7 @@ class RetrievalScorer(CodeScorer, ABC):
     """
 
     required_fields = ("metadata",)
+    case_metadata = ("relevant",)
 
     min_grade: float = 0.0
 

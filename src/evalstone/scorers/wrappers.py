@@ -69,7 +69,7 @@ class Wrapper(Scorer, ABC):
             raise ConfigError(f"{self.name} can't be applied to {inner.name}, {needs}")
         object.__setattr__(self, "scorer", inner)
         self.check()
-        for name in ("scale", "judge", "lower_is_better", "interpretation", "advice", "questions"):
+        for name in ("scale", "judge", "lower_is_better", "interpretation", "advice", "questions", "case_metadata"):
             object.__setattr__(self, name, getattr(inner, name))
         object.__setattr__(self, "required_fields", (*self.required_fields, *inner.required_fields))
         object.__setattr__(self, "name", f"{inner.name} {self.suffix}")

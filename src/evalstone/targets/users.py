@@ -25,7 +25,7 @@ from evalstone.questions.base import Question
 from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
 from evalstone.scorers.code_identity import program_hash
 from evalstone.targets.base import conversation, function_name, parameters_of
-from evalstone.types import Message, Sample
+from evalstone.types import USER_METADATA, Message, Sample
 
 A = TypeVar("A")
 
@@ -259,7 +259,7 @@ def spoken(messages: Sequence[Message]) -> list[str]:
 
 def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
     """The goal, persona and facts in the metadata. Raises ConfigError for another type."""
-    goal, persona, facts = (sample.metadata.get(name) for name in ("goal", "persona", "facts"))
+    goal, persona, facts = (sample.metadata.get(name) for name in USER_METADATA)
     criteria = [goal] if isinstance(goal, str) else [] if goal is None else goal
     if not isinstance(criteria, list | tuple) or not all(isinstance(one, str) for one in cast("list[Any]", criteria)):
         raise ConfigError(

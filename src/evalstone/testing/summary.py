@@ -17,13 +17,14 @@ import pytest
 from evalstone._core.display import aligned, count, digits_for, limits, money, number
 from evalstone._core.files import make_folder
 from evalstone._core.json import content_hash
+from evalstone._core.validation import read_data
 from evalstone.datasets.writing import write_jsonl
 from evalstone.results.files import write_run
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo, ScorerSummary, scorer_titles, summarize
 from evalstone.testing.plugin import RUNS
 from evalstone.testing.settings import settings_of
-from evalstone.types import Record, total_cost
+from evalstone.types import Record, StoredScorer, total_cost
 
 HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "calls", "cached", "cost")
 SUMMED_UP = ("calls", "cached", "cost")
@@ -52,7 +53,7 @@ def as_data(info: ScorerInfo, record: Record, system: str) -> dict[str, Any]:
         }
         for call in calls
     ]
-    return {"system": system, "scorer": asdict(info), "record": {**data, "evidence": None, "steps": steps}}
+    return {"system": system, "scorer": info.to_dict(), "record": {**data, "evidence": None, "steps": steps}}
 
 
 def summary_lines(
@@ -115,7 +116,7 @@ def _summed_up(scored: Iterable[dict[str, Any]]) -> tuple[list[ScorerInfo], tupl
     infos: dict[str, ScorerInfo] = {}
     records: dict[str, list[Record]] = {}
     for data in scored:
-        info = ScorerInfo(**data["scorer"])
+        info = ScorerInfo.of(read_data(StoredScorer, data["scorer"]))
         infos.setdefault(info.signature, info)
         records.setdefault(info.signature, []).append(Record.from_dict(data["record"]))
     known = list(infos.values())

@@ -34,10 +34,12 @@ from evalstone.types.records import total_cost as total_cost
 from evalstone.types.samples import LARGEST as LARGEST
 from evalstone.types.samples import LISTS as LISTS
 from evalstone.types.samples import SAMPLE_FIELDS as SAMPLE_FIELDS
+from evalstone.types.samples import USER_METADATA as USER_METADATA
 from evalstone.types.samples import Sample as Sample
 from evalstone.types.samples import case_key as case_key
 from evalstone.types.samples import default_id_note as default_id_note
 from evalstone.types.samples import is_own_id as is_own_id
+from evalstone.types.samples import metadata_at as metadata_at
 from evalstone.types.samples import passages as passages
 from evalstone.types.samples import trace_metadata as trace_metadata
 from evalstone.types.scorer_names import scorer_name as scorer_name

@@ -43,6 +43,7 @@ class StoredScorer:
     signature: str
     scale: float
     lower_is_better: bool
+    case_metadata: tuple[str, ...] = ()
     mean: float | None = None
 
 

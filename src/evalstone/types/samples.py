@@ -38,6 +38,8 @@ _HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state", "turns")
 _LAST_TRIAL = 2**63 - 1
 _DEFAULT_ID = "hash-"
 _IS_DEFAULT_ID = re.compile(_DEFAULT_ID + "[0-9a-f]{16}(?![0-9a-f])")
+USER_METADATA = ("goal", "persona", "facts")
+"""The entries of the metadata that describe a simulated user."""
 TEXTS = ("id", "input", "output", "reference", "instructions")
 """The fields of a sample that are texts."""
 
@@ -232,6 +234,14 @@ def default_id_note(id: str) -> str:
 def case_key(sample: str, trial: int | None) -> str:
     """The key of a sample or of one of its trials: "q1", "q1 #2"."""
     return sample if trial is None else f"{sample} #{trial}"
+
+
+def metadata_at(metadata: Mapping[str, Any], path: str) -> Any:
+    """An entry of the metadata, by its name or a path of names (`doc.title`) in its objects; None if it is absent."""
+    value: Any = metadata
+    for name in (path,) if path in metadata else path.split("."):
+        value = cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def trace_metadata(sample: Sample) -> Mapping[str, Any]:

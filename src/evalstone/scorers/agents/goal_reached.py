@@ -34,6 +34,7 @@ class GoalReached(ConversationSource):
 
     name = "goal_reached"
     questions = (CheckGoal,)
+    case_metadata = ("goal",)
     interpretation = (
         (1.0, "every criterion is reached, and the conversation shows it"),
         (0.5, "at least half of the criteria are reached"),

@@ -31,6 +31,7 @@ class MultiTurnJudge(Defined):
 
     name = "multi_turn_judge"
     questions = (CheckConversation,)
+    case_metadata = ("criterion",)
     interpretation = ((1.0, "the criterion is met"), (0.0, "the criterion is not met, or it is unclear"))
     advice = "Read the turns that the reason names. If a criterion asks for two things, split it into two scorers."
     definitions: ClassVar[Mapping[str, Definition]] = {

@@ -64,6 +64,7 @@ class PlanQuality(ConversationSource):
 
     name = "plan_quality"
     questions = (ListPlan, JudgePlan)
+    case_metadata = ("goal",)
     interpretation = (
         (0.9, "the plan does what was asked"),
         (0.6, "the plan is usable but has gaps"),

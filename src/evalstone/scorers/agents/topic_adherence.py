@@ -64,6 +64,7 @@ class TopicAdherence(ConversationSource):
 
     name = "topic_adherence"
     questions = (ListRequests, JudgeRequests)
+    case_metadata = ("topics",)
     interpretation = (
         (0.95, "the agent stays on its topics"),
         (0.7, "it sometimes goes off topic, or refuses what it should answer"),

@@ -35,18 +35,21 @@ class FunctionScorer(CustomScorer):
         function: The function.
         reads_blank: The fields whose blank text is scored as it is. In any other field, blank text is absent.
         questions: The kinds of question that the function asks: one entry for each judge call.
+        case_metadata: The entries of the metadata that answers are held against. Runs in which they differ are not
+            comparable.
 
     Raises:
         ConfigError: A parameter of the function is not a sample field, the function has no name, or `questions` are not
             kinds of question.
     """
 
-    excluded_from_signature = (*CustomScorer.excluded_from_signature, "questions")
+    excluded_from_signature = (*CustomScorer.excluded_from_signature, "questions", "case_metadata")
 
     function: Callable[..., Any]
     _: KW_ONLY
     reads_blank: Sequence[str] = ()  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
     questions: Sequence[type[Question[Any]]] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
+    case_metadata: Sequence[str] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __post_init__(self) -> None:
         if not callable(self.function):  # pyright: ignore[reportUnnecessaryComparison]
@@ -140,6 +143,7 @@ def scorer(
     version: int = 1,
     reads_blank: Sequence[str] = (),
     questions: Sequence[type[Question[Any]]] = (),
+    case_metadata: Sequence[str] = (),
     explain: bool = False,
     judge: Any = None,
 ) -> Callable[[Callable[..., Any]], FunctionScorer]: ...
@@ -151,7 +155,7 @@ def scorer(function: Callable[..., Any] | None = None, /, **parameters: Any) -> 
     Args:
         function: Its parameters are sample fields; it returns a number, a bool, a Score or Skipped.
         parameters: The parameters of FunctionScorer: name (by default the function's), scale, lower_is_better, version,
-            reads_blank, questions, explain, judge.
+            reads_blank, questions, case_metadata, explain, judge.
 
     Raises:
         ConfigError: A parameter of the function is not a sample field, or a parameter of the scorer is invalid.

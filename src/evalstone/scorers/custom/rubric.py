@@ -10,7 +10,10 @@ from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import lines_of, reason_with, require_known
 from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
-from evalstone.types import Score, Skipped
+from evalstone.types import Score, Skipped, metadata_at
+
+RUBRICS = ("rubric", "requestContext.rubric", "additionalContext.rubric")
+"""Where a sample's metadata may have a rubric. @mastra/evals looks for it in the context of the request."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class Rubric(DefinedText):
     name = "rubric"
     version = 2
     questions = (CheckCriteria,)
+    case_metadata = RUBRICS
     interpretation = ((1.0, "every required criterion is met"), (0.0, "a required criterion is not met"))
     advice = (
         "The reason lists the criteria that are not met. If one is often in doubt, it may be two criteria: write one "
@@ -118,10 +122,8 @@ class Rubric(DefinedText):
 
 
 def _rubric_in(metadata: Mapping[str, Any]) -> object:
-    """The rubric of a sample; @mastra/evals looks for it in the context of the request. Empty if there is none."""
-    inner = [metadata.get(name) for name in ("requestContext", "additionalContext")]
-    contexts = [metadata, *(cast("Mapping[str, Any]", each) for each in inner if isinstance(each, Mapping))]
-    return next((rubric for each in contexts if (rubric := each.get("rubric"))), ())
+    """The rubric of a sample; empty if there is none."""
+    return next((rubric for path in RUBRICS if (rubric := metadata_at(metadata, path))), ())
 
 
 def _reason(criteria: Sequence[Criterion], verdicts: Sequence[CriterionVerdict]) -> str:

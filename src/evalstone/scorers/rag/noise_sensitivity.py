@@ -14,6 +14,7 @@ from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 NOISY_QUERY = "noisy_query"
+"""The entry of the metadata, and the parameter that replaces it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class NoiseSensitivity(DefinedText):
     name = "noise_sensitivity"
     version = 2
     questions = (JudgeRobustness,)
+    case_metadata = (NOISY_QUERY,)
     interpretation = (
         (0.8, "the noise had almost no effect"),
         (0.5, "noticeably worse under noise"),
