@@ -16,7 +16,7 @@ import evalstone.questions
 from evalstone._core.prompts import Material
 from evalstone.judges.scripted import Script, ScriptedJudge
 from evalstone.questions.base import Question
-from evalstone.run.runner import score_sample
+from evalstone.run.scoring import score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Outcome, Record, Sample, Score

@@ -32,7 +32,7 @@ from evalstone._core.display import percent
 from evalstone.api import open_session
 from evalstone.judges.lexical import answers
 from evalstone.judges.lexical.model import from_data, shipped
-from evalstone.run.runner import score_sample
+from evalstone.run.scoring import score_sample
 from evalstone.scorers import parse_scorers
 from evalstone.stats.intervals import mean_interval
 from evalstone.types import reaches

@@ -24,8 +24,9 @@ from evalstone.results.run import Run
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.notifier import SampleResult
 from evalstone.run.plan import BatchOptions, Plan
-from evalstone.run.runner import execute, score_sample
+from evalstone.run.runner import execute
 from evalstone.run.saved import recorded_run
+from evalstone.run.scoring import score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.targets import Target, User, parse_target, parse_user

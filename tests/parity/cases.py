@@ -18,7 +18,7 @@ from evalstone.judges import ScriptedJudge
 from evalstone.questions.base import Question
 from evalstone.questions.claims import VerifyClaims
 from evalstone.questions.statements import CompareStatements
-from evalstone.run.runner import score_sample
+from evalstone.run.scoring import score_sample
 from evalstone.run.session import Session
 from evalstone.scorers.base import ContextScorer, Scorer
 from evalstone.types import OUTCOME_NAMES, Failed, Outcome, Sample, Score

@@ -27,7 +27,7 @@ from evalstone.live.sender import LOGGED, OncePerKind
 from evalstone.questions.claims import VerifyClaims
 from evalstone.results.summary import scorer_titles
 from evalstone.run.plan import named_scorer, scorer_info
-from evalstone.run.runner import score_sample
+from evalstone.run.scoring import score_sample
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import require_number
 from evalstone.targets.base import Answer

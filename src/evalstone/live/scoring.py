@@ -51,7 +51,7 @@ from evalstone.live.samples import sample_from, submitted_trace
 from evalstone.live.sender import OncePerKind
 from evalstone.questions.base import JudgeAnswer
 from evalstone.run.budget import Budget
-from evalstone.run.runner import score_sample
+from evalstone.run.scoring import score_sample
 from evalstone.run.session import InflightCall, Session
 from evalstone.types import Failed, Record, Sample, trace_metadata
 

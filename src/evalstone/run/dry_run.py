@@ -26,7 +26,7 @@ from evalstone.run.answers import answer_key
 from evalstone.run.budget import estimated_usage
 from evalstone.run.conversations import is_conversation, unanswerable
 from evalstone.run.plan import FILLED, Plan, scorer_info
-from evalstone.run.runner import score_sample
+from evalstone.run.scoring import score_sample
 from evalstone.run.session import InflightCall, Session, read_stored
 from evalstone.scorers import Scorer
 from evalstone.targets.base import conversation

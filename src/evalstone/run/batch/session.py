@@ -27,7 +27,7 @@ from evalstone.ledger.batches import batched_questions
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import call_price, unpriced
 from evalstone.run.dry_run import stand_in
-from evalstone.run.runner import score_sample
+from evalstone.run.scoring import score_sample
 from evalstone.run.session import InflightCall, Session, read_stored
 from evalstone.scorers import Scorer
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage, total_cost

@@ -1,0 +1,120 @@
+"""Scoring one sample: what a scorer returns or raises, as a record."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from evalstone._core import sync
+from evalstone._core.json import strict_jsonable
+from evalstone._core.observe import observer
+from evalstone.agents.reasoning import answered
+from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError, OutcomeError
+from evalstone.run.session import ENDING_THE_RUN, Recording, Session
+from evalstone.run.user_code import failed, frames_of, is_ours
+from evalstone.scorers import Scorer
+from evalstone.types import Failed, JudgeCall, Outcome, Record, Sample, Score, Skipped
+
+
+async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Record:
+    """The record of one sample and scorer.
+
+    The outcome is Skipped if the judge declines a question, and Failed for any other error. Errors in an
+    ExceptionGroup count as the errors themselves.
+
+    Raises:
+        ConfigError, StorageError, RunAborted: An error that concerns the whole run, raised by a judge or by evalstone.
+            If user code raises one of these types itself, only the sample fails.
+    """
+    with observer().score(scorer, sample) as observed:
+        observed.result(record := await _scored(scorer, sample, session))
+    return record
+
+
+async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
+    recording = Recording(session, scorer.judge, scorer.require_declared)
+    started = time.perf_counter()
+    result: Outcome | Exception | asyncio.CancelledError
+    try:
+        result = _plain(await scorer.run(recording, sample if session.keep_reasoning else answered(sample)))
+        _require_awaited(scorer, recording)
+    except Exception as error:  # noqa: BLE001 - custom scorers may raise anything
+        result = error
+        if "'coroutine'" in str(error):  # Python's words for using the answer, such as its attributes
+            try:
+                _require_awaited(scorer, recording)
+            except OutcomeError as cause:
+                result = cause
+    except asyncio.CancelledError as error:
+        if sync.is_being_cancelled():
+            raise
+        result = error  # raised by what the scorer awaited
+    await recording.close()
+    if recording.aborted is not None:  # even if the scorer caught it
+        raise recording.aborted
+    outcome = _outcome(result) if isinstance(result, BaseException) else result
+    return record_of(scorer, sample, outcome, tuple(recording.calls), time.perf_counter() - started)
+
+
+def _require_awaited(scorer: Scorer, recording: Recording) -> None:
+    """Raise OutcomeError if a question was not asked because `ask` was called without `await`."""
+    if kinds := recording.not_awaited():
+        raise OutcomeError(
+            f"{scorer.name} called ask without await ({', '.join(kinds)}); write await ask(…) in an async def score"
+        )
+
+
+def record_of(
+    scorer: Scorer, sample: Sample, outcome: Outcome, steps: tuple[JudgeCall, ...] = (), seconds: float = 0.0
+) -> Record:
+    """The record of an outcome."""
+    return Record(
+        sample=sample.id,
+        scorer=scorer.signature,
+        outcome=outcome,
+        steps=steps,
+        seconds=seconds,
+        group=sample.group,
+        trial=sample.trial,
+        weight=sample.weight,
+    )
+
+
+def _plain(outcome: Score | Skipped) -> Score | Skipped:
+    """The outcome with its evidence as JSON data, so that a saved run equals the original.
+
+    Raises:
+        OutcomeError: The evidence can't be written as JSON: a number is NaN or infinite, or it contains itself.
+    """
+    if not isinstance(outcome, Score):
+        return Skipped(outcome.reason)  # not a subclass
+    try:
+        evidence = strict_jsonable(outcome.evidence)
+    except ValueError as error:
+        raise OutcomeError(f"the evidence cannot be written as JSON: {error}") from None
+    return Score(outcome.value, outcome.scale, outcome.reason, evidence)
+
+
+def _outcome(error: Exception | asyncio.CancelledError) -> Outcome:
+    """The outcome of a sample whose scorer raised an error. Raises an error that concerns the whole run."""
+    errors = list(_flat(error))
+    for each in errors:
+        if isinstance(each, ENDING_THE_RUN) and all(map(is_ours, (*frames_of(error), *frames_of(each)))):
+            raise each
+    if all(isinstance(each, JudgeDeclined) for each in errors):
+        return Skipped(str(errors[0]))
+    first = next(each for each in errors if not isinstance(each, JudgeDeclined))
+    if isinstance(first, JudgeError):
+        return Failed(str(first), first.reply)
+    if isinstance(first, EvalstoneError):
+        return Failed(str(first))
+    return failed(first)
+
+
+def _flat(error: Exception | asyncio.CancelledError) -> Iterator[Exception | asyncio.CancelledError]:
+    if isinstance(error, ExceptionGroup):
+        for each in error.exceptions:  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            yield from _flat(each)  # pyright: ignore[reportUnknownArgumentType]
+    else:
+        yield error
