@@ -8,7 +8,7 @@ import itertools
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,7 +36,7 @@ from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, DECIDED, ending_of
 from evalstone.results.run import DOUBTFUL_CITATIONS, DROPPED_ITEMS, KEPT_REASONING, LEFT_OUT_REASONING, Run
 from evalstone.results.spilling import SpillingRecords
-from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder, scorer_titles
+from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder, scorer_titles
 from evalstone.run.admission import Admission
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
@@ -490,20 +490,6 @@ class _Runner:
 
     def _result(self, seconds: float, resumed: int, *, error: Exception | asyncio.CancelledError | None = None) -> Run:
         summary = tuple(builder.summary() for builder in self.summaries.values())
-        warnings = dict(self.warnings)
-        if corrections := sum(line.corrections for line in summary):
-            warnings["malformed replies"] = corrections
-        dropped: dict[tuple[str, str, int], int] = {}
-        for builder in self.summaries.values():
-            dropped.update(builder.dropped)
-        if dropped:
-            warnings[DROPPED_ITEMS] = sum(dropped.values())
-        if self._reasoned:
-            warnings[KEPT_REASONING if self.plan.keep_reasoning else LEFT_OUT_REASONING] = self._reasoned
-        if doubtful := sum(line.doubtful_citations for line in summary):
-            warnings[DOUBTFUL_CITATIONS] = doubtful
-        for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
-            warnings[f"{name} refused"] = times
         notes = ((judge.identity, (judge.note, self._cautions.get(judge.identity))) for judge in self.plan.judges)
         known = {identity: "\n".join(filter(None, texts)) for identity, texts in notes}
         # Custom scorers may pass judges of their own to `ask`.
@@ -535,7 +521,7 @@ class _Runner:
             code=self.code,
             stop_reason=stop_reason,
             ending=ending,
-            warnings=warnings,
+            warnings=self._warnings(summary),
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples if self.answers is None else self.answers.samples,
             target=None if self.answers is None else self.answers.summary(),
@@ -545,6 +531,21 @@ class _Runner:
             tags=self.tags,
             drawn=drawn,
         )
+
+    def _warnings(self, summary: Sequence[ScorerSummary]) -> dict[str, int]:
+        """The problems of the run, with their counts."""
+        dropped: dict[tuple[str, str, int], int] = {}  # scorers share the calls whose items were dropped
+        for builder in self.summaries.values():
+            dropped.update(builder.dropped)
+        counted = {
+            "malformed replies": sum(line.corrections for line in summary),
+            DROPPED_ITEMS: sum(dropped.values()),
+            KEPT_REASONING if self.plan.keep_reasoning else LEFT_OUT_REASONING: self._reasoned,
+            DOUBTFUL_CITATIONS: sum(line.doubtful_citations for line in summary),
+        }
+        refused = sum((Counter(line.refused_settings) for line in summary), Counter[str]())
+        counted |= {f"{name} refused": times for name, times in refused.items()}
+        return {**self.warnings, **{name: times for name, times in counted.items() if times}}
 
     def _drawn(self) -> Drawn:
         """The random order, and the number of samples that each scorer has scored in it without a gap."""
