@@ -12,7 +12,7 @@ import pytest
 from evalstone import ConfigError, Run, Score, Scorer, compare, evaluate, scorer
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
-from evalstone.results.compare import pair_runs, same_outputs
+from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.files import read_run, write_run
 from evalstone.results.pairing import Pairing
 from evalstone.scorers import Pairwise, PerTurn

@@ -1,35 +1,31 @@
 """Comparison of runs over the same samples: paired differences, tests, and the samples that changed most.
 
-Runs are comparable if the same judge scored the same cases with the same scorers. Samples are paired by ID or by what
-was asked (`evalstone.results.pairing`). Cases are the same if paired samples have equal inputs, references,
-instructions, and whatever else answers are held against. Outputs, contexts and conversations are under test and may
-differ. Differences are taken sample by sample: the second run minus the first.
+Differences are taken sample by sample: the second run minus the first. Which runs are comparable, `comparable_runs`
+decides.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
-from evalstone._core.display import count, excerpt
-from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.display import count
+from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError, unknown
-from evalstone.results.entries import comparable
+from evalstone.results.comparable_runs import PairedScores, pair_runs, same_outputs, unpaired_runs
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
-from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
-from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, OfScorer, Run, result_for
-from evalstone.results.scores import check_same_weights, group_labels, scores_by_sample, weight_column
-from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
+from evalstone.results.pairing import Pairing
+from evalstone.results.run import OfScorer, Run, result_for
+from evalstone.results.scores import group_labels, scores_by_sample, weight_column
+from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
 from evalstone.results.summary import ScorerInfo
-from evalstone.results.unpaired import UnpairedScores, unpaired_scores
+from evalstone.results.unpaired import UnpairedScores
 from evalstone.stats.intervals import MIN_SAMPLES
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
-from evalstone.types import USER_METADATA, Sample, metadata_at
 
 if TYPE_CHECKING:
     from evalstone.stats import comparison as stats
@@ -38,8 +34,6 @@ if TYPE_CHECKING:
 CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg"}
 COMPARISON_FORMAT = 1
 MAX_CHANGES = 10
-CASE_FIELDS = ("input", "reference", "instructions")
-TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 
 @dataclass(frozen=True)
@@ -233,7 +227,7 @@ def compare(
             for by, keys in fields:
                 field = field_name(by)
                 paired = isinstance(pair, PairedScores)
-                for key, part in _slices(pair, keys) if paired else pair.slices(keys, slice_keys(run, by)):
+                for key, part in pair.slices(keys) if paired else pair.slices(keys, slice_keys(run, by)):
                     if part.units < MIN_SAMPLES:
                         small.setdefault(field, set()).add(key)
                         continue
@@ -314,16 +308,6 @@ def _by_signature(
     }
 
 
-def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
-    """The ids in the first run of the samples whose outputs, contexts and conversations are the same in both runs."""
-    if a.dataset is None or b.dataset is None:
-        return frozenset()
-    by_trial, entries = a.trials == b.trials, _case_metadata(a, b, _common_scorers(a, b))
-    ours = _hashes(a.dataset, entries, by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b.dataset, entries, by_trial=by_trial))
-    return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
-
-
 def _corrected_difference(
     pair: PairedScores, letter: str, labels: tuple[Labels, Labels], same: frozenset[str], confidence: float
 ) -> CorrectedDifference:
@@ -342,26 +326,6 @@ def _adjusted(lines: Sequence[CorrectedDifference], correction: Correction) -> t
         dataclasses.replace(line, adjusted_p_value=None if line.result.p_value is None else p)
         for line, p in zip(lines, adjust_p_values(p_values, correction), strict=True)
     )
-
-
-def _slices(pair: PairedScores, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
-    """The pairs of each slice, by key."""
-    members: dict[str, list[int]] = {}
-    for index, sample in enumerate(pair.samples):
-        members.setdefault(keys.get(sample, ABSENT), []).append(index)
-    for key, indexes in sorted(members.items(), key=lambda item: slice_order(item[0])):
-        yield (
-            key,
-            dataclasses.replace(
-                pair,
-                samples=tuple(pair.samples[index] for index in indexes),
-                a=[pair.a[index] for index in indexes],
-                b=[pair.b[index] for index in indexes],
-                groups=None if pair.groups is None else tuple(pair.groups[index] for index in indexes),
-                weights=None if pair.weights is None else tuple(pair.weights[index] for index in indexes),
-                unpaired=0,
-            ),
-        )
 
 
 def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tuple[ScorerComparison, ...]:
@@ -400,247 +364,3 @@ def _compare_all(
         if result is not None:
             results[title] = result
     return results
-
-
-@dataclass(frozen=True)
-class PairedScores(OfScorer):
-    """One scorer's values in two runs, sample by sample, in the order of the first run."""
-
-    info_b: ScorerInfo
-    """The scorer in the second run."""
-    samples: tuple[str, ...]
-    """The ids of the samples with a score in both runs."""
-    a: Sequence[float]
-    """The values in the first run."""
-    b: Sequence[float]
-    """The values in the second run."""
-    groups: tuple[str, ...] | None
-    """The samples' groups. The first run's if both runs have one; None if neither has any."""
-    weights: tuple[float, ...] | None
-    """The samples' weights, which are the same in both runs; None if all are equal."""
-    unpaired: int
-    """The number of samples with a score in only one of the runs."""
-    pairing: Pairing
-    """Which sample of the second run is which sample of the first."""
-
-    @property
-    def units(self) -> int:
-        """The number of independent units: samples with a score in both runs, or their groups."""
-        return len(self.samples) if self.groups is None else len(set(self.groups))
-
-
-def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[PairedScores], tuple[str, ...]]:
-    """The paired scores of each scorer that both runs have, and notes on other differences between the runs.
-
-    Raises:
-        ConfigError: the runs have no scorer or no scored sample in common, it is not clear which samples belong
-            together (`pair_samples`), or a sample has different weights in the two. Unless `allow_mismatch`: their
-            judges, scorer signatures or cases differ.
-    """
-    scorers = _common_scorers(a, b)
-    pairing = pair_samples(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := _pair(a, b, ours, theirs, pairing)).samples]
-    if not pairs:
-        by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
-        raise ConfigError(
-            f"no sample was scored in both runs. Samples are paired by {by}. {id_hint(a, b)}. To compare the means of "
-            f"different samples, use compare with {term('unpaired', True)}"
-        )
-    mismatches, notes = _differences(a, b, scorers)
-    notes += pairing.notes
-    if a.version != b.version:
-        _case_differences(a, b, pairing, _case_metadata(a, b, scorers), mismatches, notes)
-    hint = "" if pairing.partners is None or allow_mismatch else id_hint(a, b)
-    return pairs, _allowed(mismatches, notes, allow_mismatch, hint)
-
-
-def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[UnpairedScores], tuple[str, ...]]:
-    """The scores of each scorer that both runs have, and notes on other differences between the runs.
-
-    Raises:
-        ConfigError: the runs have no scorer in common, or one of them has no score. Unless `allow_mismatch`: their
-            judges or scorer signatures differ.
-    """
-    scorers = _common_scorers(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := unpaired_scores(a, b, ours, theirs)).units]
-    if not pairs:
-        raise ConfigError("one of the runs has no score, so there is nothing to compare")
-    mismatches, notes = _differences(a, b, scorers)
-    if common := len(_in_both(a, b, pairs)):
-        paired = f"a paired comparison, without {term('unpaired', True)}, usually has more power"
-        notes.append(f"{count(common, 'sample')} in both runs: {paired}")
-    return pairs, _allowed(mismatches, notes, allow_mismatch)
-
-
-def _in_both(a: Run, b: Run, pairs: Sequence[UnpairedScores]) -> set[str]:
-    """The samples with a score in both runs; empty if it is not clear which ones these are."""
-    try:
-        pairing = pair_samples(a, b)
-    except ConfigError:  # an unpaired comparison needs no pairs
-        return set()
-    return {name for of in pairs for name in of.scores[0].values.keys() & pairing.scores(of.scores[1]).values.keys()}
-
-
-def _allowed(mismatches: Sequence[str], notes: Sequence[str], allow_mismatch: bool, hint: str = "") -> tuple[str, ...]:
-    """All differences, as notes. Raises ConfigError for mismatches that are not allowed, with a hint at what to do."""
-    if mismatches and not allow_mismatch:
-        anyway = f"To compare them anyway, use {option}" if (option := term("allow_mismatch", True)) else ""
-        raise ConfigError(
-            ". ".join(filter(None, (f"these runs are not comparable: {'; '.join(mismatches)}", hint, anyway)))
-        )
-    return (*mismatches, *notes)
-
-
-def _common_scorers(a: Run, b: Run) -> list[tuple[ScorerInfo, ScorerInfo]]:
-    """The scorers that both runs have, matched by signature, else by parameters, else by name, where unambiguous."""
-    matches: dict[ScorerInfo, ScorerInfo] = {}
-    for attribute in ("signature", "parameters", "name"):
-        ours, theirs = (
-            _unique(attribute, [info for info in run.scorers if info not in matched])
-            for run, matched in ((a, matches), (b, set(matches.values())))
-        )
-        matches |= {info: theirs[key] for key, info in ours.items() if key in theirs}
-    if not matches:
-        first, second = (", ".join(run.titles.values()) for run in (a, b))
-        raise ConfigError(f"the runs have no scorer in common: {first} in the first, {second} in the second")
-    return [(info, matches[info]) for info in a.scorers if info in matches]
-
-
-def _unique(attribute: str, scorers: Sequence[ScorerInfo]) -> dict[str, ScorerInfo]:
-    """The scorers by an attribute, without those whose value isn't unique."""
-    values = [getattr(info, attribute) for info in scorers]
-    return {value: info for value, info in zip(values, scorers, strict=True) if values.count(value) == 1}
-
-
-def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], list[str]]:
-    """The mismatches that make the runs incomparable, and notes on harmless differences."""
-    mismatches: list[str] = []
-    notes: list[str] = []
-    pairs = [(a.judge_of(ours.signature), b.judge_of(theirs.signature)) for ours, theirs in scorers]
-    different = {pair for pair in pairs if len(set(pair) - {"none"}) > 1}
-    mismatches += [f"the judges differ ({ours}, {theirs})" for ours, theirs in sorted(different)]
-    for ours, theirs in scorers:
-        if ours.signature != theirs.signature:
-            mismatches.append(f"{ours.name} differs ({ours.signature}, {theirs.signature})")
-        if ours.scale != theirs.scale or ours.lower_is_better != theirs.lower_is_better:
-            raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
-    for kept, left_out in ((a, b), (b, a)):
-        if KEPT_REASONING in kept.warnings and LEFT_OUT_REASONING in left_out.warnings:
-            mismatches.append("only one of them scores the reasoning in front of outputs (keep_reasoning)")
-    if a.id == b.id:
-        notes.append("they are the same run")
-    if max(a.trials, b.trials) > 1:
-        trials = f"{a.trials}" if a.trials == b.trials else f"{a.trials} and {b.trials}"
-        notes.append(f"they have {trials} trials of each sample; a sample's score is the mean of its trials")
-    for run, name in ((a, "first"), (b, "second")):
-        if run.drawn is not None:
-            biased = "its mean is biased away from the threshold, and intervals under-cover"
-            notes.append(f"its gate stopped the {name} run: {biased}")
-        elif run.stop_reason:
-            notes.append(f"the {name} run stopped early ({run.stop_reason})")
-    in_both = {info.signature for pair in scorers for info in pair}
-    single = {title for run in (a, b) for signature, title in run.titles.items() if signature not in in_both}
-    if single:
-        notes.append(f"only in one of the runs: {', '.join(sorted(single))}")
-    return mismatches, notes
-
-
-def _case_metadata(a: Run, b: Run, scorers: Iterable[tuple[ScorerInfo, ScorerInfo]]) -> tuple[str, ...]:
-    """The entries of the metadata that these scorers hold answers against, or that a simulated user reads."""
-    entries = {name for pair in scorers for info in pair for name in info.case_metadata}
-    simulated = any(run.target is not None and run.target.user for run in (a, b))
-    return tuple(sorted(entries.union(USER_METADATA if simulated else ())))
-
-
-def _case_differences(
-    a: Run, b: Run, pairing: Pairing, entries: Sequence[str], mismatches: list[str], notes: list[str]
-) -> None:
-    """Append how the datasets differ: in their cases (mismatches), or only in what is under test (notes).
-
-    entries: those of the metadata that belong to the case.
-    """
-    if a.dataset is None or b.dataset is None:
-        mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
-        return
-    by_trial = a.trials == b.trials
-    ours = _hashes(a.dataset, entries, by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b.dataset, entries, by_trial=by_trial))
-    common = ours.keys() & theirs.keys()
-    if cases := sum(ours[name].case != theirs[name].case for name in common):
-        mismatches.append(
-            f"{cases} of {count(len(common), 'sample')} with a different input, reference or instructions"
-        )
-    if expected := sum(ours[name].expected != theirs[name].expected for name in common):
-        kinds = ["expected trajectory", "reference of a turn", *(f"metadata.{name}" for name in entries)]
-        mismatches.append(
-            f"{expected} of {count(len(common), 'sample')} with a different {', '.join(kinds[:-1])} or {kinds[-1]}"
-        )
-    if ours.keys() != theirs.keys():
-        paired = {pairing.in_second(name) for name in common}
-        sides = [
-            _only_in_one("the first run", a.dataset, common, by_trial=by_trial),
-            _only_in_one("the second", b.dataset, paired, by_trial=by_trial),
-        ]
-        without_ids = "" if pairing.partners is None else ", by what was asked, because they have no IDs"
-        mismatches.append(f"the samples differ: {', '.join(sides)}{without_ids}")
-    if tested := sum(ours[name].tested != theirs[name].tested for name in common):
-        notes.append(f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation")
-
-
-def _only_in_one(place: str, samples: Iterable[Sample], paired: Collection[str], *, by_trial: bool) -> str:
-    """How many samples of a run are not in the other, with the ID or the question of the first."""
-    single = [sample for sample in samples if (sample.key if by_trial else sample.id) not in paired]
-    names = {sample.key if by_trial else sample.id for sample in single}
-    shown = [sample.id if sample.has_own_id else question_of(sample) for sample in single[:1]]
-    example = f" (such as {excerpt(shown[0])})" if any(shown) else ""
-    return f"{len(names)} only in {place}{example}"
-
-
-class _Hashes(NamedTuple):
-    """Hashes of what a sample consists of."""
-
-    case: str
-    """What was asked, and the reference."""
-    expected: str
-    """What else answers are held against."""
-    tested: str
-    """What is under test."""
-
-
-def _hashes(samples: Iterable[Sample], entries: Sequence[str], *, by_trial: bool) -> Mapping[str, _Hashes]:
-    """The hashes by sample, or by trial. entries: those of the metadata that belong to the case."""
-    return {
-        sample.key if by_trial else sample.id: _Hashes(
-            content_hash([getattr(sample, name) for name in CASE_FIELDS]),
-            content_hash(
-                [
-                    sample.expected_trajectory,
-                    [(turn.id, turn.reference) for turn in sample.turns if turn.reference is not None],
-                    comparable({name: metadata_at(sample.metadata, name) for name in entries}),
-                ]
-            ),
-            content_hash([getattr(sample, name) for name in TESTED_FIELDS]),
-        )
-        for sample in samples
-    }
-
-
-def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing) -> PairedScores:
-    first, second = scores_by_sample(a, ours.signature), scores_by_sample(b, theirs.signature)
-    if max(a.trials, b.trials) > 1:
-        first, second = first.by_sample, second.by_sample
-    second = pairing.scores(second)
-    samples = tuple(name for name in first.values if name in second.values)
-    check_same_weights(samples, first.weight_of, second.weight_of)
-    return PairedScores(
-        title=a.titles[ours.signature],
-        info=ours,
-        info_b=theirs,
-        samples=samples,
-        a=array("d", (first.values[name] for name in samples)),
-        b=array("d", (second.values[name] for name in samples)),
-        groups=group_labels(samples, {**second.group_of, **first.group_of}),
-        weights=weight_column(samples, first.weight_of),
-        unpaired=len(first.values) + len(second.values) - 2 * len(samples),
-        pairing=pairing,
-    )

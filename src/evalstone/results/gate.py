@@ -16,7 +16,7 @@ from evalstone._core.display import count, listed
 from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
-from evalstone.results.compare import pair_runs, same_outputs
+from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CHECKS, GateCriteria
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs

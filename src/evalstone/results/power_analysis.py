@@ -155,7 +155,7 @@ def _single_pilot(run: Run) -> Iterator[_Pilot]:
 
 
 def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
-    from evalstone.results.compare import pair_runs  # noqa: PLC0415 - not for what one run can detect
+    from evalstone.results.comparable_runs import pair_runs  # noqa: PLC0415 - not for what one run can detect
 
     for pair in pair_runs(a, b, allow_mismatch=allow_mismatch)[0]:
         differences = [after - before for before, after in zip(pair.a, pair.b, strict=True)]
