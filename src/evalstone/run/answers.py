@@ -14,13 +14,12 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from evalstone._core import sync
 from evalstone._core.display import count
-from evalstone._core.files import spare_files, unchanged
-from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.files import spare_files
+from evalstone._core.json import to_jsonable
 from evalstone._core.observe import observer
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import (
     ConfigError,
-    EvalstoneError,
     RunAborted,
     RunStopped,
     StorageError,
@@ -28,10 +27,11 @@ from evalstone.errors import (
     TargetRefused,
     TargetUnavailable,
 )
-from evalstone.judges.providers.replies import IN_PLACE, read_aside
+from evalstone.judges.providers.replies import read_aside
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.base import TARGET, chunks, target_scope
 from evalstone.results.spilling import SpillingList
+from evalstone.run.answer_rows import Answered, EarlierCost, answer_key, read_answer
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.conversations import (
@@ -57,20 +57,6 @@ Call: TypeAlias = Callable[..., Awaitable[object]]
 """`Target.call`."""
 
 
-class Answered(NamedTuple):
-    """The outcome of a call to the target, or of a conversation with it."""
-
-    sample: Sample
-    """The sample with the answer, or unchanged if there is none."""
-    problem: Failed | Skipped | None = None
-    """Why there is no answer that can be scored."""
-    cost: float | None = None
-    """The target's cost in US dollars; None if unknown."""
-    usage: Usage = NO_USAGE
-    user_cost: float | None = 0.0
-    """The simulated user's cost in US dollars; None if unknown."""
-
-
 class TargetResult(NamedTuple):
     """An outcome, with its row in the ledger."""
 
@@ -81,53 +67,8 @@ class TargetResult(NamedTuple):
     """Whether the outcome was read from the ledger."""
 
 
-class EarlierCost(NamedTuple):
-    """The cost of earlier calls whose rows are overwritten."""
-
-    cost: float | None
-    usage: Usage
-
-    def added_to(self, stored: StoredAnswer) -> StoredAnswer:
-        """The row with this cost added, so that it is not lost."""
-        known = [cost for cost in (self.cost, stored.cost) if cost is not None]
-        return replace(stored, cost=sum(known) if known else None, usage=self.usage + stored.usage)
-
-
 class _StartOver(Exception):
     """The target has lost the state of a conversation that was interrupted by a crash."""
-
-
-def answer_key(sample: Sample, inputs: Sequence[str], scope: str, user: str = "") -> Key:
-    """The key of the answer to a sample and trial: its id and the fields that the target reads.
-
-    user: the identity of the simulated user, if there is one.
-    """
-    content: list[Any] = [sample.id, {name: getattr(sample, name) for name in inputs}]
-    if sample.turns:
-        content += [[turn.content_hash for turn in sample.turns], sample.messages]  # the answer includes the messages
-    elif user:
-        content += [user, sample.input, sample.messages, sample.metadata]  # a simulated user reads all of them
-    return Key(content_hash(content), scope, sample.trial or 1)
-
-
-def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
-    """The outcome in a row of the ledger; None if it can't be read, so that the target is called again."""
-    try:
-        line = json.loads(stored.reply, object_hook=unchanged if len(stored.reply) > IN_PLACE else None)
-        sample = _answered_in(sample, line.get("trace"))
-        # The row of a conversation has the cost beside the answer, because its turns have rows of their own.
-        paid: dict[str, Any] = {"cost": line.get("cost"), "user_cost": line.get("user_cost")}
-        if "user_cost" in line:
-            paid["usage"] = Usage(**line["usage"])
-        else:
-            paid = {"cost": stored.cost, "usage": stored.usage}
-        if (problem := line.get("failed")) is not None:
-            return Answered(sample, Failed(**problem), **paid)
-        filled = Answer.from_dict(line["answer"]).fill(sample, seconds=stored.seconds)
-        skipped = line.get("skipped")
-        return Answered(filled, None if skipped is None else Skipped(skipped), **paid)
-    except (ValueError, KeyError, TypeError, AttributeError, EvalstoneError):
-        return None
 
 
 async def _read_aside(sample: Sample, stored: StoredAnswer) -> Answered | None:
@@ -584,18 +525,6 @@ def _as_stored(answer: Answer, sample: Sample) -> dict[str, Any]:
 
 async def _in_place_or_aside(large: bool, function: Callable[..., T], *args: Any) -> T:
     return await sync.call_in_turn(function, *args) if large else function(*args)
-
-
-def _answered_in(sample: Sample, trace: Mapping[str, str] | None) -> Sample:
-    """The sample with the trace of the call that answered it. Replaces the trace of an answer in the dataset."""
-    metadata = {name: value for name, value in sample.metadata.items() if name != "trace" or not _names_trace(value)}
-    if trace is not None:
-        metadata["trace"] = trace
-    return sample if metadata == sample.metadata else replace(sample, metadata=metadata)
-
-
-def _names_trace(value: object) -> bool:
-    return isinstance(value, Mapping) and "trace_id" in value
 
 
 def _written(sample: Sample) -> str:

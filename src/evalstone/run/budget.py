@@ -11,9 +11,9 @@ from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.results.endings import STOPPED, Ending
+from evalstone.results.run import TINY
 from evalstone.types import Usage, total_cost
 
-TINY = 1e-9
 OUTPUT_MARGIN = 3
 """A reservation assumes a reply this many times as long as the example."""
 

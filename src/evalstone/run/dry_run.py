@@ -22,7 +22,7 @@ from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.base import Key, chunks, is_there, target_scope
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.summary import scorer_titles
-from evalstone.run.answers import answer_key
+from evalstone.run.answer_rows import answer_key
 from evalstone.run.budget import estimated_usage
 from evalstone.run.conversations import is_conversation, unanswerable
 from evalstone.run.plan import FILLED, Plan, scorer_info

@@ -13,13 +13,11 @@ from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
 from evalstone.ledger.base import chunks
 from evalstone.results import files
-from evalstone.results.run import Run
+from evalstone.results.run import TINY, Run
 from evalstone.types import NO_USAGE, Paid, RunMetadata, Sample, total_cost
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger, LedgerSamples
-
-TINY = 1e-9
 
 
 def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
@@ -94,9 +92,9 @@ class _Answered(Iterable[Sample]):
         self._scored = {(record.sample, record.trial) for record in run.records}
 
     def __iter__(self) -> Iterator[Sample]:
-        # Imports SQLAlchemy and the engine, which a run without a target doesn't need.
+        # SQLAlchemy and targets, which a run without a target doesn't need.
         from evalstone.ledger.store import SAMPLES_PER_READ, Ledger  # noqa: PLC0415
-        from evalstone.run.answers import answer_key, read_answer  # noqa: PLC0415
+        from evalstone.run.answer_rows import answer_key, read_answer  # noqa: PLC0415
         from evalstone.run.plan import cases  # noqa: PLC0415
 
         if (target := self._target) is None:
