@@ -40,6 +40,7 @@ def labeled(answers: Sequence[str], labels: Sequence[Any], scorers: Any, **optio
         (" Supported ", True),
         ("ungrounded", False),
         ("not_grounded", False),
+        ("Not-Faithful", False),
         ("Hallucinated", False),
         ("good", None),
         (1, None),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstone.results.labels import GROUNDED, UNGROUNDED, folded
 from evalstone.stats.classification import auroc
 from evalstone.types import Sample, Score
 
@@ -16,13 +17,6 @@ if TYPE_CHECKING:
     from evalstone.results.run import Run
 
 FIELD = "label"
-LABELS: Mapping[str, bool] = {
-    **dict.fromkeys(("grounded", "supported", "faithful"), True),
-    **dict.fromkeys(
-        ("ungrounded", "not grounded", "unsupported", "not supported", "unfaithful", "hallucinated"), False
-    ),
-}
-"""The labels, in lower case, and whether they say that the answer is grounded."""
 SCORERS = frozenset({"faithfulness", "hallucination", "fact_check"})
 """The scorers that measure what the labels say."""
 
@@ -43,7 +37,8 @@ class GroundingCheck:
 def grounding_label(sample: Sample | None) -> bool | None:
     """Whether a sample is labeled as grounded; None without such a label."""
     label = None if sample is None else sample.metadata.get(FIELD)
-    return LABELS.get(label.strip().lower().replace("_", " ")) if isinstance(label, str) else None
+    word = folded(label) if isinstance(label, str) else ""
+    return word in GROUNDED if word in GROUNDED | UNGROUNDED else None
 
 
 def check_grounding(run: Run) -> GroundingCheck | None:

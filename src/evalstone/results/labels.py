@@ -34,14 +34,18 @@ def _words(spaced: str) -> frozenset[str]:
 
 YES: Final = _words("yes y true t positive")
 NO: Final = _words("no n false f negative")
-GOOD: Final = _words(
-    "supported grounded faithful factual correct right accurate consistent entailed entailment relevant helpful safe "
-    "good pass passed accept accepted acceptable ok okay"
+GROUNDED: Final = _words("supported grounded faithful")
+UNGROUNDED: Final = _words(
+    "unsupported not_supported ungrounded not_grounded unfaithful not_faithful hallucinated hallucination"
 )
-BAD: Final = _words(
-    "unsupported not_supported ungrounded not_grounded unfaithful not_faithful not_factual hallucinated hallucination "
-    "incorrect not_correct wrong inaccurate inconsistent not_consistent contradicted contradiction refuted irrelevant "
-    "not_relevant unhelpful unsafe bad fail failed reject rejected unacceptable not_acceptable"
+"""What calls an answer grounded in its passages, or not, whichever scorer it is a label of."""
+GOOD: Final = GROUNDED | _words(
+    "factual correct right accurate consistent entailed entailment relevant helpful safe good pass passed accept "
+    "accepted acceptable ok okay"
+)
+BAD: Final = UNGROUNDED | _words(
+    "not_factual incorrect not_correct wrong inaccurate inconsistent not_consistent contradicted contradiction refuted "
+    "irrelevant not_relevant unhelpful unsafe bad fail failed reject rejected unacceptable not_acceptable"
 )
 NO_LABEL: Final = _words("n/a na <na> none null nan - ?")
 LABEL_COLUMNS: Final = (
@@ -131,7 +135,7 @@ class LabelReader:
         text = str(value).strip()
         if is_sheet_error(text):
             raise _bad_label(cell, "a word or a number; if it is missing, leave the cell empty")
-        word, number = _folded(text), _number(text)
+        word, number = folded(text), _number(text)
         if self.positive:  # 1, 1.0 and "1" are equal
             positive = {_comparable(label) for label in self.positive}
             is_positive = _comparable(text) in positive
@@ -173,12 +177,13 @@ def _number(text: str) -> float | None:
 
 def _comparable(text: str) -> str | float:
     number = _number(text)
-    return _folded(text) if number is None else number
+    return folded(text) if number is None else number
 
 
-def _folded(text: str) -> str:
-    folded = text.strip().casefold()
-    return folded if folded in NO_LABEL else _BLANKS.sub(" ", folded).strip()
+def folded(text: str) -> str:
+    """A label as it is in the lists of words: in lower case, with a space for each separator."""
+    word = text.strip().casefold()
+    return word if word in NO_LABEL else _BLANKS.sub(" ", word).strip()
 
 
 @dataclass(frozen=True)
