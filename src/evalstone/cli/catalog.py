@@ -292,8 +292,8 @@ def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> Non
         name = f"{'  ' * depth}{safe(one.identity, 200) if depth else ''}"
         if not one.members:
             screen.print(Text.assemble(name, ": " if depth else "", (f"{_price(one)}; {_readiness(one)}", "dim")))
-            if told := _temperature(one):
-                screen.print(Text(f"{'  ' * (depth + 1)}{told}", style="dim"))
+            if temperature := _temperature(one):
+                screen.print(Text(f"{'  ' * (depth + 1)}{temperature}", style="dim"))
         elif depth:
             screen.print(name)
     # The members' calibrations too: a composite judge should beat each of them.

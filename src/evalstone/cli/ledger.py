@@ -85,7 +85,7 @@ def scores(
     from evalstone.ledger.scores import list_scores, unknown_names
     from evalstone.types import without_fingerprints
 
-    found = list_scores(
+    listing = list_scores(
         ledger,
         scorer=scorer,
         source=cast("Any", source),
@@ -97,27 +97,27 @@ def scores(
         limit=limit,
         before=before,
     )
-    following = found[-1].cursor if len(found) == limit else None
+    following = listing[-1].cursor if len(listing) == limit else None
     if as_json:
-        listed = [{**to_jsonable(one), "time": one.time.isoformat()} for one in found]
+        listed = [{**to_jsonable(one), "time": one.time.isoformat()} for one in listing]
         deliver(json_lines(as_json, {"scores": listed, "next": following}))
         return ExitCode.OK
     screen = console()
-    if not found:
+    if not listing:
         screen.print("no scores")
         for problem in unknown_names(ledger, scorer=scorer, stream=stream):
             to_stderr(safe(problem, 2000))
         return ExitCode.OK
     # Only the columns that have values are shown, which depends on the filters.
     origins = {
-        "stream": [score.stream or "" for score in found],
-        "run": [score.run or "" for score in found],
-        "run name": [score.run_name for score in found],
-        "entity": [score.entity for score in found],
+        "stream": [score.stream or "" for score in listing],
+        "run": [score.run or "" for score in listing],
+        "run name": [score.run_name for score in listing],
+        "entity": [score.entity for score in listing],
     }
     shown = {name: cells for name, cells in origins.items() if any(cells)}
     grid = table("time", "source", *shown, "scorer", "sample", "score", "reason", numbers=("score",))
-    for index, score in enumerate(found):
+    for index, score in enumerate(listing):
         value = score.state
         if score.value is not None and score.scale is not None:
             value = f"{score.value:.3g}" + ("" if score.scale == 1 else f" of {score.scale:g}")

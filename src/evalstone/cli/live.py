@@ -53,7 +53,7 @@ def drift(
         before = read_run(baseline, ledger=ledger)
     if (waited := options.duration(settle)) is None:
         raise ConfigError(f"--settle takes a time such as 30s or 10m, not {settle!r:.80}")
-    found = score_drift.drift(
+    result = score_drift.drift(
         before,
         name=name,
         scorers=scorer or (),
@@ -65,13 +65,13 @@ def drift(
         allow_mismatch=allow_mismatch,
         ledger=ledger,
     )
-    if not deliver(json_lines(as_json, found.to_dict())):
+    if not deliver(json_lines(as_json, result.to_dict())):
         screen = console()
         grid = table(*live_text.DRIFT, numbers=live_text.DRIFT_NUMBERS)
-        for row in live_text.drift_rows(found):
+        for row in live_text.drift_rows(result):
             grid.add_row(*row)
         screen.print(grid)
-        for note in live_text.drift_notes(found):
+        for note in live_text.drift_notes(result):
             screen.print(note)
         times = (since, *(baseline.split("..") if dots else ()))
         if moving := [text for text in times if text and options.duration(text) is not None]:
@@ -79,7 +79,7 @@ def drift(
                 f"An age is relative to now ({', '.join(moving)}), so the error rate holds only for this look. To look "
                 "again, use a fixed time."
             )
-    return ExitCode.FAILED_THRESHOLD if found.drifted else ExitCode.OK
+    return ExitCode.FAILED_THRESHOLD if result.drifted else ExitCode.OK
 
 
 def coverage(
@@ -96,15 +96,15 @@ def coverage(
     from evalstone.live.accounting import coverage as covered
 
     start = None if since is None else options.moment(since, "--since")
-    found = covered(name, ledger=ledger, since=start)
-    if not deliver(json_lines(as_json, found.to_dict())):
+    result = covered(name, ledger=ledger, since=start)
+    if not deliver(json_lines(as_json, result.to_dict())):
         screen = console()
-        header, rows = live_text.coverage_rows(found)
+        header, rows = live_text.coverage_rows(result)
         grid = table(*header, numbers=header[1:])
         for row in rows:
             grid.add_row(*row)
-        screen.print(live_text.coverage_title(found))
+        screen.print(live_text.coverage_title(result))
         screen.print(grid)
-        if missed := live_text.unaccounted(found):
+        if missed := live_text.unaccounted(result):
             screen.print(missed, style="red")
-    return ExitCode.FAILED_THRESHOLD if found.total.unaccounted else ExitCode.OK
+    return ExitCode.FAILED_THRESHOLD if result.total.unaccounted else ExitCode.OK

@@ -92,19 +92,21 @@ def report(
     from evalstone.report.junit import run_junit
     from evalstone.report.run_view import run_view
 
-    found, location = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
-    extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text, slice_by or ()) for text in labels or ()]
+    result, location = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
+    extra: list[PPIResult | RoganGladenResult] = [
+        _corrected_mean(result, text, slice_by or ()) for text in labels or ()
+    ]
     if calibrated:
-        extra += _corrected_rates(found, location)
-    sliced = found.slices(slice_by) if slice_by else ()
-    plain = found.to_dict()
+        extra += _corrected_rates(result, location)
+    sliced = result.slices(slice_by) if slice_by else ()
+    plain = result.to_dict()
     plain |= {"corrected": to_jsonable(extra)} if extra else {}
     plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
-    known = calibrations_of(found, location)
-    view = run_view(found, worst=3 if top is None else top, corrected=extra, slices=sliced, calibrations=known)
-    exports = {"csv": (csv, lambda: run_csv(found)), "junit": (junit, lambda: run_junit(found))}
+    known = calibrations_of(result, location)
+    view = run_view(result, worst=3 if top is None else top, corrected=extra, slices=sliced, calibrations=known)
+    exports = {"csv": (csv, lambda: run_csv(result)), "junit": (junit, lambda: run_junit(result))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
-    return exit_code(found)
+    return exit_code(result)
 
 
 def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> PPIResult:
@@ -225,15 +227,15 @@ def compare(
     names = runs or []
     if len(names) < 2:
         raise ConfigError(f"compare takes two or more runs (folders, IDs, names or last), not {len(names)}")
-    found = [find_run(name, ledger) for name in names]
+    loaded = [find_run(name, ledger) for name in names]
     result = evalstone.compare(
-        *found,
+        *loaded,
         slice_by=tuple(slice_by or ()),
         unpaired=unpaired,
         allow_mismatch=allow_mismatch,
         correction=cast("Correction", correction),
         confidence=confidence,
-        labels=_labels_of_runs(found, labels or ()),
+        labels=_labels_of_runs(loaded, labels or ()),
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
     view = comparison_view(compared, most=top)
@@ -335,14 +337,14 @@ def gate(
     counted: dict[str, Verdict] = {"exit4": "inconclusive", "pass": "pass", "fail": "fail"}
     if inconclusive not in counted:
         raise ConfigError(f"--inconclusive takes exit4, pass or fail, not {inconclusive!r}")
-    found = find_run(run, ledger)
+    loaded = find_run(run, ledger)
 
     def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:
-        by_scorer = scorers_named(values, found.scorers, option)
+        by_scorer = scorers_named(values, loaded.scorers, option)
         for info, value in by_scorer.items():
             if type(value) is float and not 0 <= value <= info.scale:
                 raise ConfigError(f"{option}: {info.parameters} must be in [0, {info.scale:g}], not {value:g}")
-        return {found.titles[info.signature]: value for info, value in by_scorer.items()}
+        return {loaded.titles[info.signature]: value for info, value in by_scorer.items()}
 
     criteria = evalstone.GateCriteria(
         minimum=titled(scorer_numbers(minimum or [], "--min"), "--min"),
@@ -354,18 +356,18 @@ def gate(
     before = None if baseline is None else find_run(baseline, ledger)
     if baseline_labels and before is None:
         raise ConfigError("--baseline-labels needs the run that the labels are of: --baseline RUN")
-    human = _labels_of(found, labels or (), "--labels")
+    human = _labels_of(loaded, labels or (), "--labels")
     theirs = None if before is None else _labels_of(before, baseline_labels or (), "--baseline-labels")
     folder = Path(run) if is_folder(run) else None
     if look is None:
         look = 1
-        if folder is not None and (look := next_look(folder, found, criteria, human, theirs)) > 1:
+        if folder is not None and (look := next_look(folder, loaded, criteria, human, theirs)) > 1:
             to_stderr(
                 f"{folder / LOOKS} has gates on other scores or labels in this folder, or on these as they arrived, so "
                 f"this is look {look}. If other outputs were scored then, use --look 1."
             )
     result = evalstone.gate(
-        found,
+        loaded,
         criteria,
         baseline=before,
         alpha=alpha,
@@ -378,14 +380,14 @@ def gate(
     if folder is not None:
         used = (human, theirs)
         warning = remember(
-            folder, found, criteria, result.verdict, *used, look=look, alpha=alpha, missing=result.missing
+            folder, loaded, criteria, result.verdict, *used, look=look, alpha=alpha, missing=result.missing
         )
         if warning:
             to_stderr(f"Warning: {warning}")
     view = gate_view(result)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict()))
-    return exit_code(found, counted[inconclusive] if result.verdict == "inconclusive" else result.verdict)
+    return exit_code(loaded, counted[inconclusive] if result.verdict == "inconclusive" else result.verdict)
 
 
 def power(
@@ -434,8 +436,8 @@ def runs(
     """
     from evalstone.ledger.base import DEFAULT_LEDGER
 
-    found = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
-    matching = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
+    listing = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
+    matching = [row for row in listing if set(tag or ()) <= set(row.get("tags", ()))]
     latest = sorted(matching, key=lambda row: row["started"], reverse=True)[:limit]
     if not deliver(json_lines(as_json, latest)):
         _show_runs(latest, [ledger or DEFAULT_LEDGER, *(folders or ())])
@@ -457,19 +459,19 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
             yield {**summary, "folder": str(file.parent)}
 
 
-def _show_runs(found: Sequence[Mapping[str, Any]], locations: Sequence[str]) -> None:
+def _show_runs(listing: Sequence[Mapping[str, Any]], locations: Sequence[str]) -> None:
     from evalstone.ledger.base import shown
     from evalstone.results.summary import ScorerInfo, scorer_titles
     from evalstone.types import RunMetadata
 
     screen = console()
-    if not found:
+    if not listing:
         screen.print(f"No runs found in {safe(', '.join(map(shown, locations)), 2000)}.")
         return
-    runs = [RunMetadata.of(row, str(row.get("run"))) for row in found]
+    runs = [RunMetadata.of(row, str(row.get("run"))) for row in listing]
     targets = ("target",) if any(run.target is not None for run in runs) else ()
     rows = table("run", "started (UTC)", "name", "tags", "dataset", *targets, "judge", "means")
-    for row, run in zip(found, runs, strict=True):
+    for row, run in zip(listing, runs, strict=True):
         titles = scorer_titles([*map(ScorerInfo.of, run.scorers)])
         means = ", ".join(f"{titles[scorer.signature]} {_mean(scorer)}" for scorer in run.scorers)
         unfinished = " (incomplete)" if run.stop_reason or "cost" not in row else ""

@@ -453,8 +453,8 @@ def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[
             yield stop
     except RunAborted as error:
         interrupted = stop.requested and stop.ending is INTERRUPTED
-        kept = f"Finished calls are in the ledger; {resume}."
-        to_stderr(f"Interrupted; {resume}." if interrupted else f"evalstone: {ended(masked(str(error)))} {kept}")
+        finished = f"Finished calls are in the ledger; {resume}."
+        to_stderr(f"Interrupted; {resume}." if interrupted else f"evalstone: {ended(masked(str(error)))} {finished}")
         raise SystemExit(ExitCode.INTERRUPTED if interrupted else ExitCode.FAILURES) from None
     except KeyboardInterrupt:
         to_stderr(f"Stopped. Finished calls are in the ledger; {resume}.")
@@ -519,8 +519,8 @@ def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: S
     reason = "" if interrupted else f"evalstone: {ended(masked(result.stop_reason))} "
     calls = "" if result.ending is STORAGE else ", and all finished calls"
     again = f"; {count(result.failed, 'score')} failed" if result.failed else ""
-    kept = f"{results}{calls}{again}; " if places else ""
-    to_stderr(f"{reason}{sentence(f'{kept}{resume_text(config, result.ending)}')}")
+    stored = f"{results}{calls}{again}; " if places else ""
+    to_stderr(f"{reason}{sentence(f'{stored}{resume_text(config, result.ending)}')}")
 
 
 def _show_run(

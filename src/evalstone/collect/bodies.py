@@ -104,9 +104,9 @@ class Body:
             Busy: There is no room for it now.
         """
         parts, left = list[bytes](), row_limit()
-        unpacker, given = None, memoryview(data)
-        for start in range(0, len(given), _SLICE):  # what is left of the data is copied for each part
-            rest = bytes(given[start : start + _SLICE])
+        unpacker, unread = None, memoryview(data)
+        for start in range(0, len(unread), _SLICE):  # what is left of the data is copied for each part
+            rest = bytes(unread[start : start + _SLICE])
             while rest:  # the checksum at the end can't be read before all that was compressed
                 if unpacker is None or unpacker.eof:  # each part is compressed by itself
                     unpacker = zlib.decompressobj(31)

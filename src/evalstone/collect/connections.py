@@ -108,16 +108,16 @@ class _Greeted(asyncio.Protocol):
 async def listeners(host: str, port: int) -> list[socket.socket]:
     """Sockets that listen on all addresses of a host. Raises OSError and OverflowError."""
     bound = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port, start_serving=False)
-    found = list[socket.socket]()
+    sockets = list[socket.socket]()
     try:
         for each in bound.sockets:
-            found.append(each.dup())
-            found[-1].setblocking(False)
-            found[-1].listen(WAITING)
+            sockets.append(each.dup())
+            sockets[-1].setblocking(False)
+            sockets[-1].listen(WAITING)
     except BaseException:
-        for each in found:
+        for each in sockets:
             each.close()
         raise
     finally:
         bound.close()
-    return found
+    return sockets

@@ -25,9 +25,9 @@ def allowed(host: str, addresses: Iterable[str]) -> frozenset[str]:
     return frozenset({*_LOCAL, *addresses, host.lower()})
 
 
-def refused(given: Iterable[str], names: frozenset[str]) -> str:
+def refused(hosts: Iterable[str], names: frozenset[str]) -> str:
     """Why a request with this `Host` is refused; "" if it isn't. Browsers never leave it out."""
-    for host in given if names else ():
+    for host in hosts if names else ():
         if _PORT.sub("", host).strip("[]").rstrip(".").lower() not in names:
             return (
                 f"Host is {excerpt(host)}, but this receiver listens on loopback only, as {', '.join(sorted(names))}; "

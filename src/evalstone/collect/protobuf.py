@@ -97,8 +97,8 @@ def status(code: int, problem: str) -> bytes:
         from google.rpc.status_pb2 import Status  # noqa: PLC0415 - optional
     except ImportError:
         raise MissingDependency("googleapis-common-protos", "otel") from None
-    made: Any = Status(code=code, message=problem)
-    return made.SerializeToString()
+    reply: Any = Status(code=code, message=problem)
+    return reply.SerializeToString()
 
 
 def _messages(signal: Signal) -> tuple[Any, Any]:

@@ -228,19 +228,19 @@ class TraceIndex:
             for trace in traces
         }
         ordered = sorted({place for each in places.values() for place in each})
-        found: dict[str, list[Record]] = {}
+        by_trace: dict[str, list[Record]] = {}
         if not ordered or self._file is None:
-            return found
+            return by_trace
         try:
             with self._path.open("rb") as file:
                 if not os.path.samestat(self._file, os.fstat(file.fileno())):
                     raise FileNotFoundError  # another one is in its place
                 for place in ordered:
                     file.seek(place)
-                    _add_records(file.readline(), places, found)
+                    _add_records(file.readline(), places, by_trace)
         except FileNotFoundError:
             self._forget()
-        return found
+        return by_trace
 
     def _forget(self) -> None:
         self._earlier, self._recent = array("Q"), array("Q")
@@ -263,11 +263,11 @@ def _traces_in(line: bytes) -> set[str]:
     return {identifier(text.decode("utf-8", "replace")) for text in set(_ID.findall(line))} - {""}
 
 
-def _add_records(line: bytes, traces: Collection[str], found: dict[str, list[Record]]) -> None:
+def _add_records(line: bytes, traces: Collection[str], by_trace: dict[str, list[Record]]) -> None:
     try:
         records = _records(line)
     except DataError:
         return
     for record in records:
         if record.trace in traces:
-            found.setdefault(record.trace, []).append(record)
+            by_trace.setdefault(record.trace, []).append(record)

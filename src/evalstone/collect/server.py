@@ -175,12 +175,12 @@ class Receiver:
         if encoding not in ("gzip", "identity"):
             return self._failure(content_type, 415, _INVALID, "Content-Encoding must be gzip, or none")
         try:
-            with self._bodies.hold() as held:
-                body = await held.read(request)
+            with self._bodies.hold() as pending:
+                body = await pending.read(request)
                 with self._connections.answering(request.protocol):
                     if encoding == "gzip" or len(body) > _IN_A_THREAD:
                         async with self._reading:
-                            body = await sync.call(held.unzipped, body) if encoding == "gzip" else body
+                            body = await sync.call(pending.unzipped, body) if encoding == "gzip" else body
                             data, records, problems = await sync.call(_read, body, content_type, signal)
                     else:
                         data, records, problems = _read(body, content_type, signal)
@@ -253,10 +253,10 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[R
     try:
         request = protobuf.request_data(body, signal) if content_type == PROTOBUF else _json(body)
         key = "resourceSpans" if signal == "traces" else "resourceLogs"
-        found: Any = request.get(key, None if request else [])
-        if not isinstance(found, list):
+        resources: Any = request.get(key, None if request else [])
+        if not isinstance(resources, list):
             raise DataError(f"an export request of {signal} must have a list under {key}")
-        data: Entries = {key: cast("list[Any]", found)}
+        data: Entries = {key: cast("list[Any]", resources)}
         scopes = _scopes(data, key, *_CONTAINERS[signal])
         problems = _without(scopes, _without_ids) if signal == "traces" else []
         try:
@@ -286,13 +286,13 @@ def _whole(data: Entries) -> tuple[bytes, list[Record]]:
 def _scopes(data: Entries, resources: str, scopes: str, entries: str) -> list[_Scope]:
     """The lists of spans or log records. Raises PlacedError for a value that must be a list or an object and isn't. An
     empty list can be omitted."""
-    found: list[_Scope] = []
+    lists: list[_Scope] = []
     for at, resource in enumerate(checked_objects(data[resources], resources)):
         place = f"{resources}[{at}].{scopes}"
         for number, scope in enumerate(checked_objects(resource.get(scopes), place)):
             if checked_list(scope.get(entries), f"{place}[{number}].{entries}"):
-                found.append(_Scope(scope, entries, f"{place}[{number}].{entries}"))
-    return found
+                lists.append(_Scope(scope, entries, f"{place}[{number}].{entries}"))
+    return lists
 
 
 def _without(scopes: Sequence[_Scope], problem_of: Callable[[Any, str], str]) -> list[str]:
@@ -300,10 +300,10 @@ def _without(scopes: Sequence[_Scope], problem_of: Callable[[Any, str], str]) ->
     problems: list[str] = []
     for each in scopes:
         entries = cast("list[Any]", each.scope[each.key])
-        found = [problem_of(entry, f"{each.place}[{number}]") for number, entry in enumerate(entries)]
-        if any(found):
-            problems += filter(None, found)
-            each.scope[each.key] = [entry for entry, problem in zip(entries, found, strict=True) if not problem]
+        reasons = [problem_of(entry, f"{each.place}[{number}]") for number, entry in enumerate(entries)]
+        if any(reasons):
+            problems += filter(None, reasons)
+            each.scope[each.key] = [entry for entry, problem in zip(entries, reasons, strict=True) if not problem]
     return problems
 
 

@@ -82,9 +82,9 @@ class TraceFile:
                 if self._written is not None:
                     self._written.add(start, end, time.monotonic())
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for these lines any more
-                told = error if isinstance(error, OSError) else OSError(described(error))
+                failure = error if isinstance(error, OSError) else OSError(described(error))
                 for _, written in batch:
-                    written.set_exception(told)
+                    written.set_exception(failure)
                     written.exception()  # its request may be gone
             else:
                 for _, written in batch:

@@ -89,7 +89,7 @@ def _row_labels(schema: Any, rows: int) -> dict[str, range]:
     As in pandas, they are dropped if rows were added or removed.
     """
     names: list[str] = schema.names
-    found: dict[str, range] = {}
+    labels_by_name: dict[str, range] = {}
     try:
         metadata: Any = schema.pandas_metadata
         index: list[Any] = [] if metadata is None else metadata["index_columns"]
@@ -97,10 +97,10 @@ def _row_labels(schema: Any, rows: int) -> dict[str, range]:
             if not isinstance(entry, str) and entry["kind"] == "range":
                 labels, name = range(entry["start"], entry["stop"], entry["step"]), entry["name"]
                 if len(labels) == rows and (name is not None or labels != range(rows)):
-                    found[label_name(name, names)] = labels
+                    labels_by_name[label_name(name, names)] = labels
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError):
         return {}  # whatever a file has in place of pandas' metadata says nothing about its rows
-    return {name: labels for name, labels in found.items() if name not in names}
+    return {name: labels for name, labels in labels_by_name.items() if name not in names}
 
 
 def _labeled(row: dict[str, Any], labels: Mapping[str, range], number: int) -> dict[str, Any]:

@@ -288,8 +288,8 @@ def value_at(data: Any, path: str) -> tuple[bool, Any]:
         if isinstance(value, list | tuple):
             items = cast("list[Any]", value)
             if not step.isdecimal():
-                found = [value_at(item, ".".join(steps[number:])) for item in items]
-                return all(exists for exists, _ in found), [inner for _, inner in found]
+                values = [value_at(item, ".".join(steps[number:])) for item in items]
+                return all(exists for exists, _ in values), [inner for _, inner in values]
             if int(step) >= len(items):
                 return False, None
             value = items[int(step)]

@@ -103,11 +103,11 @@ class _Window:
 
     def take(self, expected: str, problem: str) -> str:
         """Consume the next nonblank character, which must be one of those expected, and return it."""
-        found = self.next()
-        if not found or found not in expected:
+        character = self.next()
+        if not character or character not in expected:
             raise self._refused(json.JSONDecodeError(problem, self.text, self.at))
         self.at += 1
-        return found
+        return character
 
     def value(self, what: str) -> Any:
         """Consume the value that starts here, and return it. what: its name, for the error if it is too long."""

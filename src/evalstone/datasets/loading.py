@@ -168,16 +168,16 @@ def turns(samples: Any) -> Dataset:
     has_trials = any(isinstance(one, Sample) and one.trial is not None for one in listed)
     conversations = cast("list[Sample]", listed) if has_trials else load(listed or samples)
     name = conversations.name if isinstance(conversations, Dataset) else IN_MEMORY
-    found: list[Sample] = []
+    samples_of_turns: list[Sample] = []
     for sample in conversations:
         if not (own := turns_of(sample)):
             raise DataError(f"{name}: sample {excerpt(sample.id)} has no turns, and no messages of a user")
         group = sample.group or sample.id
-        found += (
+        samples_of_turns += (
             replace(turn, id=f"{sample.key} turn {number}", trial=None, metadata={**turn.metadata, "group": group})
             for number, turn in enumerate(own, start=1)
         )
-    return Dataset(found, name)
+    return Dataset(samples_of_turns, name)
 
 
 def _are_samples(source: Any) -> TypeGuard[Sequence[Sample]]:

@@ -121,15 +121,15 @@ class RowReader:
             texts["input"] = ReadText(text)
             self.columns.became.setdefault(instruction.column, "input")
             used.add(instruction.column)
-        found: tuple[str, ...] | None = None
+        passages: tuple[str, ...] | None = None
         transcript = self._value("messages", chosen, lambda cell: transcript_in(unpacked(cell.value)))
         if transcript is not None:
-            messages, found = transcript.messages, transcript.context
+            messages, passages = transcript.messages, transcript.context
             if texts["output"] is None:
                 texts["output"] = ReadText(transcript.output)
         elif "messages" in chosen:
             read = self._value("messages", chosen, lambda cell: _messages(cell.value, texts)) or Conversation()
-            messages, found = tuple(read.messages), tuple(read.passages) or None
+            messages, passages = tuple(read.messages), tuple(read.passages) or None
         elif any(turn is not None and turn.messages for turn in (texts["input"], texts["output"])):
             messages = _joined(texts["input"], texts["output"])
         else:
@@ -139,7 +139,7 @@ class RowReader:
             id=self._value("id", chosen, lambda cell: read_id(cell.value)) or "",
             input=_text_or(texts["input"], messages, "input"),
             output=self._output(texts["output"], messages, cells),
-            context=found if context is None else context,
+            context=passages if context is None else context,
             reference=None if reference is None else reference.text,
             messages=messages,
             instructions=_text_or(texts["instructions"], messages, "instructions"),

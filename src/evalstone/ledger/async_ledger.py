@@ -140,14 +140,14 @@ class AsyncLedger:
         while True:
             future = self._schedule(key, claims=True)
             try:
-                found: StoredAnswer | Claim | None = await future
+                result: StoredAnswer | Claim | None = await future
             except asyncio.CancelledError:
                 acquired = future.done() and not future.cancelled() and not future.exception()
                 if acquired and isinstance(future.result(), Claim):
                     self.release(*key)  # acquired in the moment in which the caller was cancelled
                 raise
-            if found is not None:
-                return found
+            if result is not None:
+                return result
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, MAX_PAUSE)
             if time.monotonic() - self._last_drop > DROP_INTERVAL:

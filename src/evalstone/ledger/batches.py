@@ -112,13 +112,13 @@ def question_batches(ledger: Ledger, judge: str) -> dict[str, tuple[str, bool]]:
 
 def batched_questions(ledger: Ledger, fingerprints: Collection[str], judge: str) -> dict[str, BatchedQuestion]:
     """A judge's questions that were put into batches, by fingerprint."""
-    found: dict[str, BatchedQuestion] = {}
+    batched: dict[str, BatchedQuestion] = {}
     with ledger.transaction() as connection:
         for some in chunks(fingerprints, QUESTIONS_PER_READ):
             query = sa.select(questions).where(questions.c.judge == judge, questions.c.question.in_(some))
             for row in connection.execute(query):
-                found[row.question] = from_row(BatchedQuestion, row)
-    return found
+                batched[row.question] = from_row(BatchedQuestion, row)
+    return batched
 
 
 def is_worked_on(ledger: Ledger, run: str) -> bool:

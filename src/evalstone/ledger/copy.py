@@ -87,9 +87,9 @@ def export_records(ledger: Ledger, run: str) -> Iterator[dict[str, Any]]:
         raise ConfigError(f"there is no run {run} in the ledger {ledger.location}")
     table = schema.records
     with ledger.transaction() as connection:
-        for found in stream(connection, sa.select(table.c.body).where(table.c.run == row.id), table):
+        for stored in stream(connection, sa.select(table.c.body).where(table.c.run == row.id), table):
             with ledger.reading(f"a record of run {run}"):
-                body = json.loads(found["body"])
+                body = json.loads(stored["body"])
             yield body
 
 

@@ -165,9 +165,9 @@ def claim_pending(
         connection.execute(sa.update(live_scores).where(table.id.in_(ids)).values(worker=ledger.owner))
         joined = live_scores.outerjoin(samples, table.sample == samples.c.hash)
         query = sa.select(live_scores, samples.c.body.label("stored")).select_from(joined)
-        found = connection.execute(query.where(table.id.in_(ids)).order_by(table.submitted)).mappings().all()
+        rows = connection.execute(query.where(table.id.in_(ids)).order_by(table.submitted)).mappings().all()
     claimed: list[tuple[LiveScore, Sample | None]] = []
-    for row in found:
+    for row in rows:
         with ledger.reading(f"the sample of live score {row['id']}"):
             stored = row["stored"]
             claimed.append((_from_row(row), None if stored is None else sample_of(json.loads(stored))))
@@ -214,11 +214,11 @@ def samples_of_traces(ledger: Ledger, stream: str, traces: Iterable[str]) -> dic
     table = live_scores.c
     query = sa.select(table.trace, table.sample).where(table.trace.in_(list(map(storable, traces))))
     query = query.where(table.stream == storable(stream), table.source == "trace", table.sample.is_not(None)).distinct()
-    found: dict[str, set[str]] = {}
+    ids: dict[str, set[str]] = {}
     with ledger.transaction() as connection:
         for trace, sample in connection.execute(query):
-            found.setdefault(trace, set()).add(sample)
-    return found
+            ids.setdefault(trace, set()).add(sample)
+    return ids
 
 
 def spent(ledger: Ledger, stream: str, since: float) -> float:

@@ -91,18 +91,18 @@ def info(ledger: Ledger) -> LedgerInfo:
 
 def _totals(rows: Iterable[Any]) -> tuple[Totals, ...]:
     """Totals by judge and target. A target's answers are added up over all its runs."""
-    found: dict[tuple[bool, str], Totals] = {}
+    totals: dict[tuple[bool, str], Totals] = {}
     for judge, kind, number, unpriced, tokens, cost in rows:
         key = kind == TARGET, target_of(judge) if kind == TARGET else judge
-        so_far = found.get(key, Totals(key[1], key[0], 0, 0, 0, 0.0))
-        found[key] = replace(
+        so_far = totals.get(key, Totals(key[1], key[0], 0, 0, 0, 0.0))
+        totals[key] = replace(
             so_far,
             answers=so_far.answers + number,
             unpriced=so_far.unpriced + unpriced,
             tokens=so_far.tokens + int(tokens),
             cost=so_far.cost + float(cost),
         )
-    return tuple(found[key] for key in sorted(found))
+    return tuple(totals[key] for key in sorted(totals))
 
 
 def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:

@@ -332,15 +332,15 @@ class SQLite:
         self._next_check = now + CHECK_INTERVAL
         for file, identity in self._files:
             try:
-                found = file.stat()
+                status = file.stat()
             except (FileNotFoundError, NotADirectoryError):
                 what = "deleted or moved"
             except OSError as error:
                 raise LedgerError(f"the ledger {self.location} can't be reached any more: {error.strerror}") from None
             else:
-                if _identity(found) != identity:
+                if _identity(status) != identity:
                     what = "replaced by another file"
-                elif found.st_size == 0 and file is self._path:
+                elif status.st_size == 0 and file is self._path:
                     what = "emptied"
                 else:
                     continue
@@ -362,8 +362,8 @@ class SQLite:
 
     def check(self, connection: sa.Connection) -> list[str]:
         """The damage that the database reports for its file; empty if there is none."""
-        found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check(20)")]
-        return [] if found == ["ok"] else found
+        problems = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check(20)")]
+        return [] if problems == ["ok"] else problems
 
     def is_damage(self, error: sqlalchemy.exc.DBAPIError) -> bool:
         """Whether an error means that stored data can't be read. The driver's error for invalid text has no code."""
@@ -414,8 +414,8 @@ class SQLite:
 _creating = threading.Lock()
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _code(error: sqlalchemy.exc.DBAPIError) -> int:

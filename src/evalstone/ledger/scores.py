@@ -106,9 +106,9 @@ def list_scores(
     limit = min(limit, sys.maxsize)
     at = _Cursor.read(before)
     with Ledger(existing(ledger)) as opened:
-        found = _Search(opened, scorer, source, stream, run, entity, since, until, limit, at)
+        search = _Search(opened, scorer, source, stream, run, entity, since, until, limit, at)
         live_too, runs_too = source != "run" and run is None, source in ("run", None) and stream is None
-        parts = [*(found.live() if live_too else ()), *(found.runs() if runs_too else ())]
+        parts = [*(search.live() if live_too else ()), *(search.runs() if runs_too else ())]
         # Merge by time, live scores before run scores of the same time. Each part is already in this order.
         merged = heapq.merge(*parts, key=lambda one: one[0])
         return [score for _, score in itertools.islice(merged, limit)]
@@ -206,7 +206,7 @@ class _Search:
         query = sa.select(runs.c.id, runs.c.started, runs.c.metadata)
         with self.ledger.transaction() as connection:
             rows = connection.execute(query).all()
-        found: list[tuple[float, str, str, str]] = []
+        listing: list[tuple[float, str, str, str]] = []
         for row in rows:
             with self.ledger.reading(f"run {row.id}"):
                 metadata = cast("Mapping[str, Any]", json.loads(row.metadata))
@@ -217,12 +217,12 @@ class _Search:
             if outside or metadata.get("kind", "evaluation") != "evaluation":
                 continue
             if self.entity in (None, entity) and self.run in (None, row.id, name):
-                found.append((started.timestamp(), row.id, name, entity))
-        return [self._runs(sorted(found, key=lambda run: (-run[0], run[1])))]
+                listing.append((started.timestamp(), row.id, name, entity))
+        return [self._runs(sorted(listing, key=lambda run: (-run[0], run[1])))]
 
-    def _runs(self, found: list[tuple[float, str, str, str]]) -> _Part:
+    def _runs(self, listing: list[tuple[float, str, str, str]]) -> _Part:
         table, left, at = records.c, self.limit, self.before
-        for time, run, name, entity in found:
+        for time, run, name, entity in listing:
             after = at.place if at is not None and time == at.time and len(at.place) == 3 else ("", "", 0)
             if (at is not None and time > at.time) or run < after[0]:
                 continue
@@ -321,10 +321,10 @@ def _distinct(ledger: Ledger, column: sa.Column[Any], *where: sa.ColumnElement[b
     last = ""
     while True:
         with ledger.transaction() as connection:
-            found = connection.scalar(sa.select(sa.func.min(column)).where(column > last, *where))
-        if found is None:
+            value = connection.scalar(sa.select(sa.func.min(column)).where(column > last, *where))
+        if value is None:
             return
-        yield (last := str(found))
+        yield (last := str(value))
 
 
 @dataclass(frozen=True)

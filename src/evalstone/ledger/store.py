@@ -192,26 +192,26 @@ class Ledger:
         Raises:
             ConfigError: The database isn't a ledger; if `exact`, also for another version.
         """
-        found = set(map(tuple, connection.exec_driver_sql(self.dialect.columns)))
-        if not found:
+        columns = set(map(tuple, connection.exec_driver_sql(self.dialect.columns)))
+        if not columns:
             return ""
-        if ("ledger_version", "version_num") not in found:
-            tables = _listed({table for table, _ in found})
+        if ("ledger_version", "version_num") not in columns:
+            tables = _listed({table for table, _ in columns})
             raise ConfigError(
                 f"{self.location} is not an evalstone ledger: it is a database with the tables {tables}. "
                 "Name another ledger with --ledger"
             )
         version = str(connection.scalar(sa.select(schema.ledger_version.c.version_num)) or "unknown")
         differs = ""
-        if version == schema.SCHEMA_VERSION and found != schema.ALL_COLUMNS:
-            ours = {(table, column) for table, column in found if table in schema.metadata.tables}
+        if version == schema.SCHEMA_VERSION and columns != schema.ALL_COLUMNS:
+            ours = {(table, column) for table, column in columns if table in schema.metadata.tables}
             if differs := _listed({f"{table}.{column}" for table, column in ours ^ schema.ALL_COLUMNS}):
                 differs = f", but it differs in {differs}"
         if differs or (exact and version != schema.SCHEMA_VERSION):
             newer = version.isdecimal() and int(version) > int(schema.SCHEMA_VERSION)
-            made = f"{self.location} was made by another version of evalstone (schema {version}{differs})"
+            problem = f"{self.location} was made by another version of evalstone (schema {version}{differs})"
             advice = f"{'Update evalstone, or name' if newer else 'Name'} another ledger with --ledger"
-            raise ConfigError(f"{made}; this version reads schema {schema.SCHEMA_VERSION}. {advice}")
+            raise ConfigError(f"{problem}; this version reads schema {schema.SCHEMA_VERSION}. {advice}")
         return version
 
     def close(self) -> None:
@@ -253,8 +253,8 @@ class Ledger:
 
     def answers(self, judge: str, questions: Sequence[str], *, repeat_index: int = 0) -> dict[str, StoredAnswer]:
         """A judge's stored answers, by fingerprint of the question."""
-        found = self.answers_to([Key(question, judge, repeat_index) for question in questions])
-        return {key.question: answer for key, answer in found.items()}
+        stored = self.answers_to([Key(question, judge, repeat_index) for question in questions])
+        return {key.question: answer for key, answer in stored.items()}
 
     def answers_to(self, keys: Collection[Key]) -> dict[Key, StoredAnswer]:
         """The stored answers of these keys."""
@@ -305,13 +305,13 @@ class Ledger:
         connection.exec_driver_sql(self.dialect.sql.pay, vars(payment))
 
     def _look_up(self, connection: sa.Connection, keys: Collection[Key]) -> dict[Key, StoredAnswer]:
-        found: dict[Key, StoredAnswer] = {}
+        stored: dict[Key, StoredAnswer] = {}
         if keys:
             for row in connection.exec_driver_sql(self.dialect.sql.look_up, {"keys": json.dumps(list(keys))}):
                 with self.reading(f"the answer to {row.question}"):
                     answer = from_row(StoredAnswer, row)
-                found[answer.key] = answer
-        return found
+                stored[answer.key] = answer
+        return stored
 
     def _acquire(self, connection: sa.Connection, keys: Collection[Key]) -> set[Key]:
         """Acquire the leases that no owner holds, and return their keys. This owner must not hold any of `keys`."""
@@ -321,8 +321,8 @@ class Ledger:
         count = connection.exec_driver_sql(self.dialect.sql.acquire, values, execution_options=options).rowcount
         if count == len(keys) or (count == 0 and not self._repeats):
             return set(keys) if count else set()
-        held = schema.leases.c
-        query = sa.select(held.question, held.judge, held.repeat_index).where(held.owner == self.owner)
+        leases = schema.leases.c
+        query = sa.select(leases.question, leases.judge, leases.repeat_index).where(leases.owner == self.owner)
         return {Key(*row) for row in connection.execute(query)} & set(keys)
 
     def _release(self, connection: sa.Connection, keys: Collection[Key]) -> None:
@@ -404,9 +404,9 @@ class Ledger:
 
     def _run_of(self, row: sa.Row[Any]) -> RunRow:
         with self.reading(f"run {row.id}"):
-            found = from_row(RunRow, row)
-            read_data(RunMetadata, found.metadata)
-            return found
+            run = from_row(RunRow, row)
+            read_data(RunMetadata, run.metadata)
+            return run
 
     @contextmanager
     def reading(self, what: str) -> Generator[None]:

@@ -59,5 +59,5 @@ def check_grounding(run: Run) -> GroundingCheck | None:
             pairs[record.scorer].append((good, labels[record.key]))
     areas = {name: auroc([score for score, _ in each], [label for _, label in each]) for name, each in pairs.items()}
     grounded = sum(labels.values())
-    found = {name: area.mean for name, area in areas.items() if area is not None}
-    return GroundingCheck(grounded, len(labels) - grounded, found)
+    means = {name: area.mean for name, area in areas.items() if area is not None}
+    return GroundingCheck(grounded, len(labels) - grounded, means)

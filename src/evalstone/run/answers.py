@@ -399,7 +399,7 @@ class Answers:
         target, ledger = self.target, self._ledger
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots, target.limits.admitted(target.identity):
-            await self._session.room_for(self.highest_cost or 0.0)
+            await self._session.wait_for_budget(self.highest_cost or 0.0)
             if ledger is not None:
                 ledger.check()
             if self._stop.requested:

@@ -267,9 +267,9 @@ class _DryRunSession(Session):
             line.error = line.error or outcome.error
 
     def known(self, key: Key) -> JudgeAnswer[Any] | JudgeError | None:
-        found = super().known(key)
-        self._line.shared += found is not None and key.judge in self._of_scorers
-        return found
+        outcome = super().known(key)
+        self._line.shared += outcome is not None and key.judge in self._of_scorers
+        return outcome
 
     def inflight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[InflightCall, bool]:
         call, own = super().inflight(key, judge, question)
@@ -305,8 +305,8 @@ class _DryRunSession(Session):
         if self._store is None:
             return None
         question, judge, repeat = call.key
-        found = self._store.answers(judge, [question], repeat_index=repeat).get(question)
-        return None if found is None else read_stored(call.question, found)
+        stored = self._store.answers(judge, [question], repeat_index=repeat).get(question)
+        return None if stored is None else read_stored(call.question, stored)
 
 
 def _unwrapped(judge: Judge) -> Judge:

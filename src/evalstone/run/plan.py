@@ -171,9 +171,9 @@ class Plan:
                 raise ConfigError(f"no sample{self._of()} can be answered: {problems[0]}{self._columns()}")
         absent_fields = [self._absent(scorer) for scorer in self.scorers]
         if all(absent_fields):
-            wanted = any({"output", "messages"} & set(scorer.required_fields) for scorer in self.scorers)
+            needed = any({"output", "messages"} & set(scorer.required_fields) for scorer in self.scorers)
             unanswered = self.target is None and not any(sample.output or sample.messages for sample in self.dataset)
-            hint = f". To have the samples answered, name a target: {term('target', ...)}" * (wanted and unanswered)
+            hint = f". To have the samples answered, name a target: {term('target', ...)}" * (needed and unanswered)
             problem = ". ".join(filter(None, absent_fields))
             raise ConfigError(f"no sample{self._of()} can be scored: {problem}{hint}{self._columns()}")
 

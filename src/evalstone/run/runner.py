@@ -552,8 +552,8 @@ class _Runner:
         tested: dict[str, int] = {}
         order = self.plan.random_order()
         for place, info in enumerate(self.scorers):
-            there = (self.records.has(sample * len(self.scorers) + place) for sample in order)
-            tested[info.signature] = sum(1 for _ in itertools.takewhile(bool, there))
+            scored = (self.records.has(sample * len(self.scorers) + place) for sample in order)
+            tested[info.signature] = sum(1 for _ in itertools.takewhile(bool, scored))
         return Drawn(self.plan.fingerprint, tested)
 
 

@@ -103,9 +103,9 @@ class _Answered(Iterable[Sample]):
         with Ledger(self._samples.url) as ledger:
             for some in chunks(cases(self._samples, target.trials), SAMPLES_PER_READ):
                 keys = [answer_key(sample, target.inputs, target.scope, target.user) for sample in some]
-                found = ledger.answers_to(keys)
+                stored = ledger.answers_to(keys)
                 for sample, key in zip(some, keys, strict=True):
-                    answered = read_answer(sample, found[key]) if key in found else None
+                    answered = read_answer(sample, stored[key]) if key in stored else None
                     if answered is not None:
                         yield answered.sample
                     elif (sample.id, sample.trial) in self._scored:

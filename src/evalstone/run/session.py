@@ -252,11 +252,11 @@ class Session:
             return await self._call(call, judge, None)
         if not self._use_cache:
             return await self._call(call, judge, ledger)
-        found = await ledger.answer_or_claim(*call.key)
-        if isinstance(found, StoredAnswer) and (answer := read_stored(call.question, found)) is not None:
+        result = await ledger.answer_or_claim(*call.key)
+        if isinstance(result, StoredAnswer) and (answer := read_stored(call.question, result)) is not None:
             self._known_working.add(call.key.judge)
-            if self.spending.has_paid_for(found):
-                self.paid_before[call.key] = found
+            if self.spending.has_paid_for(result):
+                self.paid_before[call.key] = result
             return answer
         try:
             return await self._call(call, judge, ledger)
@@ -282,7 +282,7 @@ class Session:
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots:
             if self._budget is not None:
-                await self.room_for(self._budget.estimate(call.question, judge))
+                await self.wait_for_budget(self._budget.estimate(call.question, judge))
             if self._ended:
                 raise RunStopped(self._ended)
             if ledger is not None:
@@ -316,7 +316,7 @@ class Session:
         finally:
             self._reserving -= 1
 
-    async def room_for(self, amount: float) -> None:
+    async def wait_for_budget(self, amount: float) -> None:
         """Wait while an amount in US dollars would fit into the budget if the run's calls in flight cost less than is
         reserved for them, as most do. Returns early if the run ends."""
         stop = None if self.ledger is None else self.stop

@@ -278,22 +278,22 @@ def answer_of(value: object, by: str = "the target") -> Answer:
     """
     entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
     try:
-        found = read_transcript(cast(object, value))
+        transcript = read_transcript(cast(object, value))
     except DataError as error:
         raise DataError(f"{by} returned what is no answer: {_expected(entries) or _ANSWERS}; {error}") from None
     said, cost = entries.get("output"), entries.get("cost")
-    lost = (isinstance(said, str) and said != found.output) or (cost is not None and found.cost is None)
+    lost = (isinstance(said, str) and said != transcript.output) or (cost is not None and transcript.cost is None)
     if lost and "messages" in entries:  # read as a graph's state, which has neither
         raise DataError(f"{by} returned what is no answer: {_expected(entries) or 'output must be text'}")
-    if found.error:
-        raise TargetError(found.error)
+    if transcript.error:
+        raise TargetError(transcript.error)
     return Answer(
-        output=found.output,
-        messages=found.messages,
-        context=found.context,
-        trajectory=found.trajectory,
-        usage=found.usage,
-        cost=found.cost,
+        output=transcript.output,
+        messages=transcript.messages,
+        context=transcript.context,
+        trajectory=transcript.trajectory,
+        usage=transcript.usage,
+        cost=transcript.cost,
     )
 
 

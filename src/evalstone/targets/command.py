@@ -110,8 +110,8 @@ class CommandTarget(Target):
             raise ConfigError("commands as targets need process groups, which this system does not have")
         program = self.words[0]
         if shutil.which(program) is None:
-            found = shutil.which(program, os.F_OK)
-            problem = f"{found} is not executable" if found else f"there is no program {program!r}"
+            path = shutil.which(program, os.F_OK)
+            problem = f"{path} is not executable" if path else f"there is no program {program!r}"
             raise ConfigError(f"{problem}, which the target {self.name} names")
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:

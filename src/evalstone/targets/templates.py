@@ -67,13 +67,13 @@ def filled_text(template: str, values: Mapping[str, Any]) -> str:
 
 def chat_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Messages as OpenAI's chat completions have them. The result of a tool call is a message of its own."""
-    found: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     for message in messages:
         entry: dict[str, Any] = {"role": message.role, "content": message.content}
         if message.role == "tool" and not message.tool_calls:
             entry["role"] = "user"  # whose result it is, is not known, and no API takes it without
-        found.append(entry)
-        calls = [(call.id or f"call_{len(found)}_{number}", call) for number, call in enumerate(message.tool_calls)]
+        converted.append(entry)
+        calls = [(call.id or f"call_{len(converted)}_{number}", call) for number, call in enumerate(message.tool_calls)]
         if calls:
             entry["tool_calls"] = [
                 {
@@ -86,8 +86,8 @@ def chat_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
         for call_id, call in calls:
             result = call.error if call.state == "error" and call.result is None else call.result
             if call.state in ("result", "error"):
-                found.append({"role": "tool", "tool_call_id": call_id, "content": _written(result)})
-    return found
+                converted.append({"role": "tool", "tool_call_id": call_id, "content": _written(result)})
+    return converted
 
 
 def response_items(messages: Iterable[Message]) -> list[dict[str, Any]]:

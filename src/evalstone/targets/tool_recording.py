@@ -378,7 +378,7 @@ def _key(tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
 
 def _differences(recorded: Mapping[str, Any], called: Mapping[str, Any]) -> list[str]:
     """Each argument that is not as recorded, with both values."""
-    found: list[str] = []
+    differences: list[str] = []
     for name in dict.fromkeys((*recorded, *called)):
         old, new = (
             json.dumps(each[name], ensure_ascii=False) if name in each else "absent" for each in (recorded, called)
@@ -389,8 +389,8 @@ def _differences(recorded: Mapping[str, Any], called: Mapping[str, Any]) -> list
         same = next((at for at, (one, other) in pairs if one != other), min(len(old), len(new)))
         start = same - _BEFORE if same > 2 * _BEFORE else 0
         old, new = (f"{'…' if start else ''}{safe(text[start:], _SHOWN)}" for text in (old, new))
-        found.append(f"{name} was {old}, now {new}")
-    return found
+        differences.append(f"{name} was {old}, now {new}")
+    return differences
 
 
 def _shown(call: RecordedCall) -> str:

@@ -386,12 +386,12 @@ class _MockSource(Source):
         if calls is None:
             raise TargetError(f"the tool {tool} has mocks by sample, and was called outside of an answer of a target")
         try:
-            found = mocks(calls.sample)
+            mocked = mocks(calls.sample)
         except Exception as error:  # whatever the user's own function raises
             raise TargetError(f"the mocks of sample {calls.sample.id!r} can't be read: {described(error)}") from error
-        if not isinstance(found, Mapping):
-            raise TargetError(f"the mocks of sample {calls.sample.id!r} must be a mapping, not {excerpt(found)}")
-        return cast("Mapping[str, object]", found)
+        if not isinstance(mocked, Mapping):
+            raise TargetError(f"the mocks of sample {calls.sample.id!r} must be a mapping, not {excerpt(mocked)}")
+        return cast("Mapping[str, object]", mocked)
 
 
 def _is_error(mock: object) -> TypeGuard[Exception | type[Exception]]:

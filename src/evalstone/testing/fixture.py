@@ -383,11 +383,11 @@ def _head(decision: Decision, noun: str) -> str:
         return f"{name} has no score, and must be {rule}"
     if decision.kind == "require":
         return f"{name} has the best score in {check_cells(decision)[0]} {noun}s, and must have it in all"
-    found = f"{name} is {check_cells(decision)[0]}"
+    value = f"{name} is {check_cells(decision)[0]}"
     if decision.verdict == "inconclusive":
         auxiliary = "doesn't" if decision.n == 1 else "don't"
-        return f"{found}, and {count(decision.n, noun)} {auxiliary} decide whether it is {rule}"
-    return f"{found}, and must be {rule}"
+        return f"{value}, and {count(decision.n, noun)} {auxiliary} decide whether it is {rule}"
+    return f"{value}, and must be {rule}"
 
 
 def _unscored(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:

@@ -156,35 +156,35 @@ def _case(metafunc: pytest.Metafunc, mark: pytest.Mark) -> Case:
     nodes = [node for node, _ in metafunc.definition.iter_markers_with_node(MARK)]
     if nodes.count(nodes[0]) > 1:
         raise ConfigError("two marks are on one test, class or module; write a test for each")
-    found = _mark(mark)
-    scorers, criteria = _scorers_and_criteria(found)
-    source = found.dataset
+    arguments = _mark(mark)
+    scorers, criteria = _scorers_and_criteria(arguments)
+    source = arguments.dataset
     if isinstance(source, str | Path):
         source = metafunc.definition.path.parent / source
-        dataset = _loaded(metafunc.config, source, found.mapping)
+        dataset = _loaded(metafunc.config, source, arguments.mapping)
     else:
-        dataset = source if isinstance(source, Dataset) else load(source, mapping=found.mapping)
-    offered = (*PARAMETERS, "sample") if found.each else PARAMETERS
+        dataset = source if isinstance(source, Dataset) else load(source, mapping=arguments.mapping)
+    offered = (*PARAMETERS, "sample") if arguments.each else PARAMETERS
     takes = tuple(name for name in inspect.signature(metafunc.function).parameters if name in offered)
-    if not found.each:
+    if not arguments.each:
         for name, fixtures in metafunc.definition._fixtureinfo.name2fixturedefs.items():  # pyright: ignore[reportPrivateUsage]
             if lacking := [taken for taken in takes if taken in fixtures[-1].argnames]:
                 raise ConfigError(f"the fixture {name} takes {joined(lacking)}, which it has with each=True alone")
-    case = Case(found, dataset, scorers, criteria, takes)
-    if case.answers and found.target is not None:
+    case = Case(arguments, dataset, scorers, criteria, takes)
+    if case.answers and arguments.target is not None:
         raise ConfigError(f"the test takes {takes[0]}, so that it is the target itself; leave out target=…")
-    if found.trials is not None and not case.answers and found.target is None:
+    if arguments.trials is not None and not case.answers and arguments.target is None:
         raise ConfigError("trials repeat what answers: let the test take input and return an answer, or set target=…")
-    if found.each and case.answers and any(len(sample.turns) > 1 for sample in dataset):
+    if arguments.each and case.answers and any(len(sample.turns) > 1 for sample in dataset):
         raise ConfigError("with each=True a test answers one turn, and samples have several; leave out each=True")
     with _argument("target"):
-        target = None if found.target is None else parse_target(found.target)
+        target = None if arguments.target is None else parse_target(arguments.target)
     with _argument("user"):
-        user = None if found.user is None else parse_user(found.user)
+        user = None if arguments.user is None else parse_user(arguments.user)
     with _argument("judge"):
-        judge = parse_judge("lexical" if found.judge is None else found.judge)
+        judge = parse_judge("lexical" if arguments.judge is None else arguments.judge)
     if not case.answers:  # otherwise the test itself is the target, and checked when it is called
-        Plan(dataset, scorers, judge, target=target, trials=found.trials or 1, user=user)
+        Plan(dataset, scorers, judge, target=target, trials=arguments.trials or 1, user=user)
     return case
 
 
@@ -231,24 +231,24 @@ def _mark(mark: pytest.Mark) -> Mark:
     for name in mark.kwargs:
         if name not in known:
             raise ConfigError(unknown("argument", name, known))
-    found = Mark(**mark.kwargs)
-    if found.dataset is REQUIRED:
+    arguments = Mark(**mark.kwargs)
+    if arguments.dataset is REQUIRED:
         raise ConfigError('dataset is missing: evalstone(dataset="cases.jsonl", …)')
     for name in ("fail_under", "fail_over", "pass_rate"):
-        if not isinstance(getattr(found, name), Mapping):
-            raise ConfigError(f"{name} must be a table from scorer to threshold, not {getattr(found, name)!r:.80}")
-    if not isinstance(cast(object, found.each), bool):
-        raise ConfigError(f"each must be True or False, not {found.each!r:.80}")
-    if found.inconclusive not in INCONCLUSIVE:
-        raise ConfigError(f"inconclusive must be one of {', '.join(INCONCLUSIVE)}, not {found.inconclusive!r:.80}")
-    check_missing(found.missing)
-    if found.alpha is not None:
-        check_alpha("alpha", found.alpha)
-    if found.trials is not None:
-        whole("trials", found.trials, 1, MOST_TRIALS)
-    if found.each and (names := [name for name in STATISTICAL if name in mark.kwargs]):
+        if not isinstance(getattr(arguments, name), Mapping):
+            raise ConfigError(f"{name} must be a table from scorer to threshold, not {getattr(arguments, name)!r:.80}")
+    if not isinstance(cast(object, arguments.each), bool):
+        raise ConfigError(f"each must be True or False, not {arguments.each!r:.80}")
+    if arguments.inconclusive not in INCONCLUSIVE:
+        raise ConfigError(f"inconclusive must be one of {', '.join(INCONCLUSIVE)}, not {arguments.inconclusive!r:.80}")
+    check_missing(arguments.missing)
+    if arguments.alpha is not None:
+        check_alpha("alpha", arguments.alpha)
+    if arguments.trials is not None:
+        whole("trials", arguments.trials, 1, MOST_TRIALS)
+    if arguments.each and (names := [name for name in STATISTICAL if name in mark.kwargs]):
         raise ConfigError(f"{names[0]} is about all samples, and each=True makes a test of every sample; leave one out")
-    return found
+    return arguments
 
 
 def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]:

@@ -51,8 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "evalstone(dataset, scorers, fail_under, …): score what the test answers for each sample of a dataset "
         "(docs/pytest.md of evalstone)",
     )
-    given = any(config.getoption(f"evalstone_{name}") is not None for name in OPTIONS)
-    if given and not hasattr(config, "workerinput"):
+    is_set = any(config.getoption(f"evalstone_{name}") is not None for name in OPTIONS)
+    if is_set and not hasattr(config, "workerinput"):
         from evalstone.testing.settings import check_options  # noqa: PLC0415 - only who sets options needs it
 
         check_options(config)

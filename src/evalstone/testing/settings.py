@@ -143,10 +143,10 @@ def _given(config: pytest.Config, name: str) -> object:
 
 
 def _text(config: pytest.Config, name: str) -> str:
-    given = _given(config, name)
-    if isinstance(given, str) and not given.strip():
+    value = _given(config, name)
+    if isinstance(value, str) and not value.strip():
         raise ConfigError(f"{_name(config, name)} must not be empty; leave it out for the default")
-    return str(config.getini(f"evalstone_{name}") if given is None else given).strip()
+    return str(config.getini(f"evalstone_{name}") if value is None else value).strip()
 
 
 def _number(config: pytest.Config, name: str) -> float | None:

@@ -213,9 +213,9 @@ LARGEST = sys.float_info.max
 
 def check_weight(weight: object, where: str = "") -> None:
     if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < cast("float", weight) <= LARGEST:
-        found = "missing" if weight is None else f"{weight!r:.60}"
+        shown = "missing" if weight is None else f"{weight!r:.60}"
         raise DataError(
-            f"{where}weight must be a finite number above 0, not {found} (a `weight` in the metadata weights means; "
+            f"{where}weight must be a finite number above 0, not {shown} (a `weight` in the metadata weights means; "
             "give anything else another name)"
         )
 

@@ -36,8 +36,8 @@ def is_spelled(signature: str, name: str, parameters: Mapping[str, Any], scale: 
     """Whether a scorer has this name and exactly these parameters, in any order. Its scale may be named even if it is
     the default."""
     own = without_fingerprints(signature)
-    given = {key: brief(value) for key, value in parameters.items() if (key, value) != ("explain", False)}
-    parts = [f"{key}={value}" for key, value in given.items()]
+    named = {key: brief(value) for key, value in parameters.items() if (key, value) != ("explain", False)}
+    parts = [f"{key}={value}" for key, value in named.items()]
     if f"scale={scale:g}" in parts and f"scale={scale:g}" not in own:
         parts.remove(f"scale={scale:g}")
     shown = f"{name}({', '.join(parts)})" if parts else name

@@ -183,10 +183,10 @@ class BatchRunner:
         if await self.ledger.work(batches.is_worked_on, self.ledger.store, row.run):
             return True
         with _explained(row):
-            found = await self._find(row)
-        if (remote := found.remote) is not None:
+            batch = await self._find(row)
+        if (remote := batch.remote) is not None:
             await self.ledger.work(batches.submitted, self.ledger.store, row.id, remote)
-        elif not found.possible and datetime.now(UTC) - datetime.fromisoformat(row.created) > SETTLING:
+        elif not batch.possible and datetime.now(UTC) - datetime.fromisoformat(row.created) > SETTLING:
             await self.ledger.work(batches.withdraw, self.ledger.store, row.id)
             return False
         return True
@@ -265,17 +265,17 @@ class BatchRunner:
             return await self.api.submit(row.id, lines)
         except DeliveryUnknown as unclear:
             try:
-                found = await self._find(row)
+                batch = await self._find(row)
             except (ProviderError, ConfigError, JudgeRefused, RunStopped) as error:
                 raise DeliveryUnknown(f"{unclear}; {error}") from None
-            if found.remote is None:
+            if batch.remote is None:
                 raise
-            return found.remote
+            return batch.remote
 
     async def _find(self, row: BatchRow) -> Finding:
         known = await self.ledger.work(batches.known_remotes, self.ledger.store)
-        made = datetime.fromisoformat(row.created)
-        return await self.api.find(row.id, since=made, requests=row.questions, known=known)
+        created = datetime.fromisoformat(row.created)
+        return await self.api.find(row.id, since=created, requests=row.questions, known=known)
 
     async def _wait(self, stop: StopSignal) -> bool:
         """Wait until a batch is done or the run is stopped. Returns whether a batch is done."""

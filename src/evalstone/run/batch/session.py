@@ -132,9 +132,9 @@ class BatchSession(Session):
         # The first pending question ends the scorer, but the questions that it asked concurrently are collected, too.
         call.sent = True
         question, key = call.question, call.key.question
-        found = await self.store.answer(key, self.identity)
-        if found is not None and (answer := read_stored(question, found)) is not None:
-            self._taken[key] = found.usage, found.cost
+        stored = await self.store.answer(key, self.identity)
+        if stored is not None and (answer := read_stored(question, stored)) is not None:
+            self._taken[key] = stored.usage, stored.cost
             return answer
         batch, waiting = self._places.get(key, ("", False))
         if waiting:
