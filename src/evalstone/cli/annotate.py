@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from evalstone._core.display import count, safe
@@ -90,15 +90,7 @@ def annotate(
         screen.print(f"Every sample {'that has a score' if same_as is None else f'of {safe(same_as)}'} is labeled.")
         return ExitCode.OK
     _introduce(screen, title, info, len(ready))
-    added = 0
-    for place, sample in enumerate(ready, start=1):
-        _show(screen, sample, f"{place} of {len(ready)}")
-        reply = _reply(screen, info)
-        if reply == "quit":
-            break
-        if reply != "skip":
-            file.add(sample.key, reply)
-            added += 1
+    added = _add_labels(screen, ready, info, file)
     total = len(known) + added
     if not total:
         screen.print(f"\nNo labels added; {safe(labels, 400)} was not written.")
@@ -110,6 +102,20 @@ def annotate(
     command = f"evalstone report {of} --labels {shlex.quote(f'{title}={file.path}')}"
     screen.print(command, style="dim", soft_wrap=True)
     return ExitCode.OK
+
+
+def _add_labels(screen: Console, samples: Sequence[Sample], info: ScorerInfo, file: LabelFile) -> int:
+    """Show samples one by one, and add their labels to the file; returns how many were added."""
+    added = 0
+    for place, sample in enumerate(samples, start=1):
+        _show(screen, sample, f"{place} of {len(samples)}")
+        reply = _reply(screen, info)
+        if reply == "quit":
+            break
+        if reply != "skip":
+            file.add(sample.key, reply)
+            added += 1
+    return added
 
 
 def _same(run: Run, title: str, labels: str) -> Mapping[str, float]:
