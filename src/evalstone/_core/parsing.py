@@ -294,7 +294,6 @@ def text_schema(longest: int) -> dict[str, Any]:
     return {"type": "string", "maxLength": longest}
 
 
-TEXT: Mapping[str, Any] = {"type": "string"}
 LONGEST_REASON = 500
 REASON: Mapping[str, Any] = text_schema(LONGEST_REASON)
 

@@ -10,17 +10,6 @@ from evalstone.errors import DataError
 from evalstone.types import STEP_DATA, Message, Trajectory, TrajectoryStep
 from evalstone.types.agreement import step_of
 
-PASSED_OVER = (
-    "generic",
-    "model_chunk",
-    "model_inference",
-    "model_step",
-    "scorer_run",
-    "scorer_step",
-    "workflow_conditional_eval",
-)
-"""Span types that aren't steps. Their children take their place."""
-
 _STORED: Mapping[str, str] = {"id": "spanId", "startTime": "startedAt", "endTime": "endedAt"}
 _ATTRIBUTES: Mapping[str, str] = {
     "mcp_server": "mcpServer",
@@ -97,7 +86,7 @@ def extract_workflow_trajectory(
 def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str | None = None) -> Trajectory:
     """The steps below the root span of a trace, as a tree.
 
-    Bookkeeping spans (PASSED_OVER) are replaced by their children.
+    Spans of a type that no step has, such as `model_chunk`, are replaced by their children.
 
     Args:
         spans: Objects with `spanId` (or `id`), `parentSpanId`, `type` (or `spanType`), `name`, `startedAt`, `endedAt`
