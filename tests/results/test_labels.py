@@ -32,7 +32,7 @@ def test_samples_hold_their_labels_and_those_without_one_are_left_out():
     found = labels(ROWS)
     assert found.labels == {"a": (1.0,), "b": (0.0,)}
     assert [sample.id for sample in found.dataset] == ["a", "b"]
-    assert (found.unlabeled, found.columns, found.words) == (1, ("label",), {"yes": 1, "no": 0})
+    assert (found.columns, found.words) == (("label",), {"yes": 1, "no": 0})
 
 
 def test_labels_may_stand_in_the_metadata():
@@ -45,7 +45,7 @@ def test_several_annotators_have_a_column_each(tmp_path: Path):
     found = labels(write(tmp_path / "labels.csv", text))
     assert found.columns == ("annotator_1", "annotator_2", "annotator_3")
     assert found.labels == {"a": (1.0, 0.0, None), "b": (0.0, 0.0, 1.0)}
-    assert found.unlabeled == 1
+    assert [sample.id for sample in found.dataset] == ["a", "b"]
 
 
 def test_columns_can_be_named(tmp_path: Path):

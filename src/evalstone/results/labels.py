@@ -198,8 +198,6 @@ class LabeledSamples:
     """The columns of labels."""
     words: Mapping[str, float]
     """The value in [0, 1] that each word was read as."""
-    unlabeled: int
-    """The number of samples without a label."""
 
 
 def read_labels(
@@ -324,7 +322,7 @@ def _labeled(
         raise DataError(f"no sample has a label in {shortlist(columns)}")
     samples = tuple(sample for sample in dataset if sample.id in labels)
     labeled = Dataset(samples, dataset.name, dataset.columns, dataset.ignored)
-    return LabeledSamples(labeled, labels, columns, words, len(dataset) - len(samples))
+    return LabeledSamples(labeled, labels, columns, words)
 
 
 def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ...]:
