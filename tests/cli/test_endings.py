@@ -208,7 +208,7 @@ def test_a_command_that_is_killed_or_refused_does_not_leave_an_earlier_run_as_it
     assert done.returncode == ExitCode.INTERRUPTED
     assert "Stopped. Finished calls are in the ledger" in done.stderr
     done = evalstone("gate", "out", *RIGHT)
-    assert (done.returncode, "out holds no results: summary.json is missing" in done.stderr) == (ExitCode.USAGE, True)
+    assert (done.returncode, "out has no results: summary.json is missing" in done.stderr) == (ExitCode.USAGE, True)
     assert read_run("last", ledger=folder / "l.db").ending in (KILLED, INTERRUPTED)
 
 

@@ -72,9 +72,9 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
     [
         ("report", "no saved runs in the ledger .evalstone/ledger.db; run `evalstone run` first, or name a results"),
         ("gate --min given=1 --ledger x.db", "there are no saved runs in the ledger x.db"),
-        ("power runs", "runs holds several runs; name one: runs/a, runs/b"),
-        ("compare runs runs/a", "runs holds several runs; name one: runs/a, runs/b"),
-        ("gate runs --min given=1", "runs holds several runs; name one: runs/a, runs/b"),
+        ("power runs", "runs has several runs; name one: runs/a, runs/b"),
+        ("compare runs runs/a", "runs has several runs; name one: runs/a, runs/b"),
+        ("gate runs --min given=1", "runs has several runs; name one: runs/a, runs/b"),
         (
             "run d.jsonl -s createFaithfulnessScorer",
             "is faithfulness(definition='mastra') here; see evalstone scorers --from mastra createFaithfulnessScorer\n",
@@ -87,7 +87,7 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
             "faithfulness(definition='deepeval_strict') here; see evalstone scorers --from mastra FaithfulnessMetric "
             "or evalstone scorers --from deepeval FaithfulnessMetric\n",
         ),
-        ("calibrate --labels l.csv", "if it holds only ids and labels, name the samples with --data FILE\n"),
+        ("calibrate --labels l.csv", "if it has only ids and labels, name the samples with --data FILE\n"),
         (
             "run c.csv -s faithfulness",
             "no sample of c.csv can be scored: faithfulness needs output and context; context",

@@ -788,7 +788,7 @@ def test_results_with_missing_records_are_unfinished(tmp_path: Path, data: Path,
 @pytest.mark.parametrize(
     ("file", "text", "told"),
     [
-        ("summary.json", "[]", "must hold an object"),
+        ("summary.json", "[]", "must contain an object"),
         ("records.jsonl", "{}\n", "line 1"),
         ("records.jsonl", '{"format": 1, "outcome": "score", "value": NaN, "scale": 1}\n', "line 1"),
     ],

@@ -59,7 +59,7 @@ def test_a_folder_has_no_results_before_all_parts_of_a_run_are_there(tmp_path: P
     (tmp_path / "records.jsonl").mkdir()
     with pytest.raises(ConfigError, match=r"records\.jsonl"):
         write_run(run_of(["0.5"]), tmp_path)
-    with pytest.raises(ConfigError, match=r"holds no results: summary\.json is missing"):
+    with pytest.raises(ConfigError, match=r"has no results: summary\.json is missing"):
         read_run(tmp_path)
 
 
@@ -103,7 +103,7 @@ def test_a_summary_of_wrong_types_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # where there is no ledger either
-    with pytest.raises(ConfigError, match=r"holds no results: summary\.json is missing"):
+    with pytest.raises(ConfigError, match=r"has no results: summary\.json is missing"):
         read_run(tmp_path)
     with pytest.raises(ConfigError, match="there is no results folder"):
         read_run(tmp_path / "nowhere")

@@ -121,7 +121,7 @@ def test_the_calibrations_of_a_run_are_those_of_the_scorers_that_asked_a_judge(t
     ("text", "message"),
     [
         ("no json", "is not a calibration: Expecting value"),
-        ("[]", "must hold an object, not list"),
+        ("[]", "must contain an object, not list"),
         ('{"format": 9}', "calibration format 9 is not 1"),
         ('{"format": 1}', "judge is missing"),
     ],

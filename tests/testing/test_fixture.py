@@ -404,7 +404,7 @@ def test_replies_of_a_file_are_a_judge(pytester: pytest.Pytester) -> None:
         ("--evalstone-judge=scripted", "--evalstone-judge: scripted needs a file*"),
         ("--evalstone-judge=scripted:none.json", "*none.json*"),
         ("--evalstone-judge=scripted:text.json", "*text.json can't be read as a judge's replies*"),
-        ("--evalstone-judge=scripted:word.json", "*word.json must hold a list of replies*not str"),
+        ("--evalstone-judge=scripted:word.json", "*word.json must contain a list of replies*not str"),
         ("--evalstone-judge=opnai/gpt-5.1", "*opnai*"),
         ("--evalstone-trials=0", "--evalstone-trials must be a whole number from 1 to 10000, not 0"),
         ("--evalstone-budget=-1", "--evalstone-budget must be 0 or more US dollars, not -1"),

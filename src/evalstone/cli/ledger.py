@@ -156,7 +156,7 @@ def export(
     if suffix not in (".jsonl", ".parquet"):
         raise ConfigError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
     if suffix == ".parquet" and what == "all":
-        raise ConfigError("a Parquet file holds one kind of row: add --what answers or --what records")
+        raise ConfigError("a Parquet file has one kind of row: add --what answers or --what records")
     with Ledger(_existing(ledger)) as opened:
         kinds = ["answer"] if what == "answers" else []
         if what == "records":

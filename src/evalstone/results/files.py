@@ -108,7 +108,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{file} cannot be read as a run: {error}") from None
     if not isinstance(summary, dict):
-        raise DataError(f"{file} must hold an object")
+        raise DataError(f"{file} must contain an object")
     RunMetadata.of(data := cast("dict[str, Any]", summary), str(file))
     return data
 
@@ -117,8 +117,8 @@ def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
     missing = Path(error.filename).name
     if missing == SUMMARY and (inside := sorted(str(file.parent) for file in folder.glob(f"*/{SUMMARY}"))):
         more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
-        return ConfigError(f"{folder} holds several runs; name one: {', '.join(inside[:5])}{more}")
-    return ConfigError(f"{folder} holds no results: {missing} is missing")
+        return ConfigError(f"{folder} has several runs; name one: {', '.join(inside[:5])}{more}")
+    return ConfigError(f"{folder} has no results: {missing} is missing")
 
 
 def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:

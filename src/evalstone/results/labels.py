@@ -230,7 +230,7 @@ def read_labels(
     except DataError as error:
         message = str(error)
         if data is None and UNRECOGNIZED in message:
-            message = message.partition(";")[0] + "; if it holds only ids and labels, name the samples with --data FILE"
+            message = message.partition(";")[0] + "; if it has only ids and labels, name the samples with --data FILE"
         raise DataError(message if message.startswith(source_name) else f"{source_name}: {message}") from None
 
 

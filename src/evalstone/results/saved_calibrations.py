@@ -129,7 +129,7 @@ def _read(file: Path) -> Calibration:
     try:
         data = json.loads(file_text(file))
         if not isinstance(data, dict):
-            raise DataError(f"it must hold an object, not {type(data).__name__}")
+            raise DataError(f"it must contain an object, not {type(data).__name__}")
         return Calibration.from_dict(cast("dict[str, Any]", data))
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from None

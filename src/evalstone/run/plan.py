@@ -145,7 +145,7 @@ class Plan:
         """Raise ConfigError if there are no samples or scorers, there are too many outcomes, a scorer is named twice, a
         judge has no key, or a scorer can score no sample. asking: whether the run will call judges."""
         if not len(self.dataset):
-            raise ConfigError(f"{self.dataset.name} holds no samples")
+            raise ConfigError(f"{self.dataset.name} has no samples")
         if not self.scorers:
             raise ConfigError(f"no scorer was named; known: {', '.join(SCORERS)}")
         self._check_size()

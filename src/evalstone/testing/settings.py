@@ -60,7 +60,7 @@ class Settings:
             raise ConfigError(f"{file} can't be read as a judge's replies: {error}") from None
         if not isinstance(script, list | dict):
             raise ConfigError(
-                f"{file} must hold a list of replies, or an object from kinds of questions to replies, "
+                f"{file} must contain a list of replies, or an object from kinds of questions to replies, "
                 f"not {type(script).__name__}"
             )
         return ScriptedJudge(cast("list[Any] | dict[str, Any]", script))
