@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evalstone.datasets import FIELD_NAMES
+from evalstone.scorers import SCORERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
@@ -15,6 +16,13 @@ def test_the_page_lists_the_names_that_are_understood() -> None:
     for field, ranks in FIELD_NAMES.items():
         names = " ▸ ".join(", ".join(f"`{name}`" for name in rank) for rank in ranks)
         assert f"| `{field}` | {names} |\n" in PAGE
+
+
+def test_the_page_names_the_entries_of_metadata_that_scorers_read() -> None:
+    (paragraph,) = (text for text in PAGE.split("\n\n") if text.startswith("Most scorers ignore metadata."))
+    for name, kind in SCORERS.items():
+        for entry in kind.case_metadata[:1]:
+            assert f"`{entry}`" in paragraph, name
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
