@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def test_the_parts_of_a_trace_may_be_lines_apart_and_only_open_traces_wait(tmp_p
     assert [sample.input for sample in dataset] == [f"q{n}" for n in (*range(2, 50), 1)]
     given = 0
 
-    def counted() -> Iterable[tuple[str, Any]]:
+    def counted() -> Iterator[tuple[str, Any]]:
         nonlocal given
         for at, row in enumerate(rows):
             given += 1

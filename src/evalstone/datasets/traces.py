@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,10 +12,9 @@ from evalstone.agents.formats.records import Record, is_telemetry, records_in
 from evalstone.agents.formats.values import PlacedError
 from evalstone.agents.notes import Notes
 from evalstone.agents.traces import samples_of
+from evalstone.datasets.tables import Rows
 from evalstone.errors import DataError
 from evalstone.types import Sample
-
-Rows = Iterable[tuple[str, Any]]
 
 
 @dataclass
