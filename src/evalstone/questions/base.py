@@ -409,7 +409,7 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         elif too_long := [(n, len(item)) for n, item in enumerate(items, start=1) if len(item) >= LONGEST_TEXT]:
             lengths = "; ".join(f"{self.key}.{n}: it has {length:,} characters" for n, length in too_long)
             raise ReplyError(f"{lengths}; each must stay under {LONGEST_TEXT:,}")
-        problems = [self.source.problem(item, self) for item in items]
+        problems = self.source.problems(items, self)
         if any(problems):
             named = [f"{self.key}.{n}: {problem}" for n, problem in enumerate(problems, start=1) if problem]
             kept = [item for item, problem in zip(items, problems, strict=True) if not problem]

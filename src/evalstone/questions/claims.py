@@ -41,6 +41,10 @@ LONGEST_QUESTION = 1000
 """In characters. A longer input is probably a document, which doesn't help to understand the answer."""
 
 
+DESCRIBING = "answer candidate contain describe document include list mention reply response"
+"""Words in which a claim may say that a text has something, as in "The list includes salt"."""
+
+
 @dataclass(frozen=True)
 class ListClaims(ListOf[str]):
     """The claims of a text, each as a self-contained sentence; empty if it makes none.
@@ -52,7 +56,7 @@ class ListClaims(ListOf[str]):
 
     kind = "list_claims"
     key = "claims"
-    source = Restates("text", "question")
+    source = Restates("text", "question", besides=DESCRIBING.split())
     optional = ("question",)
     cut = "text"
     text: str

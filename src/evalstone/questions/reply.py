@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
-from evalstone._core.grounding import is_quoted, not_grounded
+from evalstone._core.grounding import all_not_grounded, is_quoted
 from evalstone._core.parsing import (
     REASON,
     bare,
@@ -142,6 +142,10 @@ class Quotes:
         )
         return "" if quoted else f"{_excerpt(text)} is not in the {_noun(self.input)}"
 
+    def problems(self, texts: Sequence[str], question: Any) -> list[str]:
+        """Why each of the texts of a list isn't a quotation from the input; empty for those that are."""
+        return [self.problem(text, question) for text in texts]
+
 
 class Restates:
     """A paraphrase of the question's `inputs`. Its numbers, names and most other words must come from them.
@@ -156,11 +160,18 @@ class Restates:
 
     def problem(self, text: str, question: Any) -> str:
         """Why a text isn't a paraphrase of the inputs; empty if it is one."""
+        return self.problems([text], question)[0]
+
+    def problems(self, texts: Sequence[str], question: Any) -> list[str]:
+        """Why each of the texts of a list isn't a paraphrase of the inputs; empty for those that are."""
         source, *others = ("\n".join(_texts_of(question, (name,))) for name in self.inputs)
-        if not (foreign := not_grounded(text, source, others, self.besides)):
-            return ""
-        source, words = _noun(self.inputs[0]), ", ".join(word[:40] for word in foreign[:5])
-        return f"{_excerpt(text)} is not from the {source}, which doesn't have: {words}"
+        noun = _noun(self.inputs[0])
+        return [
+            f"{_excerpt(text)} is not from the {noun}, which doesn't have: {', '.join(word[:40] for word in foreign[:5])}"
+            if foreign
+            else ""
+            for text, foreign in zip(texts, all_not_grounded(texts, source, others, self.besides), strict=True)
+        ]
 
 
 class UngroundedItems(ReplyError):
