@@ -147,7 +147,7 @@ class GiveNumber(OwnQuestion[Grade]):
         return object_schema({"reason": REASON, "score": {"type": "number", "minimum": 0, "maximum": self.high}})
 
     def from_json(self, data: Any) -> Grade:
-        return Grade(number_in(member(data, "score"), "score", 0, self.high, text=True), reason_of(data))
+        return Grade(number_in(member(data, "score"), "score", 0, self.high), reason_of(data))
 
 
 def filled(prompt: Prompt, inputs: Mapping[str, Material]) -> tuple[tuple[str, Material], ...]:

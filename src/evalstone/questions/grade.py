@@ -40,7 +40,7 @@ class GradeAnswer(Question[Grade]):
         return schema_of(Grade if is_own else _AnchoredGrade, self)
 
     def from_json(self, data: Any) -> Grade:
-        return Grade(float(number_in(member(data, "score"), "score", text=True)), reason_of(data))
+        return Grade(float(number_in(member(data, "score"), "score")), reason_of(data))
 
 
 GRADE_GROUNDING = Prompt(

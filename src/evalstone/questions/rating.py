@@ -97,7 +97,7 @@ class RateByCriterion(OwnQuestion[Rating]):
         return object_schema({"reason": REASON, "score": {"type": "integer", "minimum": 1, "maximum": self.levels}})
 
     def from_json(self, data: Any) -> Rating:
-        score = number_in(member(data, "score"), "score", 1, self.levels, text=True, whole=True)
+        score = number_in(member(data, "score"), "score", 1, self.levels, whole=True)
         return Rating(int(score), reason_of(data))
 
     def with_probabilities(self, answer: Rating, probabilities: Mapping[str, float]) -> Rating:

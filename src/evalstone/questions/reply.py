@@ -46,6 +46,7 @@ from evalstone._core.parsing import (
 from evalstone._core.prompts import clean
 from evalstone._core.text import is_blank, sentences, stem
 from evalstone.errors import ConfigError, ReplyError
+from evalstone.questions.fitting import named_number
 
 M = TypeVar("M")
 
@@ -204,7 +205,7 @@ MOST_EXPLAINED = 10
 """The ungrounded texts of a reply that an error explains. It only names the places of any others."""
 LEAST_TO_DROP = 3
 
-NUMBERING = re.compile(r"\A\s*\(?(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
+NUMBERING = re.compile(r"\A\s*[(\[]?(?:(?:claim|fact|statement)\s*)?\d{1,3}\s*[.:)\]]+\s+", re.IGNORECASE)
 """The number in front of a text that was shown in a numbered list."""
 
 
@@ -475,7 +476,7 @@ def read_numbered(
     if subject and subject.type is int:
         items = range(1, len(items) + 1)
     values = numbered(data, len(items), of=noun, what=what)
-    _refuse_other_order(kind, values, items, what)
+    _refuse_other_order(kind, values, items, noun, what)
     rows = zip(items, values, strict=True)
     read = _reader(kind, False).read
     values: list[Any] = []
@@ -495,23 +496,44 @@ def _merged(ungrounded: Sequence[UngroundedItems]) -> tuple[Sequence[str], str]:
     return [problem for error in ungrounded for problem in error.problems], ungrounded[0].advice
 
 
-_NUMBER_KEYS = frozenset({"number", "no", "index", "id"})
+_NUMBER_KEYS = frozenset({"number", "num", "nr", "no", "index", "id", "item", "claim", "statement"})
+_KEY_PARTS = re.compile(r"[\W_]+")
 
 
-def _refuse_other_order(kind: type[Any], values: Sequence[Any], items: Sequence[Any], what: str) -> None:
+def _refuse_other_order(kind: type[Any], values: Sequence[Any], items: Sequence[Any], noun: str, what: str) -> None:
     """Raise ReplyError if a verdict names another item than the one at its place, by its text or its number."""
     known = _keys_of(kind)
     members = [cast("dict[str, Any]", value) if isinstance(value, dict) else {} for value in values]
     if all(map(known.issuperset, members)):
         return
     extras = [{key: other for key, other in value.items() if key not in known} for value in members]
-    numbers = [{other for key, other in extra.items() if key.casefold() in _NUMBER_KEYS} for extra in extras]
+    item_texts = {bare(item): item for item in items if isinstance(item, str)}
+    number_keys = _NUMBER_KEYS.union(noun.casefold().split())
+    numbers: list[set[int]] = []
+    for item, extra in zip(items, extras, strict=True):
+        named = [bare(NUMBERING.sub("", other)) for other in extra.values() if isinstance(other, str)]
+        named = [text for text in named if text in item_texts]
+        given = {} if named else {key: _number(other) for key, other in extra.items()}
+        given = {key: number for key, number in given.items() if number is not None}
+        numbers.append({n for key, n in given.items() if not number_keys.isdisjoint(_KEY_PARTS.split(key.casefold()))})
+        if named and (not isinstance(item, str) or bare(item) not in named):
+            raise _OtherOrder(what, len(numbers))
     from_zero = all(given == {place} for place, given in enumerate(numbers))
-    texts_of_items = {item for item in items if isinstance(item, str)}
-    for number, (item, extra, given) in enumerate(zip(items, extras, numbers, strict=True), start=1):
-        named = next((other for other in extra.values() if isinstance(other, str) and other in texts_of_items), item)
-        if named != item or not (from_zero or {str(each) for each in given} <= {str(number)}):
-            raise ReplyError(f"{what} {number} names another item; give the verdicts in the order of the items")
+    for number, given in enumerate(numbers, start=1):
+        if not from_zero and not given <= {number}:
+            raise _OtherOrder(what, number)
+
+
+class _OtherOrder(ReplyError):
+    def __init__(self, what: str, number: int) -> None:
+        super().__init__(f"{what} {number} names another item; give the verdicts in the order of the items")
+
+
+def _number(value: object) -> int | None:
+    """The number that a value is or names, as in `claim 2`."""
+    if isinstance(value, str):
+        return named_number(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 @functools.cache
@@ -528,6 +550,7 @@ class _Reader:
 
     def __init__(self, kind: type[Any], fields: Sequence[ReplyField]) -> None:
         # Before Python 3.12, pydantic doesn't support typing.TypedDict.
+        from pydantic import StrictFloat, StrictInt  # noqa: PLC0415 - slow to import
         from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, slow to import
 
         self.kind = kind
@@ -538,6 +561,7 @@ class _Reader:
         for field in (field for field in fields if field not in self.nested):
             inner = _inner(field.type)
             wire = Literal["yes", "no"] if YesNo in field.markers else inner if inner is field.type else list[inner]
+            wire = list[StrictInt | StrictFloat] if Cites in field.markers else wire  # true is not passage 1
             members[field.key] = wire
             if omitted := field.marker(MayOmit):
                 members[field.key] = NotRequired[wire]
@@ -637,13 +661,13 @@ def _converter(field: ReplyField) -> Convert | None:
     return (lambda value, question, where: value) if field.name != field.key else None
 
 
-def _cited(input: str, numbers: list[int], question: Any, where: str) -> tuple[int, ...]:
+def _cited(input: str, numbers: list[float], question: Any, where: str) -> tuple[int, ...]:
     count = len(getattr(question, input))
     for number in numbers:
-        if not 1 <= number <= count:
+        if not 1 <= number <= count or number % 1:
             noun = "passage" if input == "context" else "item"
-            raise ReplyError(f"{where or 'the reply'} cites {noun} {number}; there are {count} {noun}s")
-    return tuple(dict.fromkeys(numbers))
+            raise ReplyError(f"{where or 'the reply'} cites {noun} {number:g}; there are {count} {noun}s")
+    return tuple(dict.fromkeys(map(int, numbers)))
 
 
 def _nested(field: ReplyField, data: Any, question: Any, where: str) -> Any:
@@ -664,15 +688,15 @@ LARGEST = 1e100
 
 
 def number_in(
-    value: Any, where: str, low: float | None = 0, high: float | None = 1, *, text: bool = False, whole: bool = False
+    value: Any, where: str, low: float | None = 0, high: float | None = 1, *, whole: bool = False
 ) -> float:
-    """A number from `low` to `high`. None for one of them allows any number. Numbers are never clamped.
+    """A number from `low` to `high`, which may be written as text. None for one of them allows any number. Numbers are
+    never clamped.
 
-    text: also accept a number written as text. whole: only accept whole numbers. Raises ReplyError for anything else,
-    including booleans.
+    whole: only accept whole numbers. Raises ReplyError for anything else, including booleans.
     """
     number = value
-    if text and isinstance(value, str) and "_" not in value:
+    if isinstance(value, str) and "_" not in value:
         with contextlib.suppress(ValueError):
             number = float(value)
     least, most = (-LARGEST, LARGEST) if low is None or high is None else (low, high)
