@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evalstone.errors import ReplyError
-from evalstone.questions import ListClaims, VerifyClaims
+from evalstone.questions import GradeGrounding, ListClaims, VerifyClaims
 from evalstone.questions.verdict import AgreesWithContext
 
 TEXT = "The museum opened in 1921. It is free on Sundays. 1. FC Cologne plays next door."
@@ -104,13 +104,21 @@ def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
         ({"verdicts": {"1": {**FIRST, "passages": "1 or 2"}, "2": SECOND}}, "verdict 1.passages"),
         ({"verdicts": {"1": {**FIRST, "passages": "1 and not 2"}, "2": SECOND}}, "verdict 1.passages"),
         ({"verdicts": {"1": {**FIRST, "passages": True}, "2": SECOND}}, "verdict 1.passages"),
-        ({"verdicts": {"1": {**FIRST, "passages": [1.5]}, "2": SECOND}}, "cites passage 1.5; there are 2 passages"),
+        ({"verdicts": {"1": {**FIRST, "passages": [1.5]}, "2": SECOND}}, "verdict 1.passages"),
         ({"verdict": [FIRST, SECOND]}, "'verdicts' was expected"),
     ],
 )
 def test_a_verdict_is_never_guessed(reply: Any, told: str) -> None:
     with pytest.raises(ReplyError, match=told):
         ASKED.parse(json.dumps(reply))
+
+
+def test_a_grade_may_be_written_as_text() -> None:
+    question = GradeGrounding("In France.", ("Paris is in France.",))
+    assert question.parse('{"reason": "It says so.", "score": "0.75"}').score == 0.75
+    for other in ('"0,75"', '"high"', '"7"', '"nan"', "true", '"0_5"'):
+        with pytest.raises(ReplyError, match="score: a number from 0 to 1 was expected"):
+            question.parse(f'{{"reason": "It says so.", "score": {other}}}')
 
 
 def test_a_choice_is_read_in_any_case() -> None:

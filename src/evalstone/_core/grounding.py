@@ -275,7 +275,7 @@ def _items_in(statement: str, items: Set[str]) -> Set[str]:
     """The items of a list that a statement names."""
     words = _spaced(statement).split()
     runs = (" ".join(words[at : at + size]) for at in range(len(words)) for size in range(1, _LONGEST_ITEM + 1))
-    return items.intersection(runs)
+    return items & set(runs)
 
 
 def _stands_in(statement: str, text: str) -> bool:

@@ -39,14 +39,11 @@ from evalstone._core.text import STOPWORDS, estimated_tokens, sentences, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.fitting import fitted
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
+from evalstone.questions.markers import NUMBERING, Quotes, Restates
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
 from evalstone.questions.reply import (
     LONGEST_TEXT,
     MOST_ITEMS,
-    NUMBERING,
-    Quotes,
-    Restates,
-    UngroundedItems,
     check_list,
     check_quoted,
     list_schema,
@@ -58,6 +55,7 @@ from evalstone.questions.reply import (
     subject_of,
 )
 from evalstone.questions.schemas import example_of, form_of, has_labels, with_definitions, words_of
+from evalstone.questions.ungrounded import UngroundedItems
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
@@ -197,7 +195,7 @@ class Question(_Prompted, Generic[A]):
             try:
                 return self.from_json(data)
             except ReplyError:
-                if (same := fitted(data, schema)) == data:
+                if repr(same := fitted(data, schema)) == repr(data):  # 1.0 is equal to 1
                     raise
             return self.from_json(same)
         except RecursionError:

@@ -16,7 +16,8 @@ from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError
 from evalstone.questions.base import LabelProbabilities, Question, shares
 from evalstone.questions.grade import Grade
-from evalstone.questions.reply import NotInReply, Unordered, number_in, reason_of
+from evalstone.questions.markers import NotInReply, Unordered
+from evalstone.questions.reply import number_in, reason_of
 from evalstone.questions.schema_types import type_of
 
 A = TypeVar("A")

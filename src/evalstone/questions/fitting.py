@@ -127,6 +127,8 @@ def _list(data: Any, item: Node, defined: Mapping[str, Node]) -> Any:
 
 def _number(value: Any) -> Any:
     """The number in a text with one number."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     number = named_number(value) if isinstance(value, str) else None
     return value if number is None else number
 

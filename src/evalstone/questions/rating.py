@@ -12,7 +12,8 @@ from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
 from evalstone.questions.base import LabelProbabilities, ListOf, shares
 from evalstone.questions.custom import OwnQuestion
-from evalstone.questions.reply import NotInReply, WorstFirst, number_in, reason_of
+from evalstone.questions.markers import NotInReply, WorstFirst
+from evalstone.questions.reply import number_in, reason_of
 
 WRITE_STEPS = Prompt(
     instructions="""\

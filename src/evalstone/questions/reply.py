@@ -1,6 +1,7 @@
 """Reply types: JSON schema, validation and label order are derived from one dataclass.
 
-A reply type is a frozen dataclass whose fields are the keys of the reply. Markers add what types can't express:
+A reply type is a frozen dataclass whose fields are the keys of the reply. Markers (markers.py) add what types can't
+express:
 
     @dataclass(frozen=True)
     class ClaimVerdict:
@@ -26,11 +27,10 @@ import json
 import re
 import typing
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
-from evalstone._core.grounding import all_not_grounded, is_quoted
 from evalstone._core.parsing import (
     REASON,
     bare,
@@ -44,194 +44,27 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import clean
-from evalstone._core.text import is_blank, sentences, stem
+from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, ReplyError
 from evalstone.questions.fitting import named_number
+from evalstone.questions.markers import (
+    NUMBERING,
+    Between,
+    Cites,
+    Key,
+    MayOmit,
+    NotInReply,
+    NumberedBy,
+    Quotes,
+    Restates,
+    Subject,
+    Unordered,
+    WorstFirst,
+    YesNo,
+)
+from evalstone.questions.ungrounded import UngroundedItems
 
 M = TypeVar("M")
-
-
-class WorstFirst:
-    """The labels of a field are ordered, least favorable first. Without `labels`, the order of the type counts."""
-
-    def __init__(self, *labels: Any) -> None:
-        self.labels = labels
-
-
-class Unordered:
-    """The field is a label without an order."""
-
-
-class Subject:
-    """The subject of a verdict: an item of the question, or its number if the field is an int.
-
-    It isn't a part of the reply if the question determines it, by numbered items or by an input of the same name. In a
-    list written by the judge, the judge names it.
-    """
-
-
-class NotInReply:
-    """The field is not a part of the reply; it is set later."""
-
-
-class YesNo:
-    """The bool is "yes" or "no" in the reply, under `key`."""
-
-    def __init__(self, key: str = "verdict") -> None:
-        self.key = key
-
-
-class Key:
-    """The field has a different name in the reply."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-
-
-class MayOmit:
-    """The key is optional in a reply. If it is missing, the value is `default`."""
-
-    def __init__(self, default: Any) -> None:
-        self.default = default
-
-
-QUARTERS = (1, 0.75, 0.5, 0.25, 0)
-"""The grades that a judge is asked to choose from."""
-
-
-class Between:
-    """The number must be from `low` to `high`, unless the question is not `bounded`. It is never clamped.
-
-    anchors: the numbers that the judge is asked to choose from, each of which the prompt describes. Any other number in
-    the range is read as it is.
-    """
-
-    def __init__(self, low: float, high: float, anchors: Sequence[float] = ()) -> None:
-        self.low, self.high, self.anchors = low, high, tuple(anchors)
-
-
-class Cites:
-    """Citations: numbers of items in the question's `input`, from 1. Any other number is an error.
-
-    needed_for: the labels that need at least one citation.
-    """
-
-    def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
-        self.input, self.needed_for = input, needed_for
-
-
-class Quotes:
-    """A quotation from the question's `input`. Text that isn't in the input is an error.
-
-    needed_for: the labels that need a quotation. With any other label, the quotation is dropped.
-    """
-
-    advice: ClassVar[str] = "quote its words"
-
-    def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
-        self.input, self.needed_for = input, needed_for
-
-    def source(self, question: Any) -> str:
-        """The text to quote from."""
-        return "\n".join(_texts_of(question, (self.input,)))
-
-    def problem(self, text: str, question: Any) -> str:
-        """Why a text isn't a quotation from the input; empty if it is one."""
-        source, text = self.source(question), NUMBERING.sub("", text)
-        quoted = is_quoted(text, source) or (
-            len(parts := sentences(text)) > 1 and all(is_quoted(part, source) for part in parts)
-        )
-        return "" if quoted else f"{_excerpt(text)} is not in the {_noun(self.input)}"
-
-    def problems(self, texts: Sequence[str], question: Any) -> list[str]:
-        """Why each of the texts of a list isn't a quotation from the input; empty for those that are."""
-        return [self.problem(text, question) for text in texts]
-
-
-class Restates:
-    """A paraphrase of the question's `inputs`. Its numbers, names and most other words must come from them.
-
-    besides: words that it may add, in any form, such as `think` in "the author thinks that …".
-    """
-
-    advice: ClassVar[str] = "take only what it says"
-
-    def __init__(self, *inputs: str, besides: Iterable[str] = ()) -> None:
-        self.inputs, self.besides = inputs, frozenset(map(stem, besides))
-
-    def problem(self, text: str, question: Any) -> str:
-        """Why a text isn't a paraphrase of the inputs; empty if it is one."""
-        return self.problems([text], question)[0]
-
-    def problems(self, texts: Sequence[str], question: Any) -> list[str]:
-        """Why each of the texts of a list isn't a paraphrase of the inputs; empty for those that are."""
-        source, *others = ("\n".join(_texts_of(question, (name,))) for name in self.inputs)
-        noun = _noun(self.inputs[0])
-        return [
-            f"{_excerpt(text)} is not from the {noun}, which doesn't have: {', '.join(word[:40] for word in foreign[:5])}"
-            if foreign
-            else ""
-            for text, foreign in zip(texts, all_not_grounded(texts, source, others, self.besides), strict=True)
-        ]
-
-
-class UngroundedItems(ReplyError):
-    """Texts in a reply don't come from the input that they quote or restate.
-
-    The message names each of them, so that one correction can replace them all.
-
-    Args:
-        problems: Why each text doesn't come from its input, beginning with its place in the reply.
-        advice: What the judge should do instead.
-        kept: For a list whose ungrounded items may be dropped, the answer without them; otherwise None.
-    """
-
-    def __init__(self, problems: Sequence[str], advice: str, kept: tuple[Any, ...] | None = None) -> None:
-        shown = [*problems[:MOST_EXPLAINED], *(problem.partition(":")[0] for problem in problems[MOST_EXPLAINED:])]
-        super().__init__(f"{'; '.join(shown)}; {advice}")
-        self.problems, self.advice, self.kept = tuple(problems), advice, kept
-
-    @classmethod
-    def of_list(cls, problems: Sequence[str], advice: str, kept: Sequence[Any], total: int) -> UngroundedItems:
-        """The error of a list with `total` items, of which only `kept` are grounded.
-
-        The others may be dropped if they are at most a tenth of the list, or one of at least three items.
-        """
-        few = total >= LEAST_TO_DROP and total - len(kept) <= max(1, total // 10)
-        return cls(problems, advice, tuple(kept) if few else None)
-
-
-MOST_EXPLAINED = 10
-"""The ungrounded texts of a reply that an error explains. It only names the places of any others."""
-LEAST_TO_DROP = 3
-
-NUMBERING = re.compile(r"\A\s*[(\[]?(?:(?:claim|fact|statement)\s*)?\d{1,3}\s*[.:)\]]+\s+", re.IGNORECASE)
-"""The number in front of a text that was shown in a numbered list."""
-
-
-def _texts_of(question: Any, inputs: Sequence[str]) -> Iterator[str]:
-    for name in inputs:
-        value = getattr(question, name)
-        yield from (value,) if isinstance(value, str) else value
-
-
-def _noun(input: str) -> str:
-    return "passages" if input == "context" else input
-
-
-def _excerpt(text: str) -> str:
-    shown = " ".join(clean(text[:200]).split())
-    return repr(shown if len(shown) <= 80 else shown[:79] + "…")
-
-
-class NumberedBy:
-    """An object with one member per item of the question's `input`, keyed by the item's number.
-
-    noun, what: the names of an item and of a member in errors, as in "3 claims, 2 verdicts".
-    """
-
-    def __init__(self, input: str, noun: str = "", what: str = "verdict") -> None:
-        self.input, self.noun, self.what = input, noun, what
 
 
 @dataclass(frozen=True)
@@ -550,7 +383,7 @@ class _Reader:
 
     def __init__(self, kind: type[Any], fields: Sequence[ReplyField]) -> None:
         # Before Python 3.12, pydantic doesn't support typing.TypedDict.
-        from pydantic import StrictFloat, StrictInt  # noqa: PLC0415 - slow to import
+        from pydantic import StrictInt  # noqa: PLC0415 - slow to import
         from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, slow to import
 
         self.kind = kind
@@ -561,7 +394,7 @@ class _Reader:
         for field in (field for field in fields if field not in self.nested):
             inner = _inner(field.type)
             wire = Literal["yes", "no"] if YesNo in field.markers else inner if inner is field.type else list[inner]
-            wire = list[StrictInt | StrictFloat] if Cites in field.markers else wire  # true is not passage 1
+            wire = list[StrictInt] if Cites in field.markers else wire  # true is not passage 1
             members[field.key] = wire
             if omitted := field.marker(MayOmit):
                 members[field.key] = NotRequired[wire]
@@ -661,13 +494,13 @@ def _converter(field: ReplyField) -> Convert | None:
     return (lambda value, question, where: value) if field.name != field.key else None
 
 
-def _cited(input: str, numbers: list[float], question: Any, where: str) -> tuple[int, ...]:
+def _cited(input: str, numbers: list[int], question: Any, where: str) -> tuple[int, ...]:
     count = len(getattr(question, input))
     for number in numbers:
-        if not 1 <= number <= count or number % 1:
+        if not 1 <= number <= count:
             noun = "passage" if input == "context" else "item"
-            raise ReplyError(f"{where or 'the reply'} cites {noun} {number:g}; there are {count} {noun}s")
-    return tuple(dict.fromkeys(map(int, numbers)))
+            raise ReplyError(f"{where or 'the reply'} cites {noun} {number}; there are {count} {noun}s")
+    return tuple(dict.fromkeys(numbers))
 
 
 def _nested(field: ReplyField, data: Any, question: Any, where: str) -> Any:
@@ -687,9 +520,7 @@ def _nested(field: ReplyField, data: Any, question: Any, where: str) -> Any:
 LARGEST = 1e100
 
 
-def number_in(
-    value: Any, where: str, low: float | None = 0, high: float | None = 1, *, whole: bool = False
-) -> float:
+def number_in(value: Any, where: str, low: float | None = 0, high: float | None = 1, *, whole: bool = False) -> float:
     """A number from `low` to `high`, which may be written as text. None for one of them allows any number. Numbers are
     never clamped.
 

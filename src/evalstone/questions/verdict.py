@@ -28,8 +28,9 @@ from evalstone._core.yes_no import FILLERS, HEDGE, NO, TAKES_BACK, YES
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Ask, LabelProbabilities, Question, unlisted
 from evalstone.questions.limits import ContextLimits
+from evalstone.questions.markers import NotInReply, WorstFirst
 from evalstone.questions.parts import ask_parts, chunks_of, space_for, too_long
-from evalstone.questions.reply import NotInReply, WorstFirst, reason_of
+from evalstone.questions.reply import reason_of
 
 Verdict: TypeAlias = Literal["yes", "no", "undecided"]
 
