@@ -720,9 +720,9 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "invented claims are claims of the text",
-        "src/evalstone/questions/reply.py",
-        "if not (foreign := not_grounded(text, source, others, self.besides)):",
-        "if True:",
+        "src/evalstone/questions/markers.py",
+        "if foreign else",
+        "if False else",
         ("tests/questions/test_grounded.py",),
     ),
     Mutant(
@@ -741,7 +741,7 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "half of a list may be dropped",
-        "src/evalstone/questions/reply.py",
+        "src/evalstone/questions/ungrounded.py",
         "<= max(1, total // 10)",
         "<= max(1, total // 2)",
         ("tests/questions/test_ungrounded.py",),

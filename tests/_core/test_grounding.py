@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from evalstone._core.grounding import is_quoted, not_grounded
+from evalstone._core.grounding import all_not_grounded, is_quoted, not_grounded
 from evalstone._core.text import sentences
 
 MEGABYTE = 300_000
@@ -249,6 +250,10 @@ def test_a_part_of_a_number_or_a_word_is_not_taken_word_for_word(text: str, clai
         ("Die Brücke hat vierzig Bogen und ist nicht kurz.", "Die Brücke hat 101 Bogen.", ["101"]),
         ("Anna Smith lives here in town.", "It says that Anna Smith-Jones lives here.", ["Smith-Jones"]),
         ("The price is $40 for adults.", "The price is 40 EUR for adults.", ["EUR"]),
+        ("The team may march in the end.", "The team has 5 members, or 3.", ["5", "3"]),
+        ("She was born on March 3, 1950.[1] She moved to town.", "She was born in January 1950.", ["January"]),
+        ("It was opened in 1950-03 in the town.", "It was opened in January 1950.", ["January"]),
+        ("It was 1.5 times as long, in the end.", "It was as long in January, or May.", ["January", "May"]),
     ],
 )
 def test_another_number_or_name_is_foreign(text: str, claim: str, foreign: list[str]) -> None:
@@ -281,6 +286,12 @@ def test_another_number_or_name_is_foreign(text: str, claim: str, foreign: list[
         ),
         ("St. Mary's is near Mt. Etna, where Dr. Bell lives.", "It is Saint Mary's, near Mount Etna, of Doctor Bell."),
         ("She was the chief executive officer of the bank.", "She was CEO of the bank."),
+        ("It was opened on 3.1.1950 in the town.", "It was opened in January 1950, in March."),
+        ("It was opened in 1950-01 in the town.", "It was opened in January 1950."),
+        ("It was opened in 01/1950 in the town.", "It was opened in January 1950."),
+        ("The town hall opened on Jan 5 or Sep 6.", "The town hall opened on January 5 or September 6."),
+        ("The town hall opened on January 5.", "The town hall opened on Jan. 5."),
+        ("The songs that have no other name are old.", "It is True that songs have a name that is old."),
     ],
 )
 def test_a_name_in_another_form_is_the_same_name(text: str, claim: str) -> None:
@@ -512,13 +523,18 @@ def test_a_number_of_several_digits_counts_like_a_word_of_the_text_and_a_single_
         "&#9",
         "&amp;",
         "é",
+        "\u0301\u0323",
+        "salt, ",
+        "- salt\n",
+        " \n",
+        "- ",
     ],
 )
 def test_a_megabyte_is_read_in_linear_time(unit: str) -> None:
     text = unit * (MEGABYTE // len(unit))
     started = time.process_time()
     is_quoted("Bob … lived", text)
-    not_grounded("Bob lived in 1815.", text)
+    all_not_grounded(["Bob lived in 1815."] * 3, text)
     not_grounded(text[:20_000], "Ada lived.")
     is_quoted(text, "Ada lived.")
     assert time.process_time() - started < 15
@@ -528,6 +544,58 @@ def test_a_megabyte_is_read_in_linear_time(unit: str) -> None:
 def test_a_claim_of_function_words_alone_needs_them_in_the_text(claim: str) -> None:
     assert not_grounded(claim, "The tower was completed in 1889.", ["When was it built?"])
     assert not not_grounded(claim, f"He said: {claim} They agreed.")
+
+
+INGREDIENTS = ["ripe avocados", "salt", "lime juice", "Y3"]
+LISTS = ["; ".join(INGREDIENTS), "\n".join(f"{n}. {item}" for n, item in enumerate(INGREDIENTS, 1))]
+
+
+def completed(words: str, items: Sequence[str] = INGREDIENTS) -> list[str]:
+    return [f"{item.capitalize()} {words}." for item in items]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *LISTS,
+        "Ripe avocados, salt, lime juice and Y3.",
+        "\n".join(f"- {item} (for the taste of it)" for item in INGREDIENTS),
+        f"It is as follows, and no one is to leave out any of it:\n\n{LISTS[1]}",
+    ],
+)
+def test_items_of_a_list_may_be_completed_with_the_same_words(text: str) -> None:
+    assert all_not_grounded(completed("belongs into guacamole"), text) == [[]] * 4
+
+
+def test_only_words_that_complete_three_items_and_half_of_them_complete_a_list() -> None:
+    text = LISTS[0]
+    assert all_not_grounded(completed("harms cats", INGREDIENTS[:2]), text) == [[], ["harms", "cats"]]
+    assert all(all_not_grounded(["Salt harms cats.", "A salt can harm a cat.", "The salt harms cats."], text))
+    assert not any(all_not_grounded(completed("harms cats", INGREDIENTS[1:]), text))
+    long = "; ".join(f"{letter}ood" for letter in "bcdfghjl")
+    others = [f"{letter.upper()}ood." for letter in "bcdfghjl"]
+    for harmful, fewer in ((4, False), (3, True)):
+        found = all_not_grounded([*completed("harms cats", long.split("; ")[:harmful]), *others], long)
+        assert found == [["harms", "cats"] if fewer else []] * harmful + [[]] * 8
+
+
+def test_a_list_is_never_completed_with_numbers_or_names() -> None:
+    assert all(all_not_grounded(completed("was eaten in 1902"), LISTS[0]))
+    assert all(all_not_grounded(completed("grows in Brazil"), LISTS[0]))
+
+
+def test_sentences_and_lists_with_a_question_are_not_completed() -> None:
+    claims = completed("belongs into guacamole")
+    assert any(all_not_grounded(claims, "It has ripe avocados, and that is with salt, with lime juice and with Y3."))
+    assert any(all_not_grounded(claims, LISTS[0], ["What do you like to eat?"]))
+    russian = ["соль", "лайм", "мята"]
+    assert all(all_not_grounded(completed("нужна соседу", russian), "; ".join(russian)))
+
+
+@pytest.mark.parametrize("titles", ["Hey June, Love Blind, Driven Home", '"Hey June", "Love Blind" and "Driven Home"'])
+def test_quotation_marks_make_no_difference_to_a_list_of_titles(titles: str) -> None:
+    claims = [f"{title} has no Name in Chinese." for title in ("Hey June", "Love Blind", "Driven Home")]
+    assert all_not_grounded(claims, titles) == [[]] * 3
 
 
 YES = "Yes, our generous store policy explicitly allows that for every customer."

@@ -5,21 +5,25 @@ import pkgutil
 import random
 import re
 import time
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import evalstone
 from evalstone._core.text import (
     STOPWORDS,
     estimated_tokens,
+    fewest_tokens,
+    normalized,
     sentence_slices,
     sentences,
     stem,
     tokens,
+    unmarked,
     words,
 )
 
@@ -42,6 +46,32 @@ def test_words_keep_accents_and_vowel_signs():
 
 def test_a_letter_and_its_accent_are_the_same_word_as_the_accented_letter():
     assert words("cafe\u0301") == words("café")
+
+
+@pytest.mark.parametrize("text", ["การทำงาน", "ภาษาລາວທຳ", "２０２３年の夏、", "ﾃﾞｰﾀ"])
+def test_a_word_is_the_same_in_a_short_and_in_a_long_text(text: str):
+    assert set(words(text)) <= set(words(20 * text))
+
+
+@given(st.text(alphabet="ae\u0301\u0323\u0f71\u0344ạﬁ４タﾞ한ำ", max_size=40))
+@example("a" + "\u0301\u0323" * 15)
+def test_texts_are_normalized_as_unicode_defines(text: str):
+    text = re.sub(r"([^\w\x00-\x7f]{31})[^\w\x00-\x7f]+", r"\1", text)
+    for form in ("NFC", "NFD", "NFKC"):
+        assert normalized(form, text) == unicodedata.normalize(form, text)
+
+
+def test_what_follows_and_precedes_a_long_run_of_accents_is_normalized():
+    run = "\u0301\u0323" * 50
+    assert normalized("NFKC", f"４{run}e\u0301{run}ﬁ") == f"4{run}é{run}fi".replace(f"é{run}", f"e\u0301{run}")
+
+
+def test_a_line_without_its_markers_is_what_is_left_of_it():
+    assert [unmarked(line) for line in ("- 2. Ada", "## Ada", "Ada", "3.5 m")] == ["Ada", "Ada", "Ada", "3.5 m"]
+
+
+def test_a_text_has_at_least_a_token_for_each_word_and_for_four_characters_of_scripts_without_spaces():
+    assert [fewest_tokens(text) for text in ("", "Ada wrote it.", "東京タワー", "東京タワーの 高さ!")] == [0, 3, 2, 4]
 
 
 def test_tokens_are_the_words_with_their_capitals():

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evalstone.errors import ReplyError
-from evalstone.questions import ListClaims, VerifyClaims
+from evalstone.questions import GradeGrounding, ListClaims, VerifyClaims
 from evalstone.questions.verdict import AgreesWithContext
 
 TEXT = "The museum opened in 1921. It is free on Sundays. 1. FC Cologne plays next door."
@@ -38,6 +38,7 @@ def without(key: str) -> dict[str, Any]:
         {"verdicts": {"1": {**FIRST, "passages": "1"}, "2": SECOND}},
         {"verdicts": {"1": {**FIRST, "passages": "passage 1"}, "2": SECOND}},
         {"verdicts": {"1": {**FIRST, "passages": ["[1]", "Passage 1"]}, "2": SECOND}},
+        {"verdicts": {"1": {**FIRST, "passages": [1.0]}, "2": SECOND}},
         {"Verdicts": {"1.": FIRST, "2.": SECOND}},
         {"verdicts": {"claim 1": FIRST, "Claim #2": SECOND}},
         {"verdicts": {"1": {key.title(): value for key, value in FIRST.items()}, "2": SECOND}},
@@ -47,6 +48,18 @@ def without(key: str) -> dict[str, Any]:
         [{"verdicts": {"1": FIRST, "2": SECOND}}],
         [{"claim": "It opened in 1921.", "id": 1, **FIRST}, {"claim": "It has a café!", "id": "2", **SECOND}],
         [{"index": 0, **FIRST}, {"index": 1, **SECOND}],
+        [{"claim": 1, **FIRST}, {"claim": "claim 2", **SECOND}],
+        [{"claim": "1. It opened in 1921", **FIRST}, {"claim": "It has a café, they say", **SECOND}],
+        [{"claim": "It opened in 1921", "statement_id": 7, **FIRST}, {"confidence": 1, **SECOND}],
+        verdicts(verdict="Not mentioned!"),
+        verdicts(passages="none"),
+        verdicts(passages="N/A"),
+        verdicts(passages=""),
+        {"verdicts": {"1": {**FIRST, "passages": "passage 1, 1 and 1"}, "2": SECOND}},
+        {"verdicts": {"1": {"passage": 1, "verdict": "supported"}, "2": SECOND}},
+        {"verdicts": {"1": FIRST, "2": "Not mentioned."}},
+        {"response": {"verdicts": {"1": FIRST, "2": SECOND}}},
+        {"result": {"Verdicts": [FIRST, SECOND]}},
     ],
 )
 def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
@@ -69,7 +82,7 @@ def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
         ([FIRST], "2 claims, 1 verdict"),
         ([{"verdicts": {"1": FIRST, "2": SECOND}}] * 2, "verdict 1"),
         ({"verdicts": {"1": {**FIRST, "passages": "not passage 1"}, "2": SECOND}}, "verdict 1.passages"),
-        ({"verdicts": {"1": {**FIRST, "passages": ["-1"]}, "2": SECOND}}, "passage -1"),
+        ({"verdicts": {"1": {**FIRST, "passages": ["-1"]}, "2": SECOND}}, "verdict 1.passages"),
         ({"verdicts": {"1": {**FIRST, "passages": "passage 1 does not say so"}, "2": SECOND}}, "verdict 1.passages"),
         ({"verdicts": {"1": FIRST, "-2": SECOND}}, "missing: 2"),
         ({"verdicts": {"1": FIRST, "not 2": SECOND}}, "missing: 2"),
@@ -77,11 +90,35 @@ def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
         ([{"claim": "It has a café.", **SECOND}, {"claim": "It opened in 1921.", **FIRST}], "names another item"),
         ({"verdicts": [{"number": 2, **SECOND}, {"number": 1, **FIRST}]}, "names another item"),
         ({"verdicts": {"1": {"index": "2", **SECOND}, "2": {"index": "1", **FIRST}}}, "names another item"),
+        ([{"claim": 2, **SECOND}, {"claim": 1, **FIRST}], "verdict 1 names another item"),
+        ([{"claim_id": "Claim 2", **SECOND}, {"claim_id": "Claim 1", **FIRST}], "verdict 1 names another item"),
+        ([{"Statement": 1, **FIRST}, {"Statement": 1, **SECOND}], "verdict 2 names another item"),
+        ([{"claim": "it has a CAFÉ", **SECOND}, {"claim": "It opened in 1921", **FIRST}], "names another item"),
+        ([{"claim": "2. It has a café.", **SECOND}, {"claim": "1. It opened.", **FIRST}], "names another item"),
+        ({"verdicts": {"1": FIRST, "2": "supported"}}, "passages is empty"),
+        ({"verdicts": {"1": FIRST, "2": "not supported"}}, "verdict 2"),
+        (verdicts(verdict="!not_mentioned"), "verdict 2.verdict"),
+        ({"first": {"verdicts": {"1": FIRST, "2": SECOND}}, "second": {}}, "'verdicts' was expected"),
+        ({"first": {"1": FIRST}}, "'verdicts' was expected"),
+        ({"verdicts": {"1": {**FIRST, "passage": [2]}, "2": {**SECOND, "verdict": "no"}}}, "verdict 2.verdict"),
+        ({"verdicts": {"1": {**FIRST, "passages": "1 or 2"}, "2": SECOND}}, "verdict 1.passages"),
+        ({"verdicts": {"1": {**FIRST, "passages": "1 and not 2"}, "2": SECOND}}, "verdict 1.passages"),
+        ({"verdicts": {"1": {**FIRST, "passages": True}, "2": SECOND}}, "verdict 1.passages"),
+        ({"verdicts": {"1": {**FIRST, "passages": [1.5]}, "2": SECOND}}, "verdict 1.passages"),
+        ({"verdict": [FIRST, SECOND]}, "'verdicts' was expected"),
     ],
 )
 def test_a_verdict_is_never_guessed(reply: Any, told: str) -> None:
     with pytest.raises(ReplyError, match=told):
         ASKED.parse(json.dumps(reply))
+
+
+def test_a_grade_may_be_written_as_text() -> None:
+    question = GradeGrounding("In France.", ("Paris is in France.",))
+    assert question.parse('{"reason": "It says so.", "score": "0.75"}').score == 0.75
+    for other in ('"0,75"', '"high"', '"7"', '"nan"', "true", '"0_5"'):
+        with pytest.raises(ReplyError, match="score: a number from 0 to 1 was expected"):
+            question.parse(f'{{"reason": "It says so.", "score": {other}}}')
 
 
 def test_a_choice_is_read_in_any_case() -> None:
@@ -98,6 +135,8 @@ CLAIMS = ("The museum opened in 1921.", "The museum is free on Sundays.")
         [f"{number}. {claim}" for number, claim in enumerate(CLAIMS, start=1)],
         [f"{number}) {claim}" for number, claim in enumerate(CLAIMS, start=1)],
         [f"({number}) {claim}" for number, claim in enumerate(CLAIMS, start=1)],
+        [f"[{number}] {claim}" for number, claim in enumerate(CLAIMS, start=1)],
+        [f"Claim {number}: {claim}" for number, claim in enumerate(CLAIMS, start=1)],
         [f"- {claim}" for claim in CLAIMS],
         [f"• {claim}" for claim in CLAIMS],
         [{"claim": claim} for claim in CLAIMS],

@@ -67,6 +67,21 @@ def test_the_words_in_which_an_opinion_is_reported_need_not_be_in_the_text() -> 
         read(ListClaims(HARBOR), {"claims": ["He thinks, insists."]})
 
 
+def test_a_claim_may_say_that_the_text_has_something() -> None:
+    text = "Fix your roof, lift it up, and sing of home."
+    claims = ["The candidate answer describes how to lift it up.", "The document mentions home."]
+    assert read(ListClaims(text), {"claims": claims}) == tuple(claims)
+    with pytest.raises(ReplyError, match="doesn't have: Bern"):
+        read(ListClaims(text), {"claims": ["The list includes Bern."]})
+
+
+def test_the_items_of_a_list_can_be_claims_without_their_question() -> None:
+    claims = [f"{item} is an ingredient for sauces." for item in ("Salt", "Lime juice", "Basil")]
+    assert read(ListClaims("Salt, lime juice, basil"), {"claims": claims}) == tuple(claims)
+    with pytest.raises(ReplyError, match=r"claims.1: 'Salt is an ingredient for sauces.' is not from the text"):
+        read(ListClaims("Salt, lime juice, basil"), {"claims": claims[:1]})
+
+
 def test_words_of_the_question_complete_a_short_answer_and_do_not_stand_for_an_empty_one() -> None:
     asked = "What is the capital of France?"
     claim = "The capital of France is Paris."

@@ -14,16 +14,8 @@ from evalstone._core.prompts import Prompt
 from evalstone.api import plan_for
 from evalstone.errors import ConfigError, ReplyError
 from evalstone.questions.base import Ask, Question, VerdictPerItem, answer_type, is_votable
-from evalstone.questions.reply import (
-    Cites,
-    LabelOrder,
-    NotInReply,
-    Subject,
-    WorstFirst,
-    label_orders,
-    reply_fields,
-    subject_of,
-)
+from evalstone.questions.markers import Cites, NotInReply, Subject, WorstFirst
+from evalstone.questions.reply import LabelOrder, label_orders, reply_fields, subject_of
 from evalstone.run.dry_run import estimate
 from evalstone.scorers import Scorer
 from tests.fakes import QUESTION_KINDS, question_of

@@ -10,8 +10,8 @@ import pytest
 from evalstone.errors import ReplyError
 from evalstone.questions import CompareStatements, FindToxicity, ListClaims, ListStatements, VerifyClaims
 from evalstone.questions.base import Question
-from evalstone.questions.reply import MOST_EXPLAINED, UngroundedItems
 from evalstone.questions.statements import Comparison
+from evalstone.questions.ungrounded import MOST_EXPLAINED, UngroundedItems
 
 NUMBERS = range(1, 41)
 FLEET = " ".join(f"Ship {number} sails to harbor {number}." for number in NUMBERS)

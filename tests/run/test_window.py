@@ -30,7 +30,7 @@ from evalstone.judges.base import Judge
 from evalstone.questions.base import Ask, JudgeAnswer, Question, VerdictPerItem
 from evalstone.questions.grade import GradeGrounding
 from evalstone.questions.limits import ContextLimits
-from evalstone.questions.reply import Subject, WorstFirst, YesNo
+from evalstone.questions.markers import Subject, WorstFirst, YesNo
 from evalstone.run.circuit_breaker import FAILURE_LIMIT
 from evalstone.run.dry_run import estimate
 from evalstone.run.session import Recording, Session

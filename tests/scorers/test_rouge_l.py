@@ -32,6 +32,10 @@ def test_japanese_counts_pairs_of_characters():
     assert value("東京都", "東京") == pytest.approx(2 * 1 / 3)
 
 
+def test_a_long_text_in_thai_has_the_words_of_a_short_one():
+    assert value("การทำงาน", "การทำงาน" * 9) == pytest.approx(2 * 8 / (8 + 80))
+
+
 def test_a_text_without_words_is_skipped():
     assert outcome_of(RougeL(), Sample(reference="?!", output="a"), []) == Skipped("the reference has no words")
     assert outcome_of(RougeL(), Sample(reference="a", output="…"), []) == Skipped("the answer has no words")

@@ -3,8 +3,8 @@
 A quotation must occur in the text, ignoring case, accents, white space, punctuation, the URLs of links and how HTML
 writes characters. With an ellipsis, each part must occur, in order. A restatement must have its numbers, its names and
 at least half of its other words from the text, ignoring accents; function words count only as names, or if there are no
-others. In a restatement in another language, only the numbers are checked, because words can't be compared across
-languages.
+others. The items of a list may be completed with the same words. In a restatement in another language, only the numbers
+are checked, because words can't be compared across languages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 
-from evalstone._core.text import STOPWORDS, stem, tokens
+from evalstone._core.text import STOPWORDS, normalized, stem, tokens
 from evalstone._core.yes_no import OPENING
 
 LEAST_SHARED = 0.5
@@ -43,6 +43,7 @@ _GROUPED = re.compile(r"\d{1,3}([.,\u2009\u202f'’])\d{3}(?:\1\d{3})*")
 _BARE_DECIMAL = re.compile(r"(?<![\d.,])[.,](\d+)")
 _YEARS = re.compile(r"\b(\d\d)\d\d\s*[-–—/]\s*(\d\d)\b")
 _SHORT_YEAR = re.compile(r"['’](\d\d)s?\b|\b\d{1,2}([/.-])\d{1,2}\2(\d\d)\b")
+_DATE = re.compile(r"\b(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}|\d{4}[/-]\d\d|\d{1,2}[./-]\d{4})\b")
 _AFTERNOON = re.compile(r"(?<!\d)(\d{1,2})(?::\d\d)?\s{0,3}p\.?m\b", re.IGNORECASE)
 _SCALED = re.compile(
     r"(?<!\d)(\d{1,15}(?:[.,]\d{1,15}){0,4})[\s-]{0,3}(thousand|million|billion|trillion|k|m|bn?)\b", re.IGNORECASE
@@ -59,7 +60,9 @@ _ABBREVIATIONS = {
     "hq": "headquarters", "inc": "incorporated", "jr": "junior", "lt": "lieutenant", "ltd": "limited", "mr": "mister",
     "mt": "mount", "phd": "doctorate", "pres": "president", "prof": "professor", "rd": "road", "rep": "representative",
     "rev": "reverend", "sen": "senator", "sgt": "sergeant", "sr": "senior", "st": "saint", "tb": "tuberculosis",
-    "tv": "television", "univ": "university", "vs": "versus",
+    "tv": "television", "univ": "university", "vs": "versus", "jan": "january", "feb": "february", "mar": "march",
+    "apr": "april", "jun": "june", "jul": "july", "aug": "august", "sep": "september", "oct": "october",
+    "nov": "november", "dec": "december",
 }  # fmt: skip
 """Abbreviations that are not made of initials. They are listed, because the letters of a foreign name may also occur in
 order in a word: those of US in university."""
@@ -80,11 +83,11 @@ _ONES, _TENS, _ORDINALS, _MONTHS, _FRAME, _FRAME_VERBS = (
         "given state stated states",
     )
 )
+_MONTH_NUMBERS = {word: str(number) for number, word in enumerate(_MONTHS, start=1)}
 _NUMBER_WORDS = (
     {word: number for number, word in enumerate(_ONES)}
     | {word: 10 * number for number, word in enumerate(_TENS, start=2)}
     | {word: number for number, word in enumerate(_ORDINALS, start=1)}
-    | {word: number for number, word in enumerate(_MONTHS, start=1)}
     | {
         "dozen": 12,
         "hundred": 100,
@@ -99,6 +102,7 @@ _NUMBER_WORDS = (
         "pair": 2,
     }
 )
+_TRUTH = ("true", "false")
 _SMALL = 100
 """In languages whose number words aren't known, whole numbers up to this may be written as words."""
 _HAN_DIGITS = ("", *"一二三四五六七八九")
@@ -125,6 +129,14 @@ _LANGUAGES_OF = {
 _FUNCTION_WORDS = {"": STOPWORDS.union(_FRAME, _FRAME_VERBS)} | {
     name: STOPWORDS.union(_FRAME, _FRAME_VERBS, known) for name, known in _LANGUAGES.items()
 }
+_ALL_FUNCTION_WORDS = frozenset[str]().union(*_FUNCTION_WORDS.values())
+_LEAST_COMPLETED = 3
+_LONGEST_ITEM = 8
+"""In words."""
+_BETWEEN_ITEMS = re.compile(
+    r"""[\n,;:•|()\[\]{}"“”]|\s[-–—]\s|\s(?:and|or)\s|^[^\S\n]*(?:[-*–—]|\d{1,3}[.)])\s|\.(?:\s|$)""", re.MULTILINE
+)
+_MARKED = re.compile(r"^[^\S\n]*(?:[-*•–—]|\(?\d{1,3}[.)])[^\S\n]+(.+)", re.MULTILINE)
 _SCRIPTS = re.compile(
     r"(?P<latin>[A-Za-z\u00c0-\u024f])|(?P<greek>[\u0370-\u03ff])|(?P<cyrillic>[\u0400-\u052f])"
     r"|(?P<hebrew>[\u0590-\u05ff])|(?P<arabic>[\u0600-\u06ff])|(?P<indic>[\u0900-\u0dff])|(?P<thai>[\u0e00-\u0e7f])"
@@ -178,7 +190,7 @@ def _end_of(part: str, text: str, start: int) -> int | None:
 def _spaced(text: str) -> str:
     """The casefolded words of a text without accents, each between single spaces. Characters of unspaced scripts are
     words."""
-    words = _NOT_WORDS.sub(" ", _without_accents(unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold()))
+    words = _NOT_WORDS.sub(" ", _without_accents(normalized("NFKC", _UNSEEN.sub("", text)).casefold()))
     if not words.isascii():
         words = _UNSPACED.sub(r" \1 ", words)
     return f" {' '.join(words.split())} "
@@ -188,9 +200,7 @@ def _without_accents(text: str) -> str:
     """A text in lower case without the accents of Latin and Greek letters."""
     if text.isascii():
         return text
-    return unicodedata.normalize(
-        "NFC", _ACCENTED.sub("", unicodedata.normalize("NFD", text.translate(_WITHOUT_ACCENT)))
-    )
+    return normalized("NFC", _ACCENTED.sub("", normalized("NFD", text.translate(_WITHOUT_ACCENT))))
 
 
 _spaced_text = functools.lru_cache(maxsize=64)(_spaced)
@@ -230,6 +240,42 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = (), besides:
     other_names = {name for name in words.names if name.lower() not in words.content}
     shared = len(numbers & source.numbers) + len(other_names.intersection(source.names))
     return foreign if len(foreign) > (1 - LEAST_SHARED) * (len(content) + shared) else []
+
+
+def all_not_grounded(
+    statements: Sequence[str], text: str, others: Sequence[str] = (), besides: Set[str] = frozenset()
+) -> list[list[str]]:
+    """For each of several restatements of a text, the words that are not from it, as `not_grounded` gives them.
+
+    The items of a list, such as "salt", say nothing alone. If there is no other text to complete them with, words that
+    the text lacks may do so, if the same words complete at least three items, and at least half of those that are
+    restated. Numbers and names must still be from the text.
+    """
+    found = [not_grounded(statement, text, others, besides) for statement in statements]
+    if not any(found) or any(others) or not (items := _source(text).items):
+        return found
+    named = [_items_in(statement, items) for statement in statements]
+    words = list(map(_Words, statements))
+    completed: dict[str, set[str]] = {}
+    for each, own in zip(words, named, strict=True):
+        for word in each.content:
+            completed.setdefault(stem(word), set()).update(own)
+    least = max(_LEAST_COMPLETED, len(set[str]().union(*named)) / 2)
+
+    def completes(foreign: list[str], each: _Words) -> bool:
+        return all(word in each.content and len(completed[stem(word)]) >= least for word in foreign)
+
+    return [
+        [] if own and completes(foreign, each) else foreign
+        for foreign, each, own in zip(found, words, named, strict=True)
+    ]
+
+
+def _items_in(statement: str, items: Set[str]) -> Set[str]:
+    """The items of a list that a statement names."""
+    words = _spaced(statement).split()
+    runs = (" ".join(words[at : at + size]) for at in range(len(words)) for size in range(1, _LONGEST_ITEM + 1))
+    return items & set(runs)
 
 
 def _stands_in(statement: str, text: str) -> bool:
@@ -329,16 +375,41 @@ class _Source(_Words):
     @functools.cached_property
     def numbers(self) -> Set[str]:
         in_words = {str(_NUMBER_WORDS[word]) for word in self.words & _NUMBER_WORDS.keys()}
-        return {*_numbers(self.text), *in_words, *(_compound_numbers(self.lower) if in_words else ())}
+        # In lower case, most of the words may and march are no months.
+        months = {_MONTH_NUMBERS[word] for word in self.capitals & _MONTH_NUMBERS.keys()}
+        return {*_numbers(self.text), *months, *in_words, *(_compound_numbers(self.lower) if in_words else ())}
+
+    @functools.cached_property
+    def numbers_of_dates(self) -> Set[str]:
+        dates = (date[0] for date in _DATE.finditer(self.text))
+        return {part.lstrip("0") for date in dates for part in re.split("[./-]", date)}
 
     @functools.cached_property
     def letters(self) -> frozenset[str]:
         return frozenset(self.text if not self.text.isascii() else "")
 
     @functools.cached_property
+    def items(self) -> Set[str]:
+        """The short items of lists in a text in Latin script, as `_spaced` words: what is between commas and the like
+        if the text has hardly any function words and thus no sentences, and otherwise the beginnings of marked
+        lines."""
+        if self.script != "latin":
+            return frozenset()
+        if 5 * sum(word in _ALL_FUNCTION_WORDS for word in self.written) <= len(self.written):
+            parts = _BETWEEN_ITEMS.split(self.text)
+        else:
+            parts = [_BETWEEN_ITEMS.split(line, maxsplit=1)[0] for line in _MARKED.findall(self.text)]
+        spaced = (_spaced(part).strip() for part in parts)
+        return frozenset(item for item in spaced if item and item.count(" ") < _LONGEST_ITEM)
+
+    @functools.cached_property
     def capitalized(self) -> bool:
-        """Whether capitals don't mark names, as in German, which capitalizes all nouns, and in headlines."""
-        return self.language == "de" or 5 * len(self.names) > 3 * len(self.written)
+        """Whether capitals don't mark names, as in German, which capitalizes all nouns, in headlines and in lists of
+        titles."""
+        if self.language == "de" or 5 * len(self.names) > 3 * len(self.written):
+            return True
+        begin = sum(word[0].isupper() for word in self.written)
+        return 5 * begin > 3 * len(self.written) and len(self.items) >= _LEAST_COMPLETED
 
     @functools.cached_property
     def abbreviations(self) -> Set[str]:
@@ -411,7 +482,9 @@ class _Source(_Words):
             or all(map(self.has_word, tokens(low)))
         ):
             return True
-        if str(_NUMBER_WORDS.get(low, "")) in self.numbers or low in _FRAME:
+        if str(_NUMBER_WORDS.get(low, "")) in self.numbers or low in _FRAME or low in _TRUTH:
+            return True
+        if _MONTH_NUMBERS.get(low) in self.numbers_of_dates:
             return True
         if (full := _ABBREVIATIONS.get(low, "")) and self.words >= set(full.split()):
             return True

@@ -10,6 +10,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterator
+from typing import Literal
 
 from evalstone._core.display import IGNORABLE
 
@@ -51,7 +52,22 @@ _LETTERS = rf"(?:[^\W_]++|[{_MARKS}{_SPACELESS}]++)+"
 # 12) then matches wrongly (python/cpython#106052).
 _WORD = re.compile(rf"{_LETTERS}(?:(?:['’](?=[^\W\d_])|(?<=\d)[.,](?=\d)){_LETTERS})*")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]++(?:(?:'(?=[A-Za-z])|(?<=[0-9])[.,](?=[0-9]))[A-Za-z0-9]++)*")
-_LONGEST_NORMAL = 64
+_LONG_RUN = re.compile(r"([^\w\x00-\x7f]{32,})")
+
+
+def normalized(form: Literal["NFC", "NFD", "NFKC"], text: str) -> str:
+    """A text in one of Unicode's normal forms, in linear time.
+
+    Python sorts a run of accents in quadratic time. Runs of 32 or more, which no language has, are not sorted.
+    """
+    if text.isascii():
+        return text
+    if not _LONG_RUN.search(text):
+        return unicodedata.normalize(form, text)
+    parts = _LONG_RUN.split(text)
+    parts[::2] = (unicodedata.normalize(form, part) for part in parts[::2])
+    parts[1::2] = ("".join(unicodedata.normalize(form, mark) for mark in part) for part in parts[1::2])
+    return "".join(parts)
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -72,14 +88,8 @@ def tokens(text: str) -> tuple[str, ...]:
         if token.isascii():
             found.append(token)
         else:
-            found.extend(_pairs(_normal(token)))
+            found.extend(_pairs(normalized("NFKC", token.replace("’", "'"))))
     return tuple(found)
-
-
-def _normal(token: str) -> str:
-    # Normalization sorts runs of accents, which takes quadratic time for a hostile long run.
-    token = token.replace("’", "'")
-    return unicodedata.normalize("NFKC", token) if len(token) <= _LONGEST_NORMAL else token
 
 
 def _pairs(token: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from evalstone._core.reasoning import answer_start
 from evalstone.errors import JudgeError, ReplyError
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
 from evalstone.questions.base import Question
-from evalstone.questions.reply import UngroundedItems
+from evalstone.questions.ungrounded import UngroundedItems
 
 A = TypeVar("A")
 

@@ -52,7 +52,7 @@ from evalstone.judges.providers.replies import cut_error, read_aside
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
-from evalstone.questions.reply import UngroundedItems
+from evalstone.questions.ungrounded import UngroundedItems
 from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")

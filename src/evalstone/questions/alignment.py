@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question, VerdictPerItem
-from evalstone.questions.reply import QUARTERS, Between, Key, Subject, WorstFirst, YesNo
+from evalstone.questions.markers import QUARTERS, Between, Key, Subject, WorstFirst, YesNo
 
 
 @dataclass(frozen=True)

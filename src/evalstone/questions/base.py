@@ -39,14 +39,11 @@ from evalstone._core.text import STOPWORDS, estimated_tokens, sentences, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.fitting import fitted
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
+from evalstone.questions.markers import NUMBERING, Quotes, Restates
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
 from evalstone.questions.reply import (
     LONGEST_TEXT,
     MOST_ITEMS,
-    NUMBERING,
-    Quotes,
-    Restates,
-    UngroundedItems,
     check_list,
     check_quoted,
     list_schema,
@@ -58,6 +55,7 @@ from evalstone.questions.reply import (
     subject_of,
 )
 from evalstone.questions.schemas import example_of, form_of, has_labels, with_definitions, words_of
+from evalstone.questions.ungrounded import UngroundedItems
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
@@ -197,7 +195,7 @@ class Question(_Prompted, Generic[A]):
             try:
                 return self.from_json(data)
             except ReplyError:
-                if (same := fitted(data, schema)) == data:
+                if repr(same := fitted(data, schema)) == repr(data):  # 1.0 is equal to 1
                     raise
             return self.from_json(same)
         except RecursionError:
@@ -409,7 +407,7 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         elif too_long := [(n, len(item)) for n, item in enumerate(items, start=1) if len(item) >= LONGEST_TEXT]:
             lengths = "; ".join(f"{self.key}.{n}: it has {length:,} characters" for n, length in too_long)
             raise ReplyError(f"{lengths}; each must stay under {LONGEST_TEXT:,}")
-        problems = [self.source.problem(item, self) for item in items]
+        problems = self.source.problems(items, self)
         if any(problems):
             named = [f"{self.key}.{n}: {problem}" for n, problem in enumerate(problems, start=1) if problem]
             kept = [item for item, problem in zip(items, problems, strict=True) if not problem]

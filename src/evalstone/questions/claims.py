@@ -13,7 +13,7 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.text import STOPWORDS, stem, words
 from evalstone.questions.base import ListOf
 from evalstone.questions.evidence import SETTLED, VerdictByEvidence, cite_first
-from evalstone.questions.reply import Cites, NotInReply, Restates, Subject, WorstFirst
+from evalstone.questions.markers import Cites, NotInReply, Restates, Subject, WorstFirst
 
 LIST_CLAIMS = Prompt(
     instructions="""\
@@ -41,6 +41,10 @@ LONGEST_QUESTION = 1000
 """In characters. A longer input is probably a document, which doesn't help to understand the answer."""
 
 
+DESCRIBING = "answer candidate contain describe document include list mention reply response"
+"""Words in which a claim may say that a text has something, as in "The list includes salt"."""
+
+
 @dataclass(frozen=True)
 class ListClaims(ListOf[str]):
     """The claims of a text, each as a self-contained sentence; empty if it makes none.
@@ -52,7 +56,7 @@ class ListClaims(ListOf[str]):
 
     kind = "list_claims"
     key = "claims"
-    source = Restates("text", "question")
+    source = Restates("text", "question", besides=DESCRIBING.split())
     optional = ("question",)
     cut = "text"
     text: str

@@ -14,7 +14,7 @@ from evalstone._core.prompts import Prompt
 from evalstone.questions.base import ListOf
 from evalstone.questions.evidence import SETTLED, VerdictByEvidence, cite_first
 from evalstone.questions.limits import ContextLimits
-from evalstone.questions.reply import Cites, Restates, Subject, WorstFirst
+from evalstone.questions.markers import Cites, Restates, Subject, WorstFirst
 
 USER, ASSISTANT, THINKING, CALL, RESULT, STATE = (
     "user:", "assistant:", "assistant, thinking:", "tool call:", "tool result:", "final state:",

@@ -11,8 +11,8 @@ from typing import Annotated
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Ask, ListOf, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
+from evalstone.questions.markers import Restates, Subject, WorstFirst, YesNo
 from evalstone.questions.parts import chunks_of, space_for, too_long
-from evalstone.questions.reply import Restates, Subject, WorstFirst, YesNo
 
 LIST_QUESTIONS = Prompt(
     instructions="""\

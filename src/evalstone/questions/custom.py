@@ -16,7 +16,8 @@ from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError
 from evalstone.questions.base import LabelProbabilities, Question, shares
 from evalstone.questions.grade import Grade
-from evalstone.questions.reply import NotInReply, Unordered, number_in, reason_of
+from evalstone.questions.markers import NotInReply, Unordered
+from evalstone.questions.reply import number_in, reason_of
 from evalstone.questions.schema_types import type_of
 
 A = TypeVar("A")
@@ -147,7 +148,7 @@ class GiveNumber(OwnQuestion[Grade]):
         return object_schema({"reason": REASON, "score": {"type": "number", "minimum": 0, "maximum": self.high}})
 
     def from_json(self, data: Any) -> Grade:
-        return Grade(number_in(member(data, "score"), "score", 0, self.high, text=True), reason_of(data))
+        return Grade(number_in(member(data, "score"), "score", 0, self.high), reason_of(data))
 
 
 def filled(prompt: Prompt, inputs: Mapping[str, Material]) -> tuple[tuple[str, Material], ...]:

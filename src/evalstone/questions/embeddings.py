@@ -7,7 +7,7 @@ from typing import Annotated
 
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question
-from evalstone.questions.reply import Between, Unordered
+from evalstone.questions.markers import Between, Unordered
 
 
 @dataclass(frozen=True)

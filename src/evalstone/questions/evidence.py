@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from evalstone._core.text import is_blank
 from evalstone.questions.base import Ask, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
+from evalstone.questions.markers import Cites
 from evalstone.questions.parts import (
     SMALLEST_ROOM,
     Chunk,
@@ -22,7 +23,7 @@ from evalstone.questions.parts import (
     too_long,
     with_input,
 )
-from evalstone.questions.reply import Cites, reply_fields
+from evalstone.questions.reply import reply_fields
 
 V = TypeVar("V")
 

@@ -1,10 +1,12 @@
 """Fit a reply to its schema, where another spelling can mean only one thing.
 
-    words     "Not mentioned", "not-mentioned", **supported**, "yes."      case, spaces, hyphens, quotes and markup
-    keys      "Verdicts", "1.", "claim 1"                                  the same; a number with a word
+    words     "Not mentioned", "not-mentioned", **supported**, "yes!"      case, spaces, hyphens, quotes and markup
+    keys      "Verdicts", "passage", "1.", "claim 1"                       the same, and number; a number with a word
     missing   no reason, no citations                                      "" and []
-    numbers   2, "2", "passage 2", ["passage 2"], null                     a list of citations
+    verdicts  "yes" for {"verdict": "yes"}                                 where everything else may be missing
+    numbers   2, "2", "passages 1 and 2", ["passage 2"], "none", null      a list of citations
     lists     [{…}], a bare list, {"1": …} without the key around it       where the schema has one place for it
+    wrappers  {"response": {…}}                                            an object around one that has all keys
     items     {"claim": "…"}                                               the text of an object that has one
 
 Anything else is unchanged, and is refused. A verdict is never guessed.
@@ -20,6 +22,8 @@ from evalstone.questions.schemas import Node, resolved
 
 _EDGES = " \t\r\n\"'`*_.:\u201c\u201d\u2018\u2019\u00ab\u00bb"
 _GAPS = re.compile(r"[\s_-]+")
+_NO_NUMBER = re.compile(r"\W*(?:none|n/?a)?\W*", re.IGNORECASE)
+_BETWEEN_NUMBERS = re.compile(r"\s*(?:[,;&]|\band\b)\s*")
 _NAMED_NUMBER = re.compile(r"[^\w-]*(?!(?:not?|none|non)\b)(?:[^\W\d]+[\s_#.:-]*)?(\d{1,6})\W*", re.IGNORECASE)
 """A number with at most one word before it: `claim 1`, `[1]`."""
 
@@ -53,6 +57,8 @@ def _object(data: Any, inner: Mapping[str, Node], defined: Mapping[str, Node]) -
             return {key: _fitted(items, node, defined)}
         # Read as if it were numbered.
         return [_fitted(item, inner.get(str(number), {}), defined) for number, item in enumerate(items, start=1)]
+    if isinstance(data, str):
+        return _verdict(data, inner, defined)
     if not isinstance(data, Mapping):
         return data
     members = _with_known_keys(cast("Mapping[str, Any]", data), inner)
@@ -61,10 +67,22 @@ def _object(data: Any, inner: Mapping[str, Node], defined: Mapping[str, Node]) -
         numbers = resolved(node, defined).get("properties", {})
         if "1" in numbers and _with_known_keys(members, numbers).keys() == numbers.keys():
             return {key: _fitted(members, node, defined)}
+    if len(members) == 1 and not members.keys() & inner.keys():
+        (wrapped,) = members.values()
+        if _names_all_of(wrapped, inner):
+            return _object(wrapped, inner, defined)
     for key, node in inner.items():
         if members.get(key) is None and (absent := _if_absent(key, resolved(node, defined))) is not None:
             members[key] = absent
     return {key: _fitted(value, inner.get(key, {}), defined) for key, value in members.items()}
+
+
+def _verdict(text: str, inner: Mapping[str, Node], defined: Mapping[str, Node]) -> Any:
+    """The object whose only key that can't be missing has this word; the text itself if there is none."""
+    needed = [key for key, node in inner.items() if _if_absent(key, resolved(node, defined)) is None]
+    if len(needed) != 1 or (word := _word_in(known := _words(inner[needed[0]], defined), text)) not in known:
+        return text
+    return _object({needed[0]: word}, inner, defined)
 
 
 def _names_all_of(item: object, inner: Mapping[str, Node]) -> bool:
@@ -74,6 +92,8 @@ def _names_all_of(item: object, inner: Mapping[str, Node]) -> bool:
 def _with_known_keys(members: Mapping[str, Any], inner: Mapping[str, Node]) -> dict[str, Any]:
     """The members with the schema's spelling of their keys; unchanged if two of them would have the same key."""
     known = {_plain(key): key for key in inner}
+    for key in (key for key, node in inner.items() if node.get("type") == "array"):
+        known.setdefault(_plain(key)[:-1] if key.endswith("s") else f"{_plain(key)}s", key)
     renamed: dict[str, Any] = {}
     for key, value in members.items():
         new = key if key in inner else known.get(_plain(key))
@@ -96,6 +116,8 @@ def _list(data: Any, item: Node, defined: Mapping[str, Node]) -> Any:
     kind = resolved(item, defined).get("type")
     if kind == "integer":
         listed: list[Any] = cast("list[Any]", data) if isinstance(data, list) else [data]
+        if isinstance(data, str):
+            listed = [] if _NO_NUMBER.fullmatch(data) else _BETWEEN_NUMBERS.split(data)
         return list(map(_number, listed)) if isinstance(data, list | int | str) else data
     if not isinstance(data, list):
         return data
@@ -105,8 +127,16 @@ def _list(data: Any, item: Node, defined: Mapping[str, Node]) -> Any:
 
 def _number(value: Any) -> Any:
     """The number in a text with one number."""
-    number = _NAMED_NUMBER.fullmatch(value) if isinstance(value, str) else None
-    return int(number[1]) if number else value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    number = named_number(value) if isinstance(value, str) else None
+    return value if number is None else number
+
+
+def named_number(text: str) -> int | None:
+    """The number in a text that is a number with at most one word before it; None for any other text."""
+    number = _NAMED_NUMBER.fullmatch(text)
+    return int(number[1]) if number else None
 
 
 def _text(value: Any) -> Any:
@@ -134,8 +164,8 @@ def _word_in(known: Sequence[str], text: str) -> str:
 
 
 def _without_edges(text: str) -> str:
-    return text.strip(_EDGES)
+    return text.rstrip(f"{_EDGES}!").lstrip(_EDGES)  # `!yes` may mean no
 
 
 def _plain(text: str) -> str:
-    return _GAPS.sub(" ", text.strip(_EDGES)).casefold()
+    return _GAPS.sub(" ", _without_edges(text)).casefold()

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question
-from evalstone.questions.reply import QUARTERS, Between, WorstFirst, number_in, reason_of, schema_of
+from evalstone.questions.markers import QUARTERS, Between, WorstFirst
+from evalstone.questions.reply import number_in, reason_of, schema_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class GradeAnswer(Question[Grade]):
         return schema_of(Grade if is_own else _AnchoredGrade, self)
 
     def from_json(self, data: Any) -> Grade:
-        return Grade(float(number_in(member(data, "score"), "score", text=True)), reason_of(data))
+        return Grade(float(number_in(member(data, "score"), "score")), reason_of(data))
 
 
 GRADE_GROUNDING = Prompt(

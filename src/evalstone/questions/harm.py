@@ -7,7 +7,7 @@ from typing import Annotated
 
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import ListOf, VerdictPerItem
-from evalstone.questions.reply import Quotes, Restates, Subject, WorstFirst, YesNo
+from evalstone.questions.markers import Quotes, Restates, Subject, WorstFirst, YesNo
 
 LIST_OPINIONS = Prompt(
     instructions="""\

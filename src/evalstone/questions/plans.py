@@ -13,8 +13,8 @@ from evalstone.questions.base import Ask, ListOf, Question
 from evalstone.questions.conversation import CALL, NO_INSTRUCTIONS, READ_CONVERSATION
 from evalstone.questions.evidence import cite_first
 from evalstone.questions.limits import ContextLimits
+from evalstone.questions.markers import Cites, NumberedBy, Restates, Subject, WorstFirst
 from evalstone.questions.parts import Chunk, ask_parts, chunks_of, space_for
-from evalstone.questions.reply import Cites, NumberedBy, Restates, Subject, WorstFirst
 
 LIST_PLAN = Prompt(
     instructions=f"""\

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question
-from evalstone.questions.reply import Unordered
+from evalstone.questions.markers import Unordered
 
 Position: TypeAlias = Literal["first", "second", "tie"]
 

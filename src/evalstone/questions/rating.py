@@ -12,7 +12,8 @@ from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
 from evalstone.questions.base import LabelProbabilities, ListOf, shares
 from evalstone.questions.custom import OwnQuestion
-from evalstone.questions.reply import NotInReply, WorstFirst, number_in, reason_of
+from evalstone.questions.markers import NotInReply, WorstFirst
+from evalstone.questions.reply import number_in, reason_of
 
 WRITE_STEPS = Prompt(
     instructions="""\
@@ -97,7 +98,7 @@ class RateByCriterion(OwnQuestion[Rating]):
         return object_schema({"reason": REASON, "score": {"type": "integer", "minimum": 1, "maximum": self.levels}})
 
     def from_json(self, data: Any) -> Rating:
-        score = number_in(member(data, "score"), "score", 1, self.levels, text=True, whole=True)
+        score = number_in(member(data, "score"), "score", 1, self.levels, whole=True)
         return Rating(int(score), reason_of(data))
 
     def with_probabilities(self, answer: Rating, probabilities: Mapping[str, float]) -> Rating:

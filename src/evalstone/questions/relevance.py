@@ -9,8 +9,8 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Ask, ListOf, Question, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
+from evalstone.questions.markers import MayOmit, NumberedBy, Quotes, Subject, WorstFirst, YesNo
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for
-from evalstone.questions.reply import MayOmit, NumberedBy, Quotes, Subject, WorstFirst, YesNo
 
 Level: TypeAlias = Literal["high", "medium", "low", "none"]
 LEVELS: tuple[Level, ...] = get_args(Level)

@@ -1,6 +1,7 @@
 """Reply types: JSON schema, validation and label order are derived from one dataclass.
 
-A reply type is a frozen dataclass whose fields are the keys of the reply. Markers add what types can't express:
+A reply type is a frozen dataclass whose fields are the keys of the reply. Markers (markers.py) add what types can't
+express:
 
     @dataclass(frozen=True)
     class ClaimVerdict:
@@ -26,11 +27,10 @@ import json
 import re
 import typing
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
-from evalstone._core.grounding import is_quoted, not_grounded
 from evalstone._core.parsing import (
     REASON,
     bare,
@@ -44,182 +44,27 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import clean
-from evalstone._core.text import is_blank, sentences, stem
+from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, ReplyError
+from evalstone.questions.fitting import named_number
+from evalstone.questions.markers import (
+    NUMBERING,
+    Between,
+    Cites,
+    Key,
+    MayOmit,
+    NotInReply,
+    NumberedBy,
+    Quotes,
+    Restates,
+    Subject,
+    Unordered,
+    WorstFirst,
+    YesNo,
+)
+from evalstone.questions.ungrounded import UngroundedItems
 
 M = TypeVar("M")
-
-
-class WorstFirst:
-    """The labels of a field are ordered, least favorable first. Without `labels`, the order of the type counts."""
-
-    def __init__(self, *labels: Any) -> None:
-        self.labels = labels
-
-
-class Unordered:
-    """The field is a label without an order."""
-
-
-class Subject:
-    """The subject of a verdict: an item of the question, or its number if the field is an int.
-
-    It isn't a part of the reply if the question determines it, by numbered items or by an input of the same name. In a
-    list written by the judge, the judge names it.
-    """
-
-
-class NotInReply:
-    """The field is not a part of the reply; it is set later."""
-
-
-class YesNo:
-    """The bool is "yes" or "no" in the reply, under `key`."""
-
-    def __init__(self, key: str = "verdict") -> None:
-        self.key = key
-
-
-class Key:
-    """The field has a different name in the reply."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-
-
-class MayOmit:
-    """The key is optional in a reply. If it is missing, the value is `default`."""
-
-    def __init__(self, default: Any) -> None:
-        self.default = default
-
-
-QUARTERS = (1, 0.75, 0.5, 0.25, 0)
-"""The grades that a judge is asked to choose from."""
-
-
-class Between:
-    """The number must be from `low` to `high`, unless the question is not `bounded`. It is never clamped.
-
-    anchors: the numbers that the judge is asked to choose from, each of which the prompt describes. Any other number in
-    the range is read as it is.
-    """
-
-    def __init__(self, low: float, high: float, anchors: Sequence[float] = ()) -> None:
-        self.low, self.high, self.anchors = low, high, tuple(anchors)
-
-
-class Cites:
-    """Citations: numbers of items in the question's `input`, from 1. Any other number is an error.
-
-    needed_for: the labels that need at least one citation.
-    """
-
-    def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
-        self.input, self.needed_for = input, needed_for
-
-
-class Quotes:
-    """A quotation from the question's `input`. Text that isn't in the input is an error.
-
-    needed_for: the labels that need a quotation. With any other label, the quotation is dropped.
-    """
-
-    advice: ClassVar[str] = "quote its words"
-
-    def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
-        self.input, self.needed_for = input, needed_for
-
-    def source(self, question: Any) -> str:
-        """The text to quote from."""
-        return "\n".join(_texts_of(question, (self.input,)))
-
-    def problem(self, text: str, question: Any) -> str:
-        """Why a text isn't a quotation from the input; empty if it is one."""
-        source, text = self.source(question), NUMBERING.sub("", text)
-        quoted = is_quoted(text, source) or (
-            len(parts := sentences(text)) > 1 and all(is_quoted(part, source) for part in parts)
-        )
-        return "" if quoted else f"{_excerpt(text)} is not in the {_noun(self.input)}"
-
-
-class Restates:
-    """A paraphrase of the question's `inputs`. Its numbers, names and most other words must come from them.
-
-    besides: words that it may add, in any form, such as `think` in "the author thinks that …".
-    """
-
-    advice: ClassVar[str] = "take only what it says"
-
-    def __init__(self, *inputs: str, besides: Iterable[str] = ()) -> None:
-        self.inputs, self.besides = inputs, frozenset(map(stem, besides))
-
-    def problem(self, text: str, question: Any) -> str:
-        """Why a text isn't a paraphrase of the inputs; empty if it is one."""
-        source, *others = ("\n".join(_texts_of(question, (name,))) for name in self.inputs)
-        if not (foreign := not_grounded(text, source, others, self.besides)):
-            return ""
-        source, words = _noun(self.inputs[0]), ", ".join(word[:40] for word in foreign[:5])
-        return f"{_excerpt(text)} is not from the {source}, which doesn't have: {words}"
-
-
-class UngroundedItems(ReplyError):
-    """Texts in a reply don't come from the input that they quote or restate.
-
-    The message names each of them, so that one correction can replace them all.
-
-    Args:
-        problems: Why each text doesn't come from its input, beginning with its place in the reply.
-        advice: What the judge should do instead.
-        kept: For a list whose ungrounded items may be dropped, the answer without them; otherwise None.
-    """
-
-    def __init__(self, problems: Sequence[str], advice: str, kept: tuple[Any, ...] | None = None) -> None:
-        shown = [*problems[:MOST_EXPLAINED], *(problem.partition(":")[0] for problem in problems[MOST_EXPLAINED:])]
-        super().__init__(f"{'; '.join(shown)}; {advice}")
-        self.problems, self.advice, self.kept = tuple(problems), advice, kept
-
-    @classmethod
-    def of_list(cls, problems: Sequence[str], advice: str, kept: Sequence[Any], total: int) -> UngroundedItems:
-        """The error of a list with `total` items, of which only `kept` are grounded.
-
-        The others may be dropped if they are at most a tenth of the list, or one of at least three items.
-        """
-        few = total >= LEAST_TO_DROP and total - len(kept) <= max(1, total // 10)
-        return cls(problems, advice, tuple(kept) if few else None)
-
-
-MOST_EXPLAINED = 10
-"""The ungrounded texts of a reply that an error explains. It only names the places of any others."""
-LEAST_TO_DROP = 3
-
-NUMBERING = re.compile(r"\A\s*\(?(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
-"""The number in front of a text that was shown in a numbered list."""
-
-
-def _texts_of(question: Any, inputs: Sequence[str]) -> Iterator[str]:
-    for name in inputs:
-        value = getattr(question, name)
-        yield from (value,) if isinstance(value, str) else value
-
-
-def _noun(input: str) -> str:
-    return "passages" if input == "context" else input
-
-
-def _excerpt(text: str) -> str:
-    shown = " ".join(clean(text[:200]).split())
-    return repr(shown if len(shown) <= 80 else shown[:79] + "…")
-
-
-class NumberedBy:
-    """An object with one member per item of the question's `input`, keyed by the item's number.
-
-    noun, what: the names of an item and of a member in errors, as in "3 claims, 2 verdicts".
-    """
-
-    def __init__(self, input: str, noun: str = "", what: str = "verdict") -> None:
-        self.input, self.noun, self.what = input, noun, what
 
 
 @dataclass(frozen=True)
@@ -464,7 +309,7 @@ def read_numbered(
     if subject and subject.type is int:
         items = range(1, len(items) + 1)
     values = numbered(data, len(items), of=noun, what=what)
-    _refuse_other_order(kind, values, items, what)
+    _refuse_other_order(kind, values, items, noun, what)
     rows = zip(items, values, strict=True)
     read = _reader(kind, False).read
     values: list[Any] = []
@@ -484,23 +329,44 @@ def _merged(ungrounded: Sequence[UngroundedItems]) -> tuple[Sequence[str], str]:
     return [problem for error in ungrounded for problem in error.problems], ungrounded[0].advice
 
 
-_NUMBER_KEYS = frozenset({"number", "no", "index", "id"})
+_NUMBER_KEYS = frozenset({"number", "num", "nr", "no", "index", "id", "item", "claim", "statement"})
+_KEY_PARTS = re.compile(r"[\W_]+")
 
 
-def _refuse_other_order(kind: type[Any], values: Sequence[Any], items: Sequence[Any], what: str) -> None:
+def _refuse_other_order(kind: type[Any], values: Sequence[Any], items: Sequence[Any], noun: str, what: str) -> None:
     """Raise ReplyError if a verdict names another item than the one at its place, by its text or its number."""
     known = _keys_of(kind)
     members = [cast("dict[str, Any]", value) if isinstance(value, dict) else {} for value in values]
     if all(map(known.issuperset, members)):
         return
     extras = [{key: other for key, other in value.items() if key not in known} for value in members]
-    numbers = [{other for key, other in extra.items() if key.casefold() in _NUMBER_KEYS} for extra in extras]
+    item_texts = {bare(item): item for item in items if isinstance(item, str)}
+    number_keys = _NUMBER_KEYS.union(noun.casefold().split())
+    numbers: list[set[int]] = []
+    for item, extra in zip(items, extras, strict=True):
+        named = [bare(NUMBERING.sub("", other)) for other in extra.values() if isinstance(other, str)]
+        named = [text for text in named if text in item_texts]
+        given = {} if named else {key: _number(other) for key, other in extra.items()}
+        given = {key: number for key, number in given.items() if number is not None}
+        numbers.append({n for key, n in given.items() if not number_keys.isdisjoint(_KEY_PARTS.split(key.casefold()))})
+        if named and (not isinstance(item, str) or bare(item) not in named):
+            raise _OtherOrder(what, len(numbers))
     from_zero = all(given == {place} for place, given in enumerate(numbers))
-    texts_of_items = {item for item in items if isinstance(item, str)}
-    for number, (item, extra, given) in enumerate(zip(items, extras, numbers, strict=True), start=1):
-        named = next((other for other in extra.values() if isinstance(other, str) and other in texts_of_items), item)
-        if named != item or not (from_zero or {str(each) for each in given} <= {str(number)}):
-            raise ReplyError(f"{what} {number} names another item; give the verdicts in the order of the items")
+    for number, given in enumerate(numbers, start=1):
+        if not from_zero and not given <= {number}:
+            raise _OtherOrder(what, number)
+
+
+class _OtherOrder(ReplyError):
+    def __init__(self, what: str, number: int) -> None:
+        super().__init__(f"{what} {number} names another item; give the verdicts in the order of the items")
+
+
+def _number(value: object) -> int | None:
+    """The number that a value is or names, as in `claim 2`."""
+    if isinstance(value, str):
+        return named_number(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 @functools.cache
@@ -517,6 +383,7 @@ class _Reader:
 
     def __init__(self, kind: type[Any], fields: Sequence[ReplyField]) -> None:
         # Before Python 3.12, pydantic doesn't support typing.TypedDict.
+        from pydantic import StrictInt  # noqa: PLC0415 - slow to import
         from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, slow to import
 
         self.kind = kind
@@ -527,6 +394,7 @@ class _Reader:
         for field in (field for field in fields if field not in self.nested):
             inner = _inner(field.type)
             wire = Literal["yes", "no"] if YesNo in field.markers else inner if inner is field.type else list[inner]
+            wire = list[StrictInt] if Cites in field.markers else wire  # true is not passage 1
             members[field.key] = wire
             if omitted := field.marker(MayOmit):
                 members[field.key] = NotRequired[wire]
@@ -652,16 +520,14 @@ def _nested(field: ReplyField, data: Any, question: Any, where: str) -> Any:
 LARGEST = 1e100
 
 
-def number_in(
-    value: Any, where: str, low: float | None = 0, high: float | None = 1, *, text: bool = False, whole: bool = False
-) -> float:
-    """A number from `low` to `high`. None for one of them allows any number. Numbers are never clamped.
+def number_in(value: Any, where: str, low: float | None = 0, high: float | None = 1, *, whole: bool = False) -> float:
+    """A number from `low` to `high`, which may be written as text. None for one of them allows any number. Numbers are
+    never clamped.
 
-    text: also accept a number written as text. whole: only accept whole numbers. Raises ReplyError for anything else,
-    including booleans.
+    whole: only accept whole numbers. Raises ReplyError for anything else, including booleans.
     """
     number = value
-    if text and isinstance(value, str) and "_" not in value:
+    if isinstance(value, str) and "_" not in value:
         with contextlib.suppress(ValueError):
             number = float(value)
     least, most = (-LARGEST, LARGEST) if low is None or high is None else (low, high)

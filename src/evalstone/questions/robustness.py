@@ -11,7 +11,8 @@ from evalstone._core.parsing import member, object_schema, texts
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Question
-from evalstone.questions.reply import Between, Subject, WorstFirst, number_in, read_list, read_reply, schema_of
+from evalstone.questions.markers import Between, Subject, WorstFirst
+from evalstone.questions.reply import number_in, read_list, read_reply, schema_of
 
 Impact: TypeAlias = Literal["none", "minimal", "moderate", "significant", "severe"]
 IMPACTS: tuple[Impact, ...] = get_args(Impact)

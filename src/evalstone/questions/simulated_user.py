@@ -9,7 +9,7 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.text import is_blank
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Question, VerdictPerItem
-from evalstone.questions.reply import MayOmit, Subject, WorstFirst
+from evalstone.questions.markers import MayOmit, Subject, WorstFirst
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from evalstone._core.parsing import bare
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Ask, ListOf, Question, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
+from evalstone.questions.markers import Key, NotInReply, NumberedBy, Quotes, Subject, WorstFirst
 from evalstone.questions.parts import ask_parts, chunks_of, space_for
-from evalstone.questions.reply import Key, NotInReply, NumberedBy, Quotes, Subject, WorstFirst
 
 LIST_STATEMENTS = Prompt(
     instructions="""\

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question
-from evalstone.questions.reply import MayOmit, NumberedBy, Subject, WorstFirst
+from evalstone.questions.markers import MayOmit, NumberedBy, Subject, WorstFirst
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -24,13 +23,14 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone._core.reasoning import beside_reasoning, without_reasoning
-from evalstone._core.text import STOPS
+from evalstone._core.text import STOPS, normalized
 from evalstone._core.yes_no import FILLERS, HEDGE, NO, TAKES_BACK, YES
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Ask, LabelProbabilities, Question, unlisted
 from evalstone.questions.limits import ContextLimits
+from evalstone.questions.markers import NotInReply, WorstFirst
 from evalstone.questions.parts import ask_parts, chunks_of, space_for, too_long
-from evalstone.questions.reply import NotInReply, WorstFirst, reason_of
+from evalstone.questions.reply import reason_of
 
 Verdict: TypeAlias = Literal["yes", "no", "undecided"]
 
@@ -302,7 +302,7 @@ def _lines(text: str) -> list[str]:
     """The lines with words, without markup, in lower case. A label on its own line is joined with the next line."""
     body = text if len(text) <= _LONGEST else text[: _LONGEST // 2] + "\n" + text[-_LONGEST // 2 :]
     body = _TAG.sub("\n", _CODE_FENCE.sub("", body))
-    body = unicodedata.normalize("NFKC", _MARKUP.sub("", body)).casefold()
+    body = normalized("NFKC", _MARKUP.sub("", body)).casefold()
     lines: list[str] = []
     for line in body.splitlines():
         if not _WORD.search(line):

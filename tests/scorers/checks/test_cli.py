@@ -53,7 +53,7 @@ def test_a_run_takes_checks_by_name(tmp_path: Path):
     records = [json.loads(line) for line in (tmp_path / "res" / "records.jsonl").read_text().splitlines()]
     assert {record["scorer"]: record["value"] for record in records} == {
         "contains(expected=paris)@1": 1,
-        "rouge_l@1": 1,
+        "rouge_l@2": 1,
     }
 
 

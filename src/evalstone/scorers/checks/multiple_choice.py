@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-import unicodedata
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, NamedTuple
 
+from evalstone._core.text import normalized
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import require_text, shortened
 from evalstone.scorers.checks.base import TextCheck
@@ -21,6 +22,10 @@ _ANSWER = (
 )
 _OPTION = "option|choice|letter|opción|opção|opzione|alternativa|letra|lettre|lettera"
 _CORRECT = "correct|correcte|correcta|correta|corretta|richtig|đúng|الصحيحة"
+_SO = (
+    "so|thus|hence|therefore|it is|it's|must be|i think|i believe|i guess|i(?: woul|')d say|probably|definitely"
+    "|that leaves|leaves us with|but|sondern"
+)
 _IS = "is|was|would be|should be|must be|will be|has to be|ist|lautet|est|es|é|è|serait|sería|är|to|adalah|là|هي"
 _SURELY = "therefore|thus|clearly|definitely|certainly|undoubtedly|probably|likely|most likely|indeed"
 _REFUTED = (
@@ -40,6 +45,12 @@ _NEGATED = re.compile(
 )
 """A negation of the statement after it: `I don't think that the`."""
 _LONGEST_NEGATION = 120
+_OPTION_TEXT = re.compile(
+    r"(?!.*\b(?:because|since|as|and|or|not|but|while|whereas|rather|instead|than|over|unlike|is|are|was|were)\b|.*[.;!?]\s\S)"
+    r"[^\n()]{1,80}",
+    re.IGNORECASE,
+)
+"""The text of an option. A choice before it would be followed by a reason, or by what is said of the next one."""
 
 
 class _Patterns(NamedTuple):
@@ -57,7 +68,15 @@ class _Patterns(NamedTuple):
     """A choice at the very beginning."""
     labels: re.Pattern[str]
     """Choices that label what follows, as in a list of all options."""
+    inline: re.Pattern[str]
+    """The same in the middle of a line: `(A) 5 (B) 6`."""
     bracketed: re.Pattern[str]
+
+
+def _either_case(words: str) -> str:
+    """A pattern of words in any case. Without their first letters, all of them are tried at every place of a text."""
+    first = {word[:1] for word in re.split(r"\||\(\?:[^)]*\)", words)} - {""}
+    return f"(?=[{''.join(sorted({*map(str.upper, first), *map(str.lower, first)}))}])(?i:{words})"
 
 
 @functools.lru_cache(maxsize=64)
@@ -75,14 +94,12 @@ def _patterns(letters: str) -> _Patterns:
     of_option = rf"(?i:(?:the |la |le |el |il |die |a )?(?:{_OPTION}) |(?:la|le|el|il|die) )?"
     colon = r" ?[:=–—→-] ?\n{0,2} ?"
     statement = (
-        rf"\b(?:(?i:{_ANSWER})(?i: (?:{_CORRECT}))?(?i: (?:{_IS}))?(?:{colon}| ?\n{{1,2}} ?| )?"
-        rf"|(?i:{_OPTION})(?i: (?:{_CORRECT}))?(?:(?i: (?:{_IS}))(?:{colon}| )|{colon}))"
+        rf"\b(?:(?:{_either_case(_ANSWER)}(?i: (?:{_CORRECT}))?(?i: (?:{_IS}))?(?:{colon}| ?\n{{1,2}} ?| )?"
+        rf"|{_either_case(_OPTION)}(?i: (?:{_CORRECT}))?(?:(?i: (?:{_IS}))(?:{colon}| )|{colon}))"
         rf"(?i:(?:{_SURELY}) )?(?:{of_option}{choice}|\{{ ?{bare}|({either}){end}{_REFUTED})"
+        rf"|{_either_case(_SO)},? (?i:it is |it's |it must be )?(?i:(?:{_OPTION}) )?{choice}(?=[.,!\n]|$| because))"
         rf"|(?<!\w){choice} (?i:{verbs}) (?i:(?:{_SURELY}) )?(?i:the |die |la |a )?"
         rf"(?i:{_CORRECT}|right|best|answer|richtige|one)\b"
-        r"|\b(?i:so|thus|hence|therefore|it is|it's|must be|i think|i believe|i guess|i(?: woul|')d say|probably"
-        rf"|definitely|that leaves|leaves us with|but|sondern),? (?i:it is |it's |it must be )?(?i:(?:{_OPTION}) )?"
-        rf"{choice}(?=[.,!\n]|$| because)"
         r"|(?<![不别勿非])(?:答案|答え|正解|解答|选择|選擇|选|選|정답|답)[】\]]?(?:是|为|為|应为|應為|は|은|는|이|가)?"
         rf"\s?[:：]?\s?(?:选项|選項)?{choice}"
         rf"|{choice}(?:选项|選項|项|項)?(?:是|为|為|が)?(?:正确|正確|正解|对的)"
@@ -91,7 +108,7 @@ def _patterns(letters: str) -> _Patterns:
     )
     return _Patterns(
         re.compile(statement, re.MULTILINE),
-        re.compile(rf"\b(?i:{_OPTION}) ?{choice}"),
+        re.compile(rf"\b{_either_case(_OPTION)} ?{choice}"),
         re.compile(
             r" ?\(?(?:,|/|&|;|(?i:and|or|und|oder|et|ou|y|o)\b|和|或|及|、)(?: ?(?i:and|or|also)\b)* ?"
             rf"(?i:option |choice )?{choice}(?! is\b)"
@@ -101,6 +118,7 @@ def _patterns(letters: str) -> _Patterns:
             rf"\A[^\w(\[{{]{{0,9}}(?:{bracketed}|({upper})[).:,\n]|({either})\))(?! ?(?:and|or|,|&|/))(?! {bare})"
         ),
         re.compile(rf"(?:^|[.;!?\n] ?)[^\w(\[{{\n]{{0,9}}(?:{bracketed}|({upper})[).:]|({either})\)) ", re.MULTILINE),
+        re.compile(rf"(?:^| )(?:{bracketed}|({upper})[).:]|({either})\)) ", re.MULTILINE),
         re.compile(bracketed),
     )
 
@@ -114,7 +132,7 @@ def choice_in(text: str, letters: str) -> str | None:
        ": (b)", a box in LaTeX): the last one, unless it names several choices;
     2. lines with only a choice ("B", "(b).", "**B**"), if they agree;
     3. a choice at the very beginning, with a bracket, a period or a colon ("B) Paris"), if no other choice begins a
-       sentence like that, as in a list of all options;
+       sentence like that, as in a list of all options, also on one line ("(A) 5 (B) 6");
     4. options that are named ("option C"), if they agree;
     5. choices in brackets, if they agree.
 
@@ -122,7 +140,7 @@ def choice_in(text: str, letters: str) -> str | None:
     in brackets, on lines of their own, and at the end of a line after a word such as "answer". Full-width letters count
     as letters.
     """
-    text = _SPACES.sub(" ", _MARKUP.sub("", unicodedata.normalize("NFKC", text))).strip()
+    text = _SPACES.sub(" ", _MARKUP.sub("", normalized("NFKC", text))).strip()
     patterns = _patterns(letters)
     upper = {letter.lower(): letter for letter in letters}
 
@@ -141,7 +159,11 @@ def choice_in(text: str, letters: str) -> str | None:
     named = made(patterns.named)
     if any(map(has_others, named)):
         return None
-    lists_options = len(set(map(letter_of, patterns.labels.finditer(text)))) > 1
+    lists_options = len(set(map(letter_of, patterns.labels.finditer(text)))) > 1 or any(
+        letters.startswith(letter_of(one) + letter_of(other), letters.index(letter_of(one)))
+        and _OPTION_TEXT.fullmatch(text, one.end(), other.start())
+        for one, other in itertools.pairwise(patterns.inline.finditer(text))
+    )
     leading = () if lists_options else patterns.leading.finditer(text)
     bracketed = () if lists_options else patterns.bracketed.finditer(text)
     for matches in (patterns.alone.finditer(text), leading, named, bracketed):

@@ -41,7 +41,7 @@ _NO_NUMBER = re.compile(
     r"|(?<![\w:.])\d{1,2}:\d\d(?::\d\d)?(?![\w:])"
 )
 """Addresses, dates and times."""
-_POWER_SIGN = re.compile(r"(?<=\d) ?\*\*(?= ?[-−]?\d+(?![\d*]))")
+_POWER_SIGN = re.compile(r"(?<=\d) ?\*\*(?= ?[-−]?\d+(?!\d|\*(?!\*\d)))")
 _ARABIC_SIGNS = re.compile(r"(?<=\d)[٫٬](?=\d)")
 _VULGAR = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 _MINUS = "-−–"
@@ -93,7 +93,7 @@ def _pattern(decimal: str) -> re.Pattern[str]:
             | (?(vulgar)(?!)|(?(part)(?!)|\ ?(?P<half>[{_VULGAR}])))
             | (?(part)(?!)|(?(vulgar)(?!)|\ (?P<over>\d++)/(?P<mixed>\d++)(?![/.,]?\d)))
         )?
-        (?!/\d|[⁰¹²³⁴⁵⁶⁷⁸⁹{_VULGAR}])
+        (?!/\d|[⁰¹²³⁴⁵⁶⁷⁸⁹{_VULGAR}]|\ ?\^\ ?[\w{{(\-−–]|\ ?[×x*·]\ ?10\ ?\^)
         (?P<percent>\ ?[%％٪])?
         """,
         re.VERBOSE,
@@ -108,7 +108,7 @@ def numbers_in(text: str, *, decimal: str = ".", percent: bool = True) -> list[N
     exponent (2^10). 3/4 and ½ are fractions, 1 3/4 and 5½ have one. LaTeX's \\frac{3}{4}, 1{,}234, 50\\% and
     3 \\times 10^5 are read too. Digits of any script count. Words (five, infinity) are not numbers, nor are digits in a
     word (B2, GPT-4), a version (1.2.3), a date (05/01/2024, 2024-05-01), a time (10:30), an address, a root (2√3), an
-    exponent (m^2), or with a superscript (72²).
+    exponent (m^2), or with a superscript (72²) or an exponent that is no number (10^x, 2^3^2).
 
     Args:
         text: The text to read.

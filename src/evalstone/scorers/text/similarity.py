@@ -206,6 +206,7 @@ class RougeL(PairScorer):
     """
 
     name = "rouge_l"
+    version = 2
     required_fields = ("reference", "output")
     interpretation = (
         (0.7, "close to the reference in wording"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,7 +12,7 @@ from typing import ClassVar
 
 from evalstone._core.display import part_of
 from evalstone._core.sync import is_async
-from evalstone._core.text import STOPWORDS, words
+from evalstone._core.text import STOPWORDS, normalized, words
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import reason_with
 from evalstone.scorers.definitions import COMMA, OURS, DefinedText, Definition
@@ -36,7 +35,7 @@ def content_words(text: str) -> tuple[str, ...]:
 
 
 def _unaccented(word: str) -> str:
-    return word if word.isascii() else unicodedata.normalize("NFD", word).translate(_LATIN_ACCENTS)
+    return word if word.isascii() else normalized("NFD", word).translate(_LATIN_ACCENTS)
 
 
 def latin_words(text: str) -> tuple[str, ...]:
