@@ -24,9 +24,15 @@ SCHEMA, WITHOUT_BOUNDS, BESIDE_JSON_MODE, JSON_MODE, PROMPT = range(5)
 SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
 """Settings that some endpoints refuse."""
 
+_NAMES = {name: re.compile(rf"(?<![a-z]){name.replace('_', '[_ .-]?')}(?![a-z])") for name in SETTINGS}
+"""How refusals name them: reasoning_effort is also reasoningEffort, or reasoning.effort."""
+_OF_OTHERS = frozenset({401, 402, 407, 408, 409, 413, 425, 429})
+"""Statuses of refusals that are about something else than the request's settings."""
+
 SYSTEM = "system"
 """The system role, in the refused settings of models whose chat template has none (Gemma, o1-mini)."""
 _NO_SYSTEM_ROLE = re.compile(
+    r"only user(?:,| and) assistant.{0,40}(?:supported|allowed)|"
     r"system (?:role|messages?|instructions?)\W.{0,40}not (?:supported|enabled|allowed)"
     r"|(?:unsupported|does not support|doesn't support|not support).{0,40}\bsystem\b"
     r"|developer instruction is not enabled|roles must alternate"
@@ -95,7 +101,7 @@ class ModelCapabilities:
 
     def learn(self, kind: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
         """Learn from the refusal of a chat completion. Returns whether the adapted request is worth sending."""
-        if status not in (400, 403, 404, 405, 422) and status < 500:
+        if status in _OF_OTHERS:
             return False
         form: Mapping[str, Any] = payload.get("response_format") or {}
         refused = {"json_schema": WITHOUT_BOUNDS, "json_object": JSON_MODE}.get(form.get("type", ""), PROMPT)
@@ -119,7 +125,7 @@ class ModelCapabilities:
         of_form = any(word in words for word in _OF_FORM)
         if not of_form:
             for name in SETTINGS:
-                if name in sent and name in words:
+                if name in sent and _NAMES[name].search(words):
                     self.refused.add(name)
                     return True
         if form == PROMPT or not (of_form or (form == SCHEMA and any(word.lower() in words for word in BOUNDS))):
