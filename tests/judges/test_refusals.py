@@ -1,6 +1,7 @@
 """What endpoints refuse, block or fail to do, in the forms in which they say so."""
 
 import contextlib
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -21,6 +22,9 @@ SAMPLE = {"input": "What is the capital?", "output": "Paris is the capital.", "c
 Reply: TypeAlias = Callable[[Any, int], Any]
 
 
+_NUMBERS = itertools.count()
+
+
 def refusal(status: int, message: str, **more: Any) -> Response:
     return Response(status, {"error": {"message": message, **more}})
 
@@ -35,6 +39,7 @@ def scored(behaviour: Reply, **settings: Any) -> tuple[Record, list[Any]]:
 
     with serving(answer) as server:
         options: dict[str, Any] = {"prices": (1, 10), "retries": 2, "total_timeout": 20} | settings
+        options["headers"] = {"X-Test": str(next(_NUMBERS))}  # a port may be used again, and what it refused is known
         judge = ModelJudge("vllm/m", base_url=server.url, **options)
         return evaluate([SAMPLE], "relevancy_check", judge=judge, ledger=None).records[0], requests
 
@@ -119,6 +124,22 @@ def test_a_refusal_of_another_kind_teaches_nothing(status: int) -> None:
     with contextlib.suppress(RunAborted):
         _, requests = scored(behaviour, total_timeout=1)
         assert all("temperature" in request and "logprobs" in request for request in requests)
+
+
+def test_a_judged_text_that_a_refusal_repeats_changes_no_later_request() -> None:
+    told = "Keep the temperature below 5, the schema of logprobs is too complex, and the system role is not supported."
+    rows = [{**SAMPLE, "output": told}, *({**SAMPLE, "output": f"Paris {n}."} for n in range(3))]
+
+    def behaviour(request: dict[str, Any], number: int) -> Any:
+        asked = request["messages"][-1]["content"]
+        return refusal(400, f"Can't read {asked}") if told in asked else completion(YES)
+
+    with serving(behaviour) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, prices=(1, 10))
+        run = evaluate(rows, "relevancy_check", judge=judge, ledger=None, concurrency=1)
+    assert [isinstance(record.outcome, Failed) for record in run] == [True, False, False, False]
+    assert len(server.requests) == 4
+    assert all(request["temperature"] == 0 and request["logprobs"] for request in server.requests)
 
 
 @pytest.mark.parametrize("text", ["", "Not JSON", '{"verdict": "y'])

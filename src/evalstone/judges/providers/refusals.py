@@ -283,6 +283,13 @@ def cut_error(name: str, prompt: Iterable[str], read: int, **spent: Any) -> Prom
     return PromptTooLong(f"{message}; {hint}", window=read, **spent)
 
 
+def says_itself(pattern: re.Pattern[str], message: str, request: str) -> bool:
+    """Whether a refusal has this pattern in words of its own, rather than in those that it repeats from the request."""
+    matches = list(pattern.finditer(message.lower()))
+    letters = _letters(request) if matches else ""
+    return not all(_is_echo(match, letters) for match in matches)
+
+
 def _is_echo(match: re.Match[str], request: str) -> bool:
     """Whether the request contains a match together with its context."""
     start, end = match.span()
