@@ -10,8 +10,21 @@ from typing import Any, TypeAlias
 import pytest
 
 from evalstone import Failed, ModelJudge, Skipped, evaluate
+from evalstone._core.prompts import Prompt
 from evalstone.errors import JudgeRefused, RunAborted
+from evalstone.judges.providers.forms import (
+    JSON_MODE,
+    PROMPT,
+    SCHEMA,
+    WITHOUT_BOUNDS,
+    ModelCapabilities,
+    has_bounds,
+)
+from evalstone.judges.providers.refusals import refusal_in
 from evalstone.judges.providers.replies import retry_delay
+from evalstone.questions import GradeGrounding, MiniCheck
+from evalstone.questions.base import Question
+from evalstone.questions.custom import AnswerAs, AnswerForm
 from evalstone.types import Record
 from tests.serving import Response, completion, serving
 
@@ -107,6 +120,89 @@ def test_a_setting_may_be_named_in_another_style(name: str, status: int) -> None
     record, requests = scored(behaviour, reasoning_effort="low")
     assert record.steps[0].refused_settings == ("reasoning_effort",)
     assert len(requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "codes", "status"),
+    [
+        (said("No.", code="c", type="t"), "No. (c)", {"c", "t"}, None),
+        (said("No.", code=None, type="T"), "No.", {"t"}, None),
+        (said("No.", code=429), "No. (429)", set[str](), 429),
+        (said("No.", code="502", innererror={"code": "Inner"}), "No. (502)", {"502", "inner"}, 502),
+        ([said("No.", code=400, status="INVALID_ARGUMENT")], "No. (400)", {"invalid_argument"}, 400),
+        ({"code": "denied", "error": "No."}, "No. (denied)", {"denied"}, None),
+        ({"object": "error", "message": "No.", "type": "Bad", "code": 400}, "No. (400)", {"bad"}, 400),
+        ({"message": "No.", "status": 403}, "No.", set[str](), 403),
+        ({"detail": "No."}, "No.", set[str](), None),
+        ({"detail": [{"loc": ["body", "seed"], "msg": "No."}]}, "body.seed: No.", set[str](), None),
+        ({"message": {"detail": [{"loc": ["a", 0], "msg": "No."}]}}, "a.0: No.", set[str](), None),
+        ({"message": {"message": "No."}}, "No.", set[str](), None),
+        ({"errors": [{"message": "No.", "code": 5006}]}, "No. (5006)", set[str](), None),
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "No."}}, "No.", {"overloaded_error"}, None),
+        (said("Routed", metadata={"raw": json.dumps(said("No.", code=404))}), "Routed: No. (404)", set[str](), 404),
+        (said("Routed", metadata={"raw": "No."}), "Routed: No.", set[str](), None),
+        (said("Outer", error={"message": "No."}), "Outer: No.", set[str](), None),
+    ],
+)
+def test_an_error_of_each_shape_has_a_message_codes_and_a_status(
+    body: Any, message: str, codes: set[str], status: int | None
+) -> None:
+    refusal = refusal_in(json.dumps(body).encode())
+    assert (refusal.message, refusal.codes, refusal.status) == (message, codes, status)
+
+
+def test_a_response_without_an_error_is_its_own_message() -> None:
+    assert refusal_in(b"<html>Bad  gateway</html>").message == "<html>Bad gateway</html>"
+    assert refusal_in(b'{"ok": false}').message == '{"ok": false}'
+    assert refusal_in(b'{"error": {"code": "c"}}').message == '{"error": {"code": "c"}}'
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_limit_on_the_reply_is_sent_under_its_new_name(status: int) -> None:
+    told = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    record, requests = scored(
+        lambda request, _: refusal(status, told) if "max_tokens" in request else completion(YES), max_tokens=77
+    )
+    assert record.value == 1
+    assert record.steps[0].refused_settings == ()
+    assert [(each.get("max_tokens"), each.get("max_completion_tokens")) for each in requests] == [
+        (77, None),
+        (None, 77),
+    ]
+    _, requests = scored(lambda request, number: completion(YES))
+    assert not {"max_tokens", "max_completion_tokens"} & requests[0].keys()
+
+
+def test_a_refusal_of_a_schema_that_was_not_sent_is_final() -> None:
+    def behaviour(request: dict[str, Any], number: int) -> Any:
+        return refusal(400, "The JSON schema is not supported: response_format")
+
+    record, requests = scored(behaviour)
+    assert isinstance(record.outcome, Failed)
+    formats = [each.get("response_format", {}).get("type") for each in requests]
+    assert formats == ["json_schema", "json_schema", "json_object", "json_object", None]
+
+
+def test_a_question_without_a_schema_asks_for_no_format_and_its_answer_proves_none() -> None:
+    with_bounds, capabilities = GradeGrounding(answer="a", context=("b",)), ModelCapabilities()
+    assert has_bounds(with_bounds.json_schema)
+    plain = MiniCheck("a", ("b",))
+    assert plain.json_schema is None
+    assert capabilities.response_format(plain) is None
+    capabilities.accept(plain, SCHEMA)
+    assert capabilities.to_dict()["accepted"] == PROMPT
+    capabilities.accept(with_bounds, JSON_MODE)
+    assert capabilities.to_dict()["accepted"] == JSON_MODE
+    capabilities.accept(with_bounds, SCHEMA)
+    assert capabilities.to_dict()["accepted"] == SCHEMA
+
+
+def test_an_answer_without_bounds_does_not_prove_that_they_are_accepted() -> None:
+    question: Question[Any] = AnswerAs((("text", "a"),), Prompt("", "{{text}}"), AnswerForm(list[bool]))
+    capabilities = ModelCapabilities()
+    assert not has_bounds(question.json_schema)
+    capabilities.accept(question, SCHEMA)
+    assert capabilities.to_dict()["accepted"] == WITHOUT_BOUNDS
 
 
 def test_a_word_that_has_the_name_of_a_setting_in_it_refuses_none() -> None:
@@ -293,7 +389,7 @@ def test_the_cost_of_an_interrupted_reply_is_unknown_if_its_usage_is() -> None:
     assert (record.value, record.cost) == (1, None)
 
 
-@pytest.mark.parametrize("finish", ["length", "model_length", "max_tokens", "MAX_TOKENS"])
+@pytest.mark.parametrize("finish", ["length", "model_length", "MAX_TOKENS", "model_context_window_exceeded"])
 def test_a_reply_that_reached_a_limit_is_asked_for_shorter(finish: str) -> None:
     record, requests = scored(lambda request, number: completion(YES, finish="stop" if number > 1 else finish))
     assert (record.value, len(requests)) == (1, 2)
@@ -317,6 +413,10 @@ FILTERED = "The response was filtered due to the prompt triggering the content m
         completion("", finish="PROHIBITED_CONTENT"),
         completion("", finish="content-filter"),
         completion("", finish="sensitive"),
+        completion("", finish="BLOCKLIST"),
+        completion("", finish="SPII"),
+        refusal(422, FILTERED),
+        refusal(451, FILTERED),
         completion("Sorry, I can't.", finish="guardrail_intervened"),
         Response(400, routed(said("Output blocked by content filtering policy"))),
         Response(403, {"code": "denied", "error": "Content violates usage guidelines. Failed check: BIO"}),

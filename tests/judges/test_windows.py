@@ -12,7 +12,7 @@ import pytest
 from evalstone import Failed, ModelJudge, evaluate
 from evalstone.errors import JudgeUnavailable, PromptTooLong, ProviderError
 from evalstone.judges.providers.batch import batch_api
-from evalstone.judges.providers.refusals import window_error
+from evalstone.judges.providers.refusals import cut_error, window_error
 from evalstone.questions import GradeGrounding, ListClaims
 from tests.serving import Response, asked_in, completion, obliging, serving
 
@@ -255,3 +255,18 @@ def test_a_whole_prompt_is_not_taken_for_a_cut_one(text: str, usage: dict[str, A
         judge = ModelJudge("vllm/m", base_url=server.url)
         asyncio.run(judge.answer(GradeGrounding(answer="Nobody.", context=(text,))))
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("read", "is_cut"),
+    [(8192, True), (8194, True), (8193, False), (8195, False), (16_384, False), (16_386, False), (4096, True)],
+)
+def test_a_prompt_of_which_the_server_leaves_its_window_is_cut_though_most_of_it_was_read(
+    read: int, is_cut: bool
+) -> None:
+    """10,000 words: 0.75 tokens for each of them may be all."""
+    prompt = ["word " * 10_000]
+    assert (cut_error("m", prompt, read) is not None) == is_cut
+    error = cut_error("m", prompt, 8194)
+    assert error is not None
+    assert (error.window, "read 8,194 tokens of 10,000 or more" in str(error)) == (8194, True)

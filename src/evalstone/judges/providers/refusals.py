@@ -263,6 +263,9 @@ def window_error(message: str, words: str | None = None, content: str = "", requ
 CUT_BELOW = 0.75
 """The server cut a prompt if the model read less than this share of the fewest tokens that the prompt can have. The
 rest is for tokenizers with tokens of several words."""
+_OLLAMA_LEAVES = frozenset(2**power + more for power in range(10, 21) for more in (0, 2))
+"""The tokens that Ollama leaves of a prompt: the context length, or half of it and 2. So many are no coincidence, and
+any share of the fewest tokens will do."""
 SMALLEST_CUT = 1000
 """Fewer tokens are no context window: the server counts something else, such as those that it had not cached."""
 
@@ -276,7 +279,7 @@ def cut_error(name: str, prompt: Iterable[str], read: int, **spent: Any) -> Prom
     if read < SMALLEST_CUT:
         return None
     fewest = sum(map(fewest_tokens, prompt))
-    if read >= CUT_BELOW * fewest:
+    if read >= (1 if read in _OLLAMA_LEAVES else CUT_BELOW) * fewest:
         return None
     message = f"the server of {name} cut the prompt: the model read {read:,} tokens of {fewest:,} or more"
     hint = f"raise the server's context length, or set context_window={read} for this judge"
