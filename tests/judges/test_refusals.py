@@ -186,7 +186,7 @@ def test_a_refusal_of_a_schema_that_was_not_sent_is_final() -> None:
 def test_a_question_without_a_schema_asks_for_no_format_and_its_answer_proves_none() -> None:
     with_bounds, capabilities = GradeGrounding(answer="a", context=("b",)), ModelCapabilities()
     assert has_bounds(with_bounds.json_schema)
-    plain = MiniCheck("a", ("b",))
+    plain = MiniCheck("a", "b")
     assert plain.json_schema is None
     assert capabilities.response_format(plain) is None
     capabilities.accept(plain, SCHEMA)
