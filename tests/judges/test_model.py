@@ -64,12 +64,23 @@ def test_a_reply_in_parts_is_read_without_what_the_model_thought() -> None:
     assert (answer.value, answer.reply, answer.usage.requests) == ((), '{"claims": []}', 1)
 
 
-def test_no_more_tokens_are_cached_than_there_were() -> None:
-    usage = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 10**6}}
-    with serving(one_after_another({**GOOD, "usage": usage})) as server:
+@pytest.mark.parametrize(
+    ("prompt", "cached", "total", "counted"),
+    [
+        (2100, 2000, 2120, 2100),
+        (100, 2000, None, 2100),  # more than the prompt: counted beside it
+        (2100, 2000, 4120, 4100),  # the total has them beside the prompt
+        (2100, 0, 2120, 2100),
+    ],
+)
+def test_cached_tokens_are_paid_for_whether_they_are_counted_in_the_prompt_or_beside_it(
+    prompt: int, cached: int, total: int | None, counted: int
+) -> None:
+    usage = {"prompt_tokens": prompt, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": cached}}
+    with serving(one_after_another({**GOOD, "usage": {**usage, "total_tokens": total}})) as server:
         answer = asked(server)
-    assert answer.usage.cached == 100
-    assert answer.cost == pytest.approx((100 * 0.075 + 20 * 0.6) / 1e6)
+    assert (answer.usage.input, answer.usage.output, answer.usage.cached) == (counted, 20, cached)
+    assert answer.cost == pytest.approx(((counted - cached) * 0.15 + cached * 0.075 + 20 * 0.6) / 1e6)
 
 
 def test_the_request_has_instructions_the_fenced_text_and_a_strict_schema() -> None:

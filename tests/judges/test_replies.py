@@ -275,7 +275,7 @@ def test_what_stands_beside_a_good_answer_loses_none(body: bytes) -> None:
     assert (answer.value, answer.cost) == (("a",), pytest.approx(120 / 1e6))
 
 
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('{"message":', "}"), ('{"error":', "}")])
 @pytest.mark.parametrize("depth", [100_000, 990, 900, 700])
 def test_deep_json_is_an_error_of_the_question_or_passed_over(opening: str, closing: str, depth: int) -> None:
     nested, whole = opening * depth + "1" + closing * depth, json.dumps(GOOD)
@@ -291,8 +291,9 @@ def test_deep_json_is_an_error_of_the_question_or_passed_over(opening: str, clos
     for body in bodies:
         with contextlib.suppress(ReplyError, ProviderError):
             assert asked(http(body.encode()))[0].value == ("a",)
-    with pytest.raises(ProviderError, match="HTTP 400"):
-        asked(http(f'{{"error": {nested}}}'.encode(), status=400))
+    for error in (nested, f'{{"message": {nested}}}', f'{{"detail": [{{"loc": [{nested}]}}]}}'):
+        with pytest.raises(ProviderError, match="HTTP 400"):
+            asked(http(f'{{"error": {error}}}'.encode(), status=400))
 
 
 @pytest.mark.parametrize(

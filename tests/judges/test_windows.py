@@ -12,7 +12,7 @@ import pytest
 from evalstone import Failed, ModelJudge, evaluate
 from evalstone.errors import JudgeUnavailable, PromptTooLong, ProviderError
 from evalstone.judges.providers.batch import batch_api
-from evalstone.judges.providers.replies import window_error
+from evalstone.judges.providers.refusals import cut_error, window_error
 from evalstone.questions import GradeGrounding, ListClaims
 from tests.serving import Response, asked_in, completion, obliging, serving
 
@@ -41,6 +41,17 @@ REFUSALS: list[tuple[str, int | None]] = [
     ("prompt is too long: 90000 tokens > 12 maximum", None),
     (f"prompt is too long: 90000 tokens > {'9' * 5000} maximum", None),
     ("Please reduce the length of the messages or completion. (context_length_exceeded)", None),
+    ("Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: 5000 `inputs` tokens and 100 "
+     "`max_new_tokens`", 2048),
+    ("Input validation error: `inputs` must have less than 512 tokens. Given: 900", 512),
+    ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]", 98_304),
+    ("Invalid request: Your request exceeded model token limit: 8192", 8192),
+    ("model max length exceeded, max length:8192", 8192),
+    ("Prompt exceeds max length", None),
+    ("Invalid 'input[0]': maximum input length is 8192 tokens.", 8192),
+    ("Request body too large for gpt-4.1 model. Max size: 8000 tokens.", 8000),
+    ("Request too large for gpt-4o in organization org-a on tokens per min (TPM): Limit 30000, Requested 31538. The "
+     "input or output tokens must be reduced in order to run successfully.", 30_000),
 ]  # fmt: skip
 
 OTHERS = [
@@ -74,6 +85,32 @@ def test_a_prompt_beyond_the_window_is_final_and_names_the_setting(
     assert str(error).endswith(f"; set {setting} for this judge")
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.window) == (str(error), window)
+
+
+@pytest.mark.parametrize(("message", "window"), [REFUSALS[-1], REFUSALS[0]])
+def test_a_request_that_exceeds_the_tokens_per_minute_is_not_sent_again(message: str, window: int) -> None:
+    error = refused(message, 429, type="tokens", code="rate_limit_exceeded")
+    assert isinstance(error, PromptTooLong)
+    assert error.window == window
+
+
+def test_a_body_that_is_too_large_for_a_proxy_is_too_long() -> None:
+    error = refused("413 Request Entity Too Large", 413)
+    assert isinstance(error, PromptTooLong)
+    assert error.window is None
+
+
+def test_the_window_is_no_code_of_the_error() -> None:
+    assert getattr(refused("Prompt exceeds max length", code="1261"), "window", 0) is None
+    assert getattr(refused("It exceeds the maximum prompt length.", code=400), "window", 0) is None
+
+
+def test_a_router_passes_on_the_window() -> None:
+    raw = json.dumps({"error": {"message": REFUSALS[0][0], "code": 400}})
+    error = refused("Provider returned error", code=400, metadata={"raw": raw, "provider_name": "N"})
+    assert isinstance(error, PromptTooLong)
+    assert error.window == 8192
+    assert "Provider returned error: This model's maximum context length" in str(error)
 
 
 def test_the_window_of_llama_cpp_stands_beside_its_message() -> None:
@@ -218,3 +255,18 @@ def test_a_whole_prompt_is_not_taken_for_a_cut_one(text: str, usage: dict[str, A
         judge = ModelJudge("vllm/m", base_url=server.url)
         asyncio.run(judge.answer(GradeGrounding(answer="Nobody.", context=(text,))))
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("read", "is_cut"),
+    [(8192, True), (8194, True), (8193, False), (8195, False), (16_384, False), (16_386, False), (4096, True)],
+)
+def test_a_prompt_of_which_the_server_leaves_its_window_is_cut_though_most_of_it_was_read(
+    read: int, is_cut: bool
+) -> None:
+    """10,000 words: 0.75 tokens for each of them may be all."""
+    prompt = ["word " * 10_000]
+    assert (cut_error("m", prompt, read) is not None) == is_cut
+    error = cut_error("m", prompt, 8194)
+    assert error is not None
+    assert (error.window, "read 8,194 tokens of 10,000 or more" in str(error)) == (8194, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,10 @@ from evalstone.judges import Judge
 from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.questions.claims import ListClaims
 from evalstone.results.endings import BUDGET, COMPLETE
+from evalstone.run.admission import WATCH, Admission
+from evalstone.run.budget import Budget
 from evalstone.targets import Answer, FunctionTarget
+from evalstone.types import JudgeCall, Record
 
 PRICE = 0.01
 SAMPLES = [{"id": f"q{n}", "input": f"question {n}", "output": f"answer {n}"} for n in range(60)]
@@ -59,6 +63,82 @@ class Stages(Scorer):
 
 def scored(judge: Slow, concurrency: int, budget: float, **options: Any) -> Run:
     return evaluate(SAMPLES, Stages(), judge=judge, ledger=None, concurrency=concurrency, budget=budget, **options)
+
+
+def cost(scorer: str, dollars: float | None) -> Record:
+    call = JudgeCall(question="kind", fingerprint="f", judge="judge", answer=None, cost=dollars)
+    return Record(sample="s", scorer=scorer, outcome=Score(1.0), steps=(call,))
+
+
+async def begun_at_once(admission: Admission, *scorers: str) -> list[str]:
+    """Which of these results, in turn, may begin before any of them ends."""
+    begun, end = list[str](), asyncio.Event()
+
+    async def result(scorer: str) -> None:
+        async with admission.begun(scorer):
+            begun.append(scorer)
+            await end.wait()
+
+    tasks = [asyncio.create_task(result(scorer)) for scorer in scorers]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    now = list(begun)
+    end.set()
+    await asyncio.gather(*tasks)
+    assert len(begun) == len(scorers)  # those that waited begin once the others have ended
+    return now
+
+
+@pytest.mark.parametrize(
+    ("spent", "costs", "answer", "scorers", "begun"),
+    [
+        (0.0, {"a": 2.0}, 0.0, "aaaaaaa", "aaaaa"),  # five of 2 fit into 10
+        (4.0, {"a": 2.0}, 0.0, "aaaaaaa", "aaa"),
+        (0.0, {"a": 2.0}, 0.5, "aaaaaaa", "aaaa"),  # with an answer each
+        (0.0, {"a": 2.0, "b": 3.0}, 0.0, "abababab", "abab"),
+        (0.0, {"a": 0.0}, 0.0, "aaaaaaa", "aaaaaaa"),  # free
+        (0.0, {"a": None}, 0.0, "aaaaaaa", "aaaaaaa"),
+        (11.0, {"a": 0.0}, 0.0, "aaa", "aaa"),
+        (11.0, {"a": 2.0}, 0.0, "aaa", "a"),  # the first one in any case
+        (0.0, {}, 0.0, "aaa", "a"),  # what it costs is unknown
+        (0.0, {}, 0.0, "aba", "ab"),
+        (0.0, {"a": 20.0}, 0.0, "aa", "a"),
+    ],
+)
+def test_as_many_results_begin_as_the_budget_can_finish(
+    spent: float, costs: dict[str, float | None], answer: float, scorers: str, begun: str
+) -> None:
+    async def work() -> list[str]:
+        budget = Budget(10.0)
+        budget.spent = spent
+        admission = Admission(budget, lambda: False, lambda: answer)
+        for scorer, dollars in costs.items():
+            admission.learn(cost(scorer, dollars))
+            admission.learn(cost(scorer, dollars and dollars / 2))  # the highest counts
+        return await begun_at_once(admission, *scorers)
+
+    assert asyncio.run(work()) == list(begun)
+
+
+def test_nothing_waits_once_the_run_ends() -> None:
+    async def work() -> list[str]:
+        admission = Admission(Budget(10.0), lambda: True, lambda: 0.0)
+        admission.learn(cost("a", 20.0))
+        return await begun_at_once(admission, "a", "a", "a")
+
+    assert asyncio.run(work()) == ["a"] * 3
+
+
+def test_the_next_result_begins_as_soon_as_one_ends() -> None:
+    async def work() -> float:
+        admission = Admission(Budget(10.0), lambda: False, lambda: 0.0)
+        admission.learn(cost("a", 20.0))
+        started = time.monotonic()
+        for _ in range(5):
+            await begun_at_once(admission, "a", "a")
+        return time.monotonic() - started
+
+    assert asyncio.run(work()) < 5 * WATCH
 
 
 @pytest.mark.parametrize("concurrency", [1, 8, 64])

@@ -17,6 +17,7 @@ from evalstone.errors import JudgeError
 from evalstone.judges.providers.base import cached_beginning
 from evalstone.questions import ClaimSupported
 from evalstone.questions.base import Question
+from evalstone.run.beginnings import REMEMBERED, Beginnings
 from evalstone.run.session import Recording, Session
 from evalstone.types import NO_USAGE, Usage
 from tests.serving import Response, completion, filled, serving
@@ -155,3 +156,50 @@ def test_a_call_that_comes_after_the_first_was_sent_changes_no_mark(together: in
     assert judge.at_once[0] == 1
     assert len(judge.beginnings) == together + len(CLAIMS)
     assert set(judge.beginnings) == {asked(Watched(), CONTEXT, claims=together).beginnings[0]}
+
+
+def test_the_beginnings_in_use_are_remembered_and_only_so_many() -> None:
+    async def together(beginnings: Beginnings, number: int) -> int:
+        """How many of two calls with a beginning are made at once: both, if it is remembered."""
+        now = most = 0
+
+        async def ask() -> None:
+            nonlocal now, most
+            async with beginnings.in_turn("judge", ClaimSupported("It is old.", (f"Museum {number}.", *CONTEXT))):
+                now += 1
+                most = max(most, now)
+                await asyncio.sleep(0)
+                now -= 1
+
+        await asyncio.gather(ask(), ask())
+        return most
+
+    async def work() -> tuple[list[int], int, int, int]:
+        beginnings = Beginnings()
+        first = [await together(beginnings, number) for number in range(REMEMBERED)]
+        used = await together(beginnings, 0)
+        await together(beginnings, REMEMBERED)
+        return first, used, await together(beginnings, 0), await together(beginnings, 1)
+
+    assert asyncio.run(work()) == ([1] * REMEMBERED, 2, 2, 1)
+
+
+def test_a_beginning_whose_first_call_failed_is_tried_alone_again() -> None:
+    question = ClaimSupported("It is old.", CONTEXT)
+
+    async def work() -> list[str]:
+        beginnings, events = Beginnings(), list[str]()
+
+        async def ask(name: str, *, fails: bool = False) -> None:
+            async with beginnings.in_turn("judge", question):
+                events.append(f"{name} begins")
+                await asyncio.sleep(0)
+                if fails:
+                    raise JudgeError("broken")
+                events.append(f"{name} ends")
+
+        await asyncio.gather(ask("a", fails=True), return_exceptions=True)
+        await asyncio.gather(ask("b"), ask("c"))
+        return events
+
+    assert asyncio.run(work()) == ["a begins", "b begins", "b ends", "c begins", "c ends"]

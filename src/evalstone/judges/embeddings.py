@@ -117,8 +117,8 @@ class Embeddings(Provider):
         call = Call("POST", "/embeddings", body)
         content = await self.endpoint.request(call, len(body) // BYTES_PER_TOKEN, self.judge.count_request)
         data = await read_aside(len(content), self.endpoint.parsed, content)
-        self.endpoint.check_error(data)
-        usage, cost = chat_usage(data, self.judge.price)
+        spent = usage, cost = chat_usage(data, self.judge.price)
+        self.endpoint.check_error(call, data, lambda: spent)
         try:
             return vectors_in(data.get("data"), len(texts)), usage, cost
         except ValueError as error:

@@ -48,7 +48,8 @@ from evalstone.judges.providers.limits import (
     shared_limiter,
 )
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
-from evalstone.judges.providers.replies import cut_error, read_aside
+from evalstone.judges.providers.refusals import cut_error
+from evalstone.judges.providers.replies import read_aside
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
@@ -415,6 +416,9 @@ async def converse(
     """
     started, usage, reply = time.perf_counter(), NO_USAGE, None
     costs: list[float | None] = []
+    """Of the replies."""
+    lost: float | None = 0.0
+    """Of failed attempts that the endpoint charged for."""
     backoff = Backoff(total_timeout)
     messages = opening = opening_messages(question, instructions)
     first, detail = settings, None
@@ -427,16 +431,20 @@ async def converse(
                 if completion is not None:
                     check_whole(judge, messages, completion)
             except TransientError as error:
+                usage += _usage_of(error)
+                lost = total_cost([lost, error.cost])
+                if error.cost != 0:
+                    pay_for_attempt(error.cost, _size(messages))
                 await backoff.wait(error)
                 continue
             except PromptTooLong as error:
                 if failure is None:
                     raise
                 # The question alone fits; only the correction is too long. Start over without the earlier reply.
-                usage += error.usage or NO_USAGE
+                usage += _usage_of(error)
                 costs.append(error.cost)
                 if doubtful is not None:
-                    return replace(doubtful, usage=usage, cost=total_cost(costs))
+                    return replace(doubtful, usage=usage, cost=total_cost([*costs, lost]))
                 if len(costs) > retries or backoff.expired:
                     raise failure from None
                 messages, settings = correction(opening, first, question, reply or "", str(failure), len(costs))
@@ -445,7 +453,7 @@ async def converse(
                 continue
             if completion is None:
                 if doubtful is not None:
-                    return replace(doubtful, usage=usage, cost=total_cost(costs))
+                    return replace(doubtful, usage=usage, cost=total_cost([*costs, lost]))
                 raise failure or JudgeError(f"{judge} has no answer to {question.kind}")
             backoff.attempts = 0
             completion = with_probabilities(question, completion)
@@ -461,7 +469,7 @@ async def converse(
                     judge=judge,
                     reply=reply,
                     usage=usage,
-                    cost=total_cost(costs),
+                    cost=total_cost([*costs, lost]),
                     seconds=time.perf_counter() - started,
                     confidence=completion.confidence,
                     alternatives=completion.alternatives,
@@ -484,8 +492,8 @@ async def converse(
             pay_for_attempt(costs[-1], _size(messages))
     except JudgeError as error:
         # Add usage and cost of the earlier attempts.
-        error.usage = usage + (error.usage or NO_USAGE)
-        error.cost = total_cost([*costs, error.cost])
+        error.usage = usage + _usage_of(error)
+        error.cost = total_cost([*costs, lost, error.cost])
         error.seconds = time.perf_counter() - started
         error.reply = reply if error.reply is None else error.reply
         raise
@@ -496,6 +504,10 @@ def opening_messages(question: Question[Any], instructions: str = "") -> list[Ch
     system, user = question.render()
     system = f"{system}\n{instructions}" if instructions and '"reason"' in question.form else system
     return [ChatMessage("system", system)] * bool(system) + [ChatMessage("user", user)]
+
+
+def _usage_of(error: JudgeError) -> Usage:
+    return error.usage or NO_USAGE
 
 
 def _size(messages: Sequence[ChatMessage]) -> int:

@@ -33,10 +33,10 @@ from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
 from evalstone.judges.providers.base import PROVIDERS, cost_of, url_parts
 from evalstone.judges.providers.limits import NO_LIMITS, shared
+from evalstone.judges.providers.refusals import refusal_in
 from evalstone.judges.providers.replies import (
     as_list,
     as_object,
-    error_message,
     read_aside,
     shown,
     too_many_values,
@@ -253,8 +253,7 @@ class HTTPTarget(Target):
             raise TargetError(f"{host} sent {problem}") from None
         reply = as_object(data)
         if reply.get("error") and not (self.output and value_at(data, self.output)[0]):
-            message = error_message(content) if as_object(reply["error"]).get("message") else shown(reply["error"])
-            raise TargetError(f"{host} sent an error: {message}")
+            raise TargetError(f"{host} sent an error: {refusal_in(content).message or shown(reply['error'])}")
         try:
             fields = {name: self._field(name, path, data) for name in PATHS if (path := getattr(self, name))}
             whole = fields.keys().isdisjoint(("output", "messages", "trajectory", "state"))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone.judges.providers.base import ChatMessage
+from evalstone.judges.providers.refusals import says_itself
 from evalstone.questions.base import Question
 
 if TYPE_CHECKING:
@@ -24,9 +25,15 @@ SCHEMA, WITHOUT_BOUNDS, BESIDE_JSON_MODE, JSON_MODE, PROMPT = range(5)
 SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
 """Settings that some endpoints refuse."""
 
+_NAMES = {name: re.compile(rf"(?<![a-z]){name.replace('_', '[_ .-]?')}(?![a-z])") for name in SETTINGS}
+"""How refusals name them: reasoning_effort is also reasoningEffort, or reasoning.effort."""
+_OF_OTHERS = frozenset({401, 402, 407, 408, 409, 413, 425, 429})
+"""Statuses of refusals that are about something else than the request's settings."""
+
 SYSTEM = "system"
 """The system role, in the refused settings of models whose chat template has none (Gemma, o1-mini)."""
 _NO_SYSTEM_ROLE = re.compile(
+    r"only user(?:,| and) assistant.{0,40}(?:supported|allowed)|"
     r"system (?:role|messages?|instructions?)\W.{0,40}not (?:supported|enabled|allowed)"
     r"|(?:unsupported|does not support|doesn't support|not support).{0,40}\bsystem\b"
     r"|developer instruction is not enabled|roles must alternate"
@@ -37,9 +44,11 @@ BOUNDS = frozenset(
     maxLength minLength maxItems minItems maximum minimum exclusiveMaximum exclusiveMinimum pattern
     """.split()  # noqa: SIM905 - one word a line would be ten lines
 )
-_OF_FORM = ("response_format", "json_schema", "schema", "grammar", "output_config", "output format")
-_OF_ONE_SCHEMA = ("too ", "complex", "depth", "nest", "exceed")
+_OF_FORM = re.compile(r"response_format|schema|grammar|output_config|output format")
+_OF_BOUNDS = re.compile("|".join(sorted(BOUNDS)).lower())
+_OF_ONE_SCHEMA = re.compile("too |complex|depth|nest|exceed")
 """Words in refusals of one particular schema. A simpler schema may be accepted."""
+_LOGPROBS = re.compile("logprobs")
 
 
 class ModelCapabilities:
@@ -95,7 +104,7 @@ class ModelCapabilities:
 
     def learn(self, kind: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
         """Learn from the refusal of a chat completion. Returns whether the adapted request is worth sending."""
-        if status not in (400, 403, 404, 405, 422) and status < 500:
+        if status in _OF_OTHERS:
             return False
         form: Mapping[str, Any] = payload.get("response_format") or {}
         refused = {"json_schema": WITHOUT_BOUNDS, "json_object": JSON_MODE}.get(form.get("type", ""), PROMPT)
@@ -106,27 +115,34 @@ class ModelCapabilities:
         return self.learn_from(kind, refused, payload, message)
 
     def learn_from(self, kind: str, form: int, sent: Mapping[str, Any], message: str) -> bool:
-        """Learn from the refusal of a request with this format and these settings. Returns whether anything changed."""
-        words = message.lower()
+        """Learn from the refusal of a request with this format and these settings. Returns whether anything changed.
+
+        What the refusal repeats of the judged text teaches nothing.
+        """
+        messages: Sequence[Mapping[str, Any]] = sent.get("messages", ())
+        request = "\n".join(each["content"] for each in messages)
+
+        def says(words: re.Pattern[str]) -> bool:
+            return says_itself(words, message, request)
+
         # Questions request logprobs, not the caller, so they are the first to be dropped.
-        if "logprobs" in sent and "logprobs" in words:
+        if "logprobs" in sent and says(_LOGPROBS):
             self.refused |= {"logprobs", "top_logprobs"}
             return True
-        messages: Sequence[Mapping[str, Any]] = sent.get("messages", ())
-        if any(message["role"] == "system" for message in messages) and _NO_SYSTEM_ROLE.search(words):
+        if any(each["role"] == "system" for each in messages) and says(_NO_SYSTEM_ROLE):
             self.refused.add(SYSTEM)
             return True
-        of_form = any(word in words for word in _OF_FORM)
+        of_form = says(_OF_FORM)
         if not of_form:
             for name in SETTINGS:
-                if name in sent and name in words:
+                if name in sent and says(_NAMES[name]):
                     self.refused.add(name)
                     return True
-        if form == PROMPT or not (of_form or (form == SCHEMA and any(word.lower() in words for word in BOUNDS))):
+        if form == PROMPT or not (of_form or (form == SCHEMA and says(_OF_BOUNDS))):
             return False
         # Requests that were already in flight may be refused for a format that was dropped since.
         self._by_kind[kind] = max(self._by_kind[kind], form + 1)
-        if form < self._accepted and not any(word in words for word in _OF_ONE_SCHEMA):
+        if form < self._accepted and not says(_OF_ONE_SCHEMA):
             self._form = max(self._form, form + 1)
         return True
 

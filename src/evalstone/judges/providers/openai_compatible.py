@@ -14,7 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -26,7 +27,9 @@ from evalstone.errors import (
     ConfigError,
     DeliveryUnknown,
     JudgeDeclined,
+    JudgeError,
     JudgeRefused,
+    PromptTooLong,
     ProviderError,
     ProviderTimeout,
 )
@@ -55,19 +58,24 @@ from evalstone.judges.providers.limits import (
 )
 from evalstone.judges.providers.logprobs import readable_tokens
 from evalstone.judges.providers.proxies import proxy_for, proxy_hint, proxy_refusal, tls_error
-from evalstone.judges.providers.replies import (
+from evalstone.judges.providers.refusals import (
     BLOCKED,
-    ENCODING,
     MAY_BLOCK,
+    Refusal,
+    blocked_reason,
+    blocked_reply,
+    error_inside,
+    is_blocked,
+    is_cut_off,
+    refusal_in,
+    window_error,
+)
+from evalstone.judges.providers.replies import (
+    ENCODING,
     as_count,
     as_list,
     as_object,
     as_text,
-    blocked_reply,
-    blocked_text,
-    error_inside,
-    error_message,
-    is_blocked,
     is_count,
     one_line,
     parsed_json,
@@ -76,9 +84,9 @@ from evalstone.judges.providers.replies import (
     read_error,
     redirect_error,
     retry_after,
+    retry_delay,
     shown,
     too_many_values,
-    window_error,
 )
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
@@ -86,10 +94,14 @@ from evalstone.types import NO_USAGE, Usage
 if TYPE_CHECKING:
     from evalstone.judges.model import ModelJudge
 
-TOO_LONG = frozenset({400, 413, 422})
+TOO_LONG = frozenset({400, 413, 422, 429})
 """Statuses with which endpoints may refuse a prompt that exceeds the context window, besides 5xx."""
-RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-_PERMANENT = ("insufficient_quota", "billing", "credit balance", "response_format", "schema", "grammar")
+RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_PERMANENT = (
+    *("insufficient_quota", "billing_", "credit balance", "insufficient balance", "exceeded_current_quota"),
+    *("response_format", "schema", "grammar"),
+)
+"""Words of a refusal that another attempt doesn't change. Gemini's rate limits mention billing too, in other words."""
 
 
 class RequestTimeout(TransientError):
@@ -107,6 +119,17 @@ class RequestRefused(ProviderError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.status), self.__dict__
+
+
+class GenerationRefused(ProviderError):
+    """The endpoint refused to send the model's reply, because it doesn't match the format. Its cost is unknown."""
+
+    def __init__(self, message: str, generation: str) -> None:
+        super().__init__(message, reply=generation, cost=None)
+
+
+Learn: TypeAlias = Callable[[int, str], bool]
+"""Learns from the status and the words of a refusal. Returns whether the adapted request is worth sending."""
 
 
 class Call(NamedTuple):
@@ -178,14 +201,18 @@ class Endpoint(Connection):
         if not self._users:
             await self._session.close()
 
-    async def request(self, call: Call, tokens: int = 0, count: Callable[[], None] | None = None) -> bytes:
+    async def request(
+        self, call: Call, tokens: int = 0, count: Callable[[], None] | None = None, learn: Learn | None = None
+    ) -> bytes:
         """Make one attempt at a request that counts as this many tokens, and return the content of the response.
 
-        count: called when the request is sent, after all waiting. It may raise an error instead.
+        count: called when the request is sent, after all waiting. It may raise an error instead. learn: called for a
+        refusal, before it is classified: endpoints refuse settings with any status.
 
         Raises:
             TransientError: Another attempt may succeed. RequestTimeout if the request timed out.
             RequestRefused: The endpoint refused the request permanently.
+            GenerationRefused: The endpoint refused the model's reply.
             PromptTooLong: The prompt exceeds the context window.
             ReplyTooLarge: The response is larger than the limit.
             ProviderTimeout: The provider asked to wait for longer than `total_timeout`.
@@ -212,7 +239,8 @@ class Endpoint(Connection):
                 self._reached = True
                 if response.status != 200:
                     content = received(await read_error(response, self.host))
-                    self._refused(call, response.status, content, response.headers, sent_at)
+                    said = refusal_in(content)
+                    self._refused(call, response.status, said, learn, content, response.headers, sent_at)
                 most_bytes = call.most_bytes or self.max_reply_bytes
                 content = received(await read_content(response, most_bytes, self.host, self._large_reply))
             self._limiter.answered()
@@ -277,22 +305,37 @@ class Endpoint(Connection):
         wait = max(wait or 0.0, self._limiter.retry_wait())
         return TransientError(message, host=self.host, retry_after=wait, reached=self._reached, rejected=rejected)
 
-    def _refused(self, call: Call, status: int, content: bytes, headers: Mapping[str, str], sent_at: float) -> NoReturn:
+    def _refused(
+        self,
+        call: Call,
+        status: int,
+        said: Refusal,
+        learn: Learn | None,
+        content: bytes = b"",
+        headers: Mapping[str, str] = MappingProxyType({}),
+        sent_at: float | None = None,
+    ) -> NoReturn:
         if 300 <= status < 400:
             raise redirect_error(self.host, status, self.url, headers.get("Location", ""))
         if status == 407 and self._proxy:
             raise proxy_refusal(self.url, self._proxy, status)
-        message = f"HTTP {status}: {error_message(content)}"
+        message = f"HTTP {status}: {said.message}"
         if self._proxy and status in (403, *RETRYABLE) and self.url.startswith("http:"):
             message += f"; {self._check}"  # the proxy may be who answered
         refusal = f"{self.host} refused the request ({message})"
         if status in TOO_LONG or status >= 500:
             request = (call.body or b"").decode(errors="replace")
-            error = window_error(refusal, content.decode(errors="replace"), request)
+            error = window_error(refusal, said.words, content.decode(errors="replace"), request)
             if error is not None:
                 raise error
-        if status in MAY_BLOCK and (reason := blocked_text(content)):
+            if status == 413:
+                raise PromptTooLong(f"{refusal}; set context_window for this judge")
+        if status in MAY_BLOCK and (reason := blocked_reason(said)):
             raise JudgeDeclined(f"{BLOCKED}: {reason}")
+        if said.generation is not None:
+            raise GenerationRefused(refusal, said.generation)
+        if learn is not None and learn(status, said.words):
+            raise TransientError(refusal, adapted=True)
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status == 401:
@@ -300,20 +343,35 @@ class Endpoint(Connection):
             raise JudgeRefused(f"{refusal}; {'check the key' if sent else NO_KEY}")
         if status in (403, 404):
             raise AccessRefused(refusal, status)
-        if status not in RETRYABLE or any(word in message.lower() for word in _PERMANENT):
+        if status not in RETRYABLE or any(word in said.words for word in _PERMANENT):
             raise RequestRefused(refusal, status)
         count_warning(f"HTTP {status}")
         wait = retry_after(headers)
+        wait = retry_delay(content) if wait is None else wait
         if status == 429:
             self._last_refusal = message
-            self._limiter.refused(sent_at, wait)
+            self._limiter.refused(time.monotonic() if sent_at is None else sent_at, wait)
         raise self._transient(message, wait=wait, rejected=status == 429)
 
-    def check_error(self, data: Mapping[str, Any]) -> None:
-        """Raise what an error inside a response with HTTP 200 means, as for a response with its status."""
-        if (inside := error_inside(data)) is not None:
-            status, error = inside
-            self._refused(Call("POST", ""), status, to_json({"error": error}), {}, time.monotonic())
+    def check_error(
+        self,
+        call: Call,
+        data: Mapping[str, Any],
+        spent: Callable[[], tuple[Usage, float | None]],
+        learn: Learn | None = None,
+    ) -> None:
+        """Raise what an error inside a response with HTTP 200 means, as for a response with its status.
+
+        spent: the usage and the cost of the response, which the error gets if the response has a usage.
+        """
+        if (inside := error_inside(data)) is None:
+            return
+        try:
+            self._refused(call, *inside, learn)
+        except JudgeError as error:
+            if as_object(data.get("usage")):
+                error.usage, error.cost = spent()
+            raise
 
     def parsed(self, content: bytes) -> dict[str, Any]:
         """The JSON object in a response. Raises ProviderError if there is none, or it has too many values."""
@@ -354,19 +412,19 @@ class ChatCompletions(Provider):
         form = capabilities.form(question.kind)
         payload = chat_payload(self.model, messages, question, settings, capabilities)
         refused = capabilities.refused_of(self.judge, question) if capabilities.refused else ()
+        call, tokens = _chat_call(payload)
+        learn = partial(capabilities.learn, question.kind, payload)
         try:
-            content = await self.endpoint.request(*_chat_call(payload), self.judge.count_request)
+            content = await self.endpoint.request(call, tokens, self.judge.count_request, learn)
+            data = await read_aside(len(content), self.endpoint.parsed, content)
+            self.endpoint.check_error(call, data, partial(chat_usage, data, self.judge.price), learn)
         except RequestTimeout as error:
             raise request_timeout(error.host, self.judge.timeout, settings.max_tokens, busy=error.busy) from None
-        except (AccessRefused, RequestRefused) as error:
-            # Some endpoints refuse a setting with HTTP 403 or 404.
-            if capabilities.learn(question.kind, payload, error.status, str(error)):
-                raise TransientError(str(error), adapted=True) from None
-            if isinstance(error, AccessRefused):
-                raise await self.endpoint.refused(self.model, error, self._probe) from None
-            raise
-        data = await read_aside(len(content), self.endpoint.parsed, content)
-        self.endpoint.check_error(data)
+        except AccessRefused as error:
+            raise await self.endpoint.refused(self.model, error, self._probe) from None
+        except GenerationRefused as error:
+            self.endpoint.accepted(self.model)
+            return Completion(error.reply or "", replace(NO_USAGE, requests=1), error.cost, refused_settings=refused)
         self.endpoint.accepted(self.model)
         capabilities.accept(question, form)
         completion = chat_completion(self.model, data, self.judge.price)
@@ -376,11 +434,13 @@ class ChatCompletions(Provider):
         """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
         payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
         try:
-            data = self.endpoint.parsed(await self.endpoint.request(*_chat_call(payload), self.judge.count_request))
-            self.endpoint.check_error(data)
+            call, tokens = _chat_call(payload)
+            data = self.endpoint.parsed(await self.endpoint.request(call, tokens, self.judge.count_request))
+            spent = partial(chat_usage, data, self.judge.price)
+            self.endpoint.check_error(call, data, spent)
         except RequestRefused:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
-        return chat_usage(data, self.judge.price)
+        return spent()
 
 
 def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
@@ -418,7 +478,7 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
     message = as_object(choice.get("message"))
     content, refusal = _text(message.get("content")), message.get("refusal")
     blocked = is_blocked(finish)
-    if blocked or (refusal and not content):
+    if blocked or finish == "refusal" or (refusal and not content):
         what = blocked_reply(finish) if blocked else "the model declined"
         told = f"{what}: {shown(refusal)}" if refusal else what
         reply = content or as_text(refusal) or (shown(refusal) if refusal else "")
@@ -429,7 +489,7 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
         text=content,
         usage=usage,
         cost=cost,
-        complete=finish != "length",
+        complete=not is_cut_off(finish),
         tokens=readable_tokens(as_object(choice.get("logprobs")).get("content")),
         model=as_text(data.get("model")),
         read_tokens=_read_tokens(as_object(data.get("usage"))),
@@ -450,22 +510,21 @@ _CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation
 def _text(content: Any) -> str:
     """The text of a message. Some servers send it in parts, next to parts with reasoning."""
     parts = map(as_object, as_list(content))
-    texts = [as_text(part.get("text")) for part in parts if part.get("type") in ("text", "output_text")]
+    texts = [as_text(part.get("text")) for part in parts if part.get("type", "text") in ("text", "output_text")]
     return as_text(content) or "".join(texts)
 
 
 def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
     """The usage in a response, and its cost; None if the response has no usage."""
     reported = as_object(data.get("usage"))
-    prompt = as_count(reported.get("prompt_tokens"))
-    usage = Usage(
-        input=prompt,
-        # Some providers count the tokens of reasoning beside completion_tokens, but all of them in the total.
-        output=max(as_count(reported.get("completion_tokens")), as_count(reported.get("total_tokens")) - prompt),
-        # More cached tokens than input tokens would make the cost too low, or negative.
-        cached=min(prompt, as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens"))),
-        requests=1,
-    )
+    prompt, output, total = map(as_count, map(reported.get, ("prompt_tokens", "completion_tokens", "total_tokens")))
+    cached = as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens"))
+    reasoning = as_count(as_object(reported.get("completion_tokens_details")).get("reasoning_tokens"))
+    beside = total - prompt - output
+    if cached > prompt or (0 < cached == beside != reasoning):
+        prompt += cached  # some gateways count cached tokens beside prompt_tokens
+    # Some providers count the tokens of reasoning beside completion_tokens, but all of them in the total.
+    usage = Usage(prompt, max(output, total - prompt), cached, 1)
     known = is_count(reported.get("prompt_tokens")) and is_count(reported.get("completion_tokens", 0))
     return usage, price(usage) if known else None
 

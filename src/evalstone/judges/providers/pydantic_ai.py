@@ -55,19 +55,22 @@ from evalstone.judges.providers.forms import (
 )
 from evalstone.judges.providers.limits import TransientError, count_warning, received, shared, shared_limiter
 from evalstone.judges.providers.proxies import tls_error
-from evalstone.judges.providers.replies import (
+from evalstone.judges.providers.refusals import (
     BLOCKED,
-    LARGE,
     MAY_BLOCK,
+    blocked_reason,
+    blocked_reply,
+    refusal_in,
+    refusal_of,
+    window_error,
+)
+from evalstone.judges.providers.replies import (
+    LARGE,
     ReplyTooLarge,
     as_count,
     as_object,
-    blocked_reason,
-    blocked_reply,
-    blocked_text,
     is_count,
     redirect_error,
-    window_error,
 )
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
@@ -273,9 +276,10 @@ class PydanticAI(Provider):
 def _blocked(body: object) -> str:
     """Why the body of an error says that the provider blocked the text; "" for any other error."""
     if isinstance(body, str | bytes):
-        return blocked_text(body if isinstance(body, bytes) else body.encode())
+        return blocked_reason(refusal_in(body if isinstance(body, bytes) else body.encode()))
     error = as_object(as_object(body).get("error")) or as_object(as_object(body).get("Error")) or as_object(body)
-    return blocked_reason({name.lower(): value for name, value in error.items()})
+    said = refusal_of({"error": {name.lower(): value for name, value in error.items()}})
+    return "" if said is None else blocked_reason(said)
 
 
 _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_headers"}

@@ -13,15 +13,13 @@ import re
 import reprlib
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
 
 from evalstone._core import sync
 from evalstone._core.files import CONTAINER, unchanged
-from evalstone._core.parsing import bare
-from evalstone._core.text import fewest_tokens
-from evalstone.errors import JudgeRefused, PromptTooLong, ProviderError
+from evalstone.errors import JudgeRefused, ProviderError
 from evalstone.judges.settings import is_number
 
 if TYPE_CHECKING:
@@ -211,162 +209,6 @@ def one_line(text: str) -> str:
     return line if len(line) <= 300 else line[:299] + "…"
 
 
-def error_message(content: bytes) -> str:
-    """The message of an error response, on one line."""
-    try:
-        error = as_object(as_object(parsed_json(content)).get("error"))
-    except ValueError:
-        error = {}
-    if "message" not in error:
-        return one_line(content.decode("utf-8", "replace"))
-    message = shown(error["message"])
-    return f"{message} ({shown(error['code'])})" if error.get("code") else message
-
-
-_ERROR_WORDS = {"rate": 429, "quota": 429, "filter": 400, "policy": 400, "invalid": 400, "key": 401, "not found": 404}
-"""The status that an error without one stands for, by the first of these words in it. Any other error may pass."""
-
-
-def error_inside(data: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
-    """The error inside a response with HTTP 200, also of its choice, with the status that its code or its words stand
-    for; None if there is none.
-
-    Routers send such errors if the provider behind them fails, also after a part of the reply.
-    """
-    choice = as_object(next(iter(as_list(data.get("choices"))), None))
-    error = as_object(data.get("error")) or as_object(choice.get("error"))
-    if not error and choice.get("finish_reason") != "error":
-        return None
-    code: Any = error.get("code")
-    if is_number(code) and 400 <= code < 600:
-        return int(code), error
-    words = f"{code} {error.get('type')} {error.get('message')}".lower()
-    return next((status for word, status in _ERROR_WORDS.items() if word in words), 502), error
-
-
-BLOCKED = "the provider blocked the text"
-MAY_BLOCK = frozenset({400, 403, 422, 451})
-"""Statuses with which providers block a text."""
-_BLOCKING_CODES = frozenset(
-    """
-    content_filter content_policy_violation content_policy data_inspection_failed moderation
-    responsibleaipolicyviolation
-    """.split()  # noqa: SIM905 - one word a line would be ten lines
-)
-_BLOCKING = re.compile(
-    r"content management policy|content filter|content polic|flagged|moderation|safety system|inappropriate content"
-)
-BLOCKING_FINISHES = ("content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii")
-
-
-def blocked_text(content: bytes) -> str:
-    """Why an error response says that the provider blocked the text; "" for any other error."""
-    try:
-        return blocked_reason(as_object(as_object(parsed_json(content)).get("error")))
-    except ValueError:
-        return ""
-
-
-def blocked_reason(error: Mapping[str, Any]) -> str:
-    """The same for the error object of a response."""
-    inner = as_object(error.get("innererror"))
-    codes = {as_text(value).lower() for value in (error.get("code"), error.get("type"), inner.get("code"))}
-    message = as_text(error.get("message"))
-    return shown(message or error.get("code")) if codes & _BLOCKING_CODES or _BLOCKING.search(message.lower()) else ""
-
-
-def blocked_reply(finish: Any) -> str:
-    """The message for a reply that a filter stopped, for this reason."""
-    return f"{BLOCKED}: a content filter stopped the reply ({shown(finish)})"
-
-
-def is_blocked(finish: Any) -> bool:
-    """Whether the reason why a reply ended says that a filter stopped it: "content_filter: RECITATION", "SAFETY"."""
-    return as_text(finish).lower().startswith(BLOCKING_FINISHES)
-
-
-_TOO_LONG = re.compile(
-    r"context[ _](?:length|window|size|limit)|maximum (?:model|prompt) length|prompt (?:is )?too long"
-    r"|input (?:is )?too long|input token count|input tokens exceed|too large for model"
-    r"|tokens in the prompt cannot exceed"
-)
-_REPLY_TOO_LONG = re.compile(r"max_(?:completion_|new_)?tokens'?\"? (?:or '?max_completion_tokens'? )?is too large")
-_WINDOWS = tuple(
-    map(
-        re.compile,
-        (
-            r"tokens? > ([\d,]+)",
-            r"\+ [\d,]+ > ([\d,]+)",
-            r"([\d,]+) maximum context",
-            r"context (?:length|window|size|limit)(?! by)[^\d;]{0,30}?([\d,]+)",
-            r"(?:maximum (?:model|prompt) length|tokens allowed|configured limit)\D{0,12}([\d,]+)",
-            r"cannot exceed ([\d,]+)",
-            r"\"n_ctx\":\s*(\d+)",
-        ),
-    )
-)
-_SMALLEST_WINDOW = 100
-
-
-_ECHOED = 12
-"""A match is an echo if the request has it with this many letters of context on one side."""
-_LINE_ENDS = re.compile(r"\\+[nrt]")
-
-
-def window_error(message: str, content: str = "", request: str = "") -> PromptTooLong | None:
-    """The error for a refusal of a prompt that exceeds the context window; None for any other refusal.
-
-    content: the whole response, which may state the window outside the message. request: the request. Parts of it that
-    the refusal echoes are ignored, because judged texts may be about context windows.
-    """
-    words = message.lower()
-    letters = _letters(request) if request and _TOO_LONG.search(words) else ""
-    if all(_is_echo(match, letters) for match in _TOO_LONG.finditer(words)) or _REPLY_TOO_LONG.search(words):
-        return None
-    matches = (match for text in (words, content.lower()) for pattern in _WINDOWS for match in pattern.finditer(text))
-    digits = (match[1] for match in matches if not letters or _letters(match[0]) not in letters)
-    sizes = (int(size.replace(",", "") or 0) for size in digits if len(size) < 12)
-    window = next((size for size in sizes if _SMALLEST_WINDOW <= size <= MAX_TOKENS), None)
-    setting = "context_window" if window is None else f"context_window={window}"
-    return PromptTooLong(f"{message}; set {setting} for this judge", window=window)
-
-
-CUT_BELOW = 0.75
-"""The server cut a prompt if the model read less than this share of the fewest tokens that the prompt can have. The
-rest is for tokenizers with tokens of several words."""
-SMALLEST_CUT = 1000
-"""Fewer tokens are no context window: the server counts something else, such as those that it had not cached."""
-
-
-def cut_error(name: str, prompt: Iterable[str], read: int, **spent: Any) -> PromptTooLong | None:
-    """The error for a prompt of which the model read only a part: some servers cut what exceeds their context window,
-    and reply as if nothing were missing.
-
-    name: the judge's. read: the tokens that the model read, 0 if unknown. spent: usage, cost and reply, which count.
-    """
-    if read < SMALLEST_CUT:
-        return None
-    fewest = sum(map(fewest_tokens, prompt))
-    if read >= CUT_BELOW * fewest:
-        return None
-    message = f"the server of {name} cut the prompt: the model read {read:,} tokens of {fewest:,} or more"
-    hint = f"raise the server's context length, or set context_window={read} for this judge"
-    return PromptTooLong(f"{message}; {hint}", window=read, **spent)
-
-
-def _is_echo(match: re.Match[str], request: str) -> bool:
-    """Whether the request contains a match together with its context."""
-    start, end = match.span()
-    own, text = len(_letters(match[0])), match.string
-    contexts = map(_letters, (text[max(0, start - 2 * _ECHOED) : end], text[start : end + 2 * _ECHOED]))
-    return any(len(context) >= own + _ECHOED and context in request for context in contexts)
-
-
-def _letters(text: str) -> str:
-    """The letters and digits of a text, without escaped line breaks as in JSON."""
-    return bare(_LINE_ENDS.sub(" ", text))
-
-
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that a response asks to wait, at most an hour; None if it has no valid Retry-After."""
     try:
@@ -384,6 +226,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     except (ValueError, OverflowError, TypeError, IndexError, OSError):
         return None
     return min(max(0.0, seconds), LONGEST_RETRY_AFTER) if math.isfinite(seconds) else None
+
+
+_RETRY_DELAY = re.compile(rb'"retryDelay":\s*"([0-9]{1,9}(?:\.[0-9]{1,12})?)s"')
+
+
+def retry_delay(content: bytes) -> float | None:
+    """The seconds that an error of Google's asks to wait, at most an hour; None if it doesn't."""
+    match = _RETRY_DELAY.search(content)
+    return None if match is None else min(float(match[1]), LONGEST_RETRY_AFTER)
 
 
 def redirect_error(host: str, status: int, url: str, location: str) -> JudgeRefused:

@@ -21,17 +21,8 @@ from evalstone.judges.model import ModelJudge, check_whole, opening_messages, wi
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, at_batch_price, split_model
 from evalstone.judges.providers.forms import ModelCapabilities
 from evalstone.judges.providers.openai_compatible import Call, Endpoint
-from evalstone.judges.providers.replies import (
-    BLOCKED,
-    MAY_BLOCK,
-    as_list,
-    as_object,
-    blocked_reason,
-    one_line,
-    parsed_json,
-    shown,
-    window_error,
-)
+from evalstone.judges.providers.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, window_error
+from evalstone.judges.providers.replies import as_list, as_object, one_line, parsed_json, shown
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -98,11 +89,13 @@ class Result(NamedTuple):
     body: dict[str, Any]
 
 
-def refusal_of(status: int, error: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a `Result` for an error object; with `blocked` if the provider blocked the text."""
-    message = error.get("message") or error.get("code") or "no reason given"
-    reason = blocked_reason(error) if status in MAY_BLOCK else ""
-    return {"status": status, "error": shown(message), **({"blocked": reason} if reason else {})}
+def refused(status: int, said: Refusal | None) -> dict[str, Any]:
+    """The body of a `Result` for an error; with `blocked` if the provider blocked the text."""
+    if said is None:
+        return {"status": status, "error": "no reason given"}
+    reason = blocked_reason(said) if status in MAY_BLOCK else ""
+    message = said.message or shown(", ".join(sorted(said.codes)))
+    return {"status": status, "error": message, **({"blocked": reason} if reason else {})}
 
 
 class BatchApi(ABC):

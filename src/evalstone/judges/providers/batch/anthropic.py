@@ -23,7 +23,7 @@ from evalstone.judges.providers.batch import (
     Result,
     id_of,
     objects,
-    refusal_of,
+    refused,
     segment,
 )
 from evalstone.judges.providers.forms import PROMPT, WITHOUT_BOUNDS, ModelCapabilities, with_form, without_bounds
@@ -32,6 +32,7 @@ from evalstone.judges.providers.openai_compatible import (
     Endpoint,
     shared_endpoint,
 )
+from evalstone.judges.providers.refusals import refusal_of
 from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, is_count, read_aside, shown
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -187,7 +188,7 @@ def _result(line: Mapping[str, Any]) -> Result:
     error = as_object(result.get("error"))
     error = as_object(error.get("error")) or error
     status = _STATUS.get(as_text(error.get("type")), 500) if error else 0
-    return Result(custom_id, refusal_of(status, error or {"message": result.get("type")}))
+    return Result(custom_id, refused(status, refusal_of({"error": error or {"message": result.get("type")}})))
 
 
 def _created(data: Mapping[str, Any]) -> datetime:

@@ -23,7 +23,7 @@ from evalstone.judges.providers.batch import (
     Result,
     id_of,
     objects,
-    refusal_of,
+    refused,
     segment,
 )
 from evalstone.judges.providers.forms import ModelCapabilities
@@ -35,7 +35,8 @@ from evalstone.judges.providers.openai_compatible import (
     chat_payload,
     chat_usage,
 )
-from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, error_inside, read_aside, shown
+from evalstone.judges.providers.refusals import error_inside, refusal_of
+from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, read_aside, shown
 from evalstone.judges.settings import is_number
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -134,10 +135,11 @@ def _result(line: Mapping[str, Any]) -> Result:
     custom_id, body = as_text(line.get("custom_id")), as_object(response.get("body"))
     status = as_count(response.get("status_code"))
     if status == 200 and (inside := error_inside(body)) is not None:
-        return Result(custom_id, refusal_of(*inside))
+        return Result(custom_id, refused(*inside))
     if status == 200 and body:
         return Result(custom_id, {"status": 200, "body": body})
-    return Result(custom_id, refusal_of(status if status != 200 else 0, as_object(body.get("error")) or error))
+    said = refusal_of(response.get("body")) or refusal_of({"error": error})
+    return Result(custom_id, refused(status if status != 200 else 0, said))
 
 
 def _refusal(data: Mapping[str, Any]) -> str:

@@ -1,0 +1,306 @@
+"""What endpoints say when they refuse a request, or fail: in words of their own, and in several shapes.
+
+`refusal_in` reads an error response. From its words follow whether the provider blocked the text, whether the prompt
+exceeds the context window, and which settings are refused (`forms`). A router passes on the error of the provider
+behind it, and then that one counts as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evalstone._core.parsing import bare
+from evalstone._core.text import fewest_tokens
+from evalstone.errors import PromptTooLong
+from evalstone.judges.providers.replies import (
+    MAX_TOKENS,
+    as_list,
+    as_object,
+    as_text,
+    one_line,
+    parsed_json,
+    shown,
+)
+from evalstone.judges.settings import is_number
+
+MOST_LEVELS = 3
+"""Errors inside errors that are read: of a router, of the provider behind it, and of the model's server."""
+MOST_WORDS = 10_000
+"""The characters of an error that are read."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What an error response says."""
+
+    message: str
+    """For people, on one line."""
+    words: str
+    """All that it says about the request, in lower case."""
+    codes: frozenset[str] = frozenset()
+    """Its codes and types, in lower case."""
+    status: int | None = None
+    """The HTTP status that it names."""
+    generation: str | None = None
+    """The reply that the endpoint refused to send, because it doesn't match the format."""
+
+
+def refusal_in(content: bytes) -> Refusal:
+    """What an error response says; its text if it isn't JSON with an error."""
+    text = content.decode("utf-8", "replace")
+    try:
+        said = refusal_of(parsed_json(content))
+    except ValueError:
+        said = None
+    if said is None:
+        return Refusal(one_line(text), text[:MOST_WORDS].lower())
+    return said if said.message else replace(said, message=one_line(text))
+
+
+def refusal_of(data: Any) -> Refusal | None:
+    """What a parsed response says; None if it has no error.
+
+    The shapes: `{"error": {"message", "code"}}` (OpenAI), the same in a list (Gemini), `{"error": "…"}` (xAI, TGI),
+    `{"object": "error", "message"}` (vLLM, Mistral), `{"detail"}` (FastAPI), `{"errors": […]}` (Cloudflare).
+    """
+    errors = list(itertools.islice(_errors(data), MOST_LEVELS))
+    messages = [message for error in errors if (message := _message(error))]
+    codes = [code for error in errors for code in _codes(error)]
+    if not messages and not codes:
+        return None
+    message = one_line(": ".join(messages))
+    code = next(filter(None, (error.get("code") for error in errors)), None)
+    generations = (as_text(error["failed_generation"]) for error in errors if "failed_generation" in error)
+    params = (as_text(error.get("param")) for error in errors)
+    return Refusal(
+        f"{message} ({shown(code)})" if message and code else message,
+        "; ".join((*messages, *codes, *params))[:MOST_WORDS].lower(),
+        frozenset(map(str.lower, codes)),
+        next(filter(None, map(_status, errors)), None),
+        next(generations, None),
+    )
+
+
+def _errors(data: Any) -> Iterator[Mapping[str, Any]]:
+    """The errors in a response, each followed by that of the provider behind it."""
+    if isinstance(data, list):
+        data = next(iter(as_list(data)), None)
+    response = as_object(data)
+    error: Any = response.get("error")
+    if as_text(error):
+        yield {**response, "message": error}
+    elif inner := as_object(error):
+        yield inner
+        yield from _errors(_json_in(as_object(inner.get("metadata")).get("raw")))
+        if "error" in inner:
+            yield from _errors(inner)
+    elif listed := as_list(response.get("errors")):
+        yield from map(as_object, listed)
+    elif "error" not in response:
+        yield response
+
+
+def _json_in(raw: Any) -> Any:
+    """The JSON in a text; an error with the text if it has none."""
+    try:
+        return parsed_json(raw.encode()) if isinstance(raw, str) else raw
+    except ValueError:
+        return {"error": raw}
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    message = _first(error, "message", "msg", "detail")
+    if isinstance(message, dict):
+        message = _first(as_object(message), "message", "detail") or shown(as_object(message))
+    if not isinstance(message, list):
+        return "" if message is None else as_text(message) or shown(message)
+    # FastAPI's. They may repeat the whole request as "input", which is left out.
+    details = map(as_object, as_list(message))
+    return "; ".join(
+        f"{'.'.join(map(shown, as_list(detail.get('loc'))))}: {as_text(detail.get('msg'))}" for detail in details
+    )
+
+
+def _first(error: Mapping[str, Any], *names: str) -> Any:
+    return next(filter(None, map(error.get, names)), None)
+
+
+def _codes(error: Mapping[str, Any]) -> list[str]:
+    inner = as_object(error.get("innererror"))
+    codes = (error.get("code"), error.get("type"), error.get("status"), inner.get("code"))
+    return [code for code in map(as_text, codes) if code]
+
+
+def _status(error: Mapping[str, Any]) -> int | None:
+    for code in (error.get("code"), error.get("status")):
+        digits = str(code) if is_number(code) else as_text(code)
+        if re.fullmatch("[45][0-9][0-9]", digits):
+            return int(digits)
+    return None
+
+
+_STATUS_WORDS = (
+    (429, re.compile(r"rate[ _-]?limit|too many requests|quota|throttl|resource_exhausted")),
+    (400, re.compile(r"content[ _]filter|polic(?:y|ies)")),
+    (401, re.compile(r"api[ _-]?key|authenticat|unauthori[sz]ed")),
+    (404, re.compile(r"not[ _]found|does not exist")),
+    (400, re.compile(r"invalid|(?:not|un)[ _]?support")),
+)
+"""The statuses that an error without one stands for, by its words. Any other error may pass."""
+_INTERRUPTED = frozenset({"error", "abort", "insufficient_system_resource", "engine_overloaded"})
+"""Reasons why a reply ended, if the server failed."""
+
+
+def error_inside(data: Mapping[str, Any]) -> tuple[int, Refusal] | None:
+    """The error inside a response with HTTP 200, also of its choice, with the status that its code or its words stand
+    for; None if there is none.
+
+    Routers send such errors if the provider behind them fails, also after a part of the reply.
+    """
+    choice = as_object(next(iter(as_list(data.get("choices"))), None))
+    found = (refusal_of(each) for each in (data, choice) if each.get("error") or each.get("object") == "error")
+    if (refusal := next(filter(None, found), None)) is None:
+        if as_text(choice.get("finish_reason")) not in _INTERRUPTED:
+            return None
+        refusal = Refusal(f"the reply was interrupted ({choice['finish_reason']})", "")
+    words = (status for status, pattern in _STATUS_WORDS if pattern.search(refusal.words))
+    return refusal.status or next(words, 502), refusal
+
+
+BLOCKED = "the provider blocked the text"
+MAY_BLOCK = frozenset({400, 403, 422, 451})
+"""Statuses with which providers block a text."""
+_BLOCKING_CODES = frozenset(
+    """
+    content_filter content_policy_violation content_policy data_inspection_failed moderation
+    responsibleaipolicyviolation
+    """.split()  # noqa: SIM905 - one word a line would be ten lines
+)
+_BLOCKING = re.compile(
+    r"content management policy|content filter|content polic|flagged|moderation|safety system|inappropriate content"
+    r"|content exists risk|unsafe or sensitive|usage guidelines"
+)
+_BLOCKING_FINISHES = (
+    "content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii", "guardrail", "sensitive",
+)  # fmt: skip
+
+
+def blocked_reason(refusal: Refusal) -> str:
+    """Why an error says that the provider blocked the text; "" for any other error."""
+    blocked = refusal.codes & _BLOCKING_CODES or _BLOCKING.search(refusal.words)
+    return (refusal.message or shown(", ".join(refusal.codes))) if blocked else ""
+
+
+def blocked_reply(finish: Any) -> str:
+    """The message for a reply that a filter stopped, for this reason."""
+    return f"{BLOCKED}: a content filter stopped the reply ({shown(finish)})"
+
+
+def is_blocked(finish: Any) -> bool:
+    """Whether the reason why a reply ended says that a filter stopped it: "content_filter: RECITATION", "SAFETY"."""
+    return as_text(finish).lower().replace("-", "_").startswith(_BLOCKING_FINISHES)
+
+
+def is_cut_off(finish: Any) -> bool:
+    """Whether the reason why a reply ended says that it reached a limit of tokens."""
+    return as_text(finish).lower() in ("length", "model_length", "max_tokens", "model_context_window_exceeded")
+
+
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|window|size|limit)|maximum (?:model|prompt) length|prompt (?:is )?too long"
+    r"|input (?:is )?too long|input token count|input tokens exceed|too large for model|maximum input length"
+    r"|tokens in the prompt cannot exceed|request (?:body )?too large for|exceeded model token limit"
+    r"|range of input length|max_new_tokens`? must be <=|must have less than \d+ tokens"
+    r"|(?:prompt|input) exceeds max(?:imum)? length|model max length exceeded"
+)
+_REPLY_TOO_LONG = re.compile(r"max_(?:completion_|new_)?tokens'?\"? (?:or '?max_completion_tokens'? )?is too large")
+_WINDOWS = tuple(
+    map(
+        re.compile,
+        (
+            r"tokens? > ([\d,]+)",
+            r"\+ [\d,]+ > ([\d,]+)",
+            r"([\d,]+) maximum context",
+            r"context (?:length|window|size|limit)(?! by)[^\d;]{0,30}?([\d,]+)",
+            r"(?:maximum (?:model|prompt) length|tokens allowed|configured limit)\D{0,12}([\d,]+)",
+            r"(?:cannot exceed|must be <=|less than|maximum input length is) ([\d,]+)",
+            r"(?:token limit|max length|max size|\(tpm\): limit):? ?([\d,]+)",
+            r"length should be \[\d+, (\d+)\]",
+        ),
+    )
+)
+_LLAMA_WINDOW = re.compile(r"\"n_ctx\":\s*(\d+)")
+"""llama.cpp's, beside the message."""
+_SMALLEST_WINDOW = 100
+_ECHOED = 12
+"""A match is an echo if the request has it with this many letters of context on one side."""
+_LINE_ENDS = re.compile(r"\\+[nrt]")
+
+
+def window_error(message: str, words: str | None = None, content: str = "", request: str = "") -> PromptTooLong | None:
+    """The error for a refusal of a prompt that exceeds the context window; None for any other refusal.
+
+    words: all that it says; None is what the message says. content: the whole response, which may state the window
+    outside the words. request: the request. Parts of it that the refusal echoes are ignored, because judged texts may
+    be about context windows.
+    """
+    words = (message if words is None else words).lower()
+    letters = _letters(request) if request and _TOO_LONG.search(words) else ""
+    if all(_is_echo(match, letters) for match in _TOO_LONG.finditer(words)) or _REPLY_TOO_LONG.search(words):
+        return None
+    matches = itertools.chain(*(pattern.finditer(words) for pattern in _WINDOWS), _LLAMA_WINDOW.finditer(content))
+    digits = (match[1] for match in matches if not letters or _letters(match[0]) not in letters)
+    sizes = (int(size.replace(",", "") or 0) for size in digits if len(size) < 12)
+    window = next((size for size in sizes if _SMALLEST_WINDOW <= size <= MAX_TOKENS), None)
+    setting = "context_window" if window is None else f"context_window={window}"
+    return PromptTooLong(f"{message}; set {setting} for this judge", window=window)
+
+
+CUT_BELOW = 0.75
+"""The server cut a prompt if the model read less than this share of the fewest tokens that the prompt can have. The
+rest is for tokenizers with tokens of several words."""
+_OLLAMA_LEAVES = frozenset(2**power + more for power in range(10, 21) for more in (0, 2))
+"""The tokens that Ollama leaves of a prompt: the context length, or half of it and 2. So many are no coincidence, and
+any share of the fewest tokens will do."""
+SMALLEST_CUT = 1000
+"""Fewer tokens are no context window: the server counts something else, such as those that it had not cached."""
+
+
+def cut_error(name: str, prompt: Iterable[str], read: int, **spent: Any) -> PromptTooLong | None:
+    """The error for a prompt of which the model read only a part: some servers cut what exceeds their context window,
+    and reply as if nothing were missing.
+
+    name: the judge's. read: the tokens that the model read, 0 if unknown. spent: usage, cost and reply, which count.
+    """
+    if read < SMALLEST_CUT:
+        return None
+    fewest = sum(map(fewest_tokens, prompt))
+    if read >= (1 if read in _OLLAMA_LEAVES else CUT_BELOW) * fewest:
+        return None
+    message = f"the server of {name} cut the prompt: the model read {read:,} tokens of {fewest:,} or more"
+    hint = f"raise the server's context length, or set context_window={read} for this judge"
+    return PromptTooLong(f"{message}; {hint}", window=read, **spent)
+
+
+def says_itself(pattern: re.Pattern[str], message: str, request: str) -> bool:
+    """Whether a refusal has this pattern in words of its own, rather than in those that it repeats from the request."""
+    matches = list(pattern.finditer(message.lower()))
+    letters = _letters(request) if matches else ""
+    return not all(_is_echo(match, letters) for match in matches)
+
+
+def _is_echo(match: re.Match[str], request: str) -> bool:
+    """Whether the request contains a match together with its context."""
+    start, end = match.span()
+    own, text = len(_letters(match[0])), match.string
+    contexts = map(_letters, (text[max(0, start - 2 * _ECHOED) : end], text[start : end + 2 * _ECHOED]))
+    return any(len(context) >= own + _ECHOED and context in request for context in contexts)
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text, without escaped line breaks as in JSON."""
+    return bare(_LINE_ENDS.sub(" ", text))
