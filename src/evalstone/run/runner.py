@@ -340,7 +340,8 @@ class _Runner:
 
     def _cautions_of(self, judges: Iterable[Judge]) -> dict[str, str]:
         """By judge, its caution about the scored samples."""
-        return {judge.identity: judge.caution(self._scored()) for judge in judges}
+        keep = self.plan.keep_reasoning
+        return {judge.identity: judge.caution(s if keep else answered(s) for s in self._scored()) for judge in judges}
 
     async def _count_reasoning(self, resumed: int) -> None:
         """Count the scored outputs that begin with reasoning, if this process has seen one, or not all of them."""
@@ -587,7 +588,7 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
     started = time.perf_counter()
     result: Outcome | Exception | asyncio.CancelledError
     try:
-        result = _plain(await scorer.run(recording, sample if session.keep_reasoning else answered(sample)))
+        result = _plain(await scorer.run(recording, session.scored(sample)))
         _require_awaited(scorer, recording)
     except Exception as error:  # noqa: BLE001 - custom scorers may raise anything
         result = error
