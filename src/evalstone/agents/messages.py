@@ -48,11 +48,11 @@ def answer_text(messages: Sequence[Message]) -> str | None:
     """
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
     answers = [message for message in messages[last + 1 :] if message.role == "assistant"]
-    calls = answers[-1].tool_calls if answers and is_blank(answers[-1].content) else ()
+    spoken = [message for message in answers if not is_blank(split_reasoning(message.content).answer)]
+    calls = answers[-1].tool_calls if answers and not any(answers[-1] is message for message in spoken[-1:]) else ()
     if (structured := next(filter(_is_answer, calls), None)) is not None:
         return json.dumps(to_jsonable(dict(structured.arguments)), ensure_ascii=False)
-    beyond_reasoning = [message for message in answers if not is_blank(split_reasoning(message.content).answer)]
-    text = last_text(beyond_reasoning or answers, "assistant")
+    text = last_text(spoken or answers, "assistant")
     return "" if text is None and answers and not any(message.attachments for message in answers) else text
 
 
