@@ -87,15 +87,17 @@ def answer_start(reply: str) -> int:
     return _answer_start(reply, _objects(reply)) if _may_have_tags(reply) else 0
 
 
-def beside_reasoning(reply: str) -> list[str]:
+def beside_reasoning(reply: str, *, inline: bool = False) -> list[str]:
     """The texts in front of a judge's answer that no opening tag marks as reasoning. They may also be an answer that
-    quotes a closing tag."""
+    quotes a closing tag. inline: only those before a tag in the middle of a line, where models rarely end their
+    reasoning."""
     texts = list[str]()
     place, start = 0, answer_start(reply)
     for closing in _CLOSING.finditer(reply, 0, start):
         text = reply[place : closing.start()]
         opening = _OPENING.search(text)
-        texts.append(text[: opening.start()] if opening else text)
+        if not inline or (not opening and text.rpartition("\n")[2].strip()):
+            texts.append(text[: opening.start()] if opening else text)
         place = closing.end()
     return texts
 
