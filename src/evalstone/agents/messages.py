@@ -49,7 +49,8 @@ def answer_text(messages: Sequence[Message]) -> str | None:
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
     answers = [message for message in messages[last + 1 :] if message.role == "assistant"]
     spoken = [message for message in answers if not is_blank(split_reasoning(message.content).answer)]
-    calls = answers[-1].tool_calls if answers and not any(answers[-1] is message for message in spoken[-1:]) else ()
+    silent = bool(answers) and not (spoken and spoken[-1] is answers[-1])
+    calls = answers[-1].tool_calls if silent else ()
     if (structured := next(filter(_is_answer, calls), None)) is not None:
         return json.dumps(to_jsonable(dict(structured.arguments)), ensure_ascii=False)
     text = last_text(spoken or answers, "assistant")

@@ -307,10 +307,8 @@ def _repeated(messages: Sequence[Message], request: Sequence[Message]) -> int:
     The target's own messages may include some with the role `user`, such as tool results, so the last message of a user
     is not always the end of the request.
     """
-    messages, request = (
-        answered_messages(messages),
-        answered_messages(request),
-    )  # a target gets earlier answers without reasoning
+    # A target gets earlier answers without reasoning.
+    messages, request = answered_messages(messages), answered_messages(request)
     if [_content(message) for message in messages[: len(request)]] == [_content(message) for message in request]:
         return len(request)
     users = [place for place, message in enumerate(messages) if message.role == "user"]
