@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from evalstone import (
     evaluate,
     read_run,
 )
+from evalstone.judges import Judge
 from evalstone.report.run_view import run_view
 from evalstone.results.files import write_run
 from evalstone.results.run import DROPPED_ITEMS
@@ -171,18 +173,20 @@ def scripted(name: str, claims: list[str]) -> ScriptedJudge:
     return ScriptedJudge({"list_claims": {"claims": claims}, "verify_claims": verdicts}, name=name)
 
 
-@pytest.mark.parametrize(
-    ("compose", "dropped"),
-    [
-        (lambda one, other: Cascade(one, other), False),
-        (lambda one, other: Cascade(other, one), True),
-        (lambda one, other: Panel(one, other), True),
-        (lambda one, other: Panel(other, one), False),
-        (lambda one, other: Panel(Cascade(one, other), ScriptedJudge([], name="third"), quorum=1), False),
-        (lambda one, other: SelfConsistency(one, n=3), True),
-    ],
-)
-def test_what_was_dropped_from_an_answer_that_is_not_used_is_not_counted(compose: Any, dropped: bool) -> None:
+COMPOSED: list[tuple[Callable[[Judge, Judge], Judge], bool]] = [
+    (lambda one, other: Cascade(one, other), False),
+    (lambda one, other: Cascade(other, one), True),
+    (lambda one, other: Panel(one, other), True),
+    (lambda one, other: Panel(other, one), False),
+    (lambda one, other: Panel(Cascade(one, other), ScriptedJudge([], name="third"), quorum=1), False),
+    (lambda one, other: SelfConsistency(one, n=3), True),
+]
+
+
+@pytest.mark.parametrize(("compose", "dropped"), COMPOSED)
+def test_what_was_dropped_from_an_answer_that_is_not_used_is_not_counted(
+    compose: Callable[[Judge, Judge], Judge], dropped: bool
+) -> None:
     one, other = scripted("one", REPLY["claims"]), scripted("other", GROUNDED)
     run = evaluate([SAMPLE], "faithfulness", judge=compose(one, other), ledger=None)
     assert [record.value for record in run.records] == [1.0]

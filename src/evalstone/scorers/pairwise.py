@@ -61,6 +61,7 @@ class Pairwise(TextSource):
     """
 
     name = "pairwise"
+    version = 2
     questions = (ComparePair, ComparePair)
     required_fields = ("input", "output", "reference")
     interpretation = (
