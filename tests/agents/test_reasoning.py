@@ -185,7 +185,7 @@ def test_a_target_gets_earlier_answers_without_reasoning_and_so_does_the_user() 
         [Sample(id="s", messages=recorded)], "exact_match(expected=B)", target=system, user=user, ledger=None
     )
     assert seen[-1] == ("B", "Turn 1?", "B", "Turn 2?", "B", "Turn 3?")
-    (sample,) = run.dataset or ()
+    sample = next(iter(run.dataset or ()))
     assert [message.content for message in sample.messages if message.role == "assistant"] == [THOUGHT] * 4
     assert len(sample.messages) == 7
     assert [record.value for record in run] == [1]
