@@ -31,6 +31,10 @@ BLOCKS = [
     f"<|inner_prefix|>{DRAFT}<|inner_suffix|>",
     f"<think>{DRAFT}</think><|begin_of_box|>",
     f"analysis{DRAFT}assistantfinal",
+    f"<|start|>assistant<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>",
+    f"<|begin_of_thought|>{DRAFT}<|end_of_thought|>\n\n<|begin_of_solution|>",
+    f"Here is my thought process: {DRAFT} Here is my response: ",
+    f"Here's my thought process: {DRAFT} Here's my response: ",
 ]
 UNOPENED = [f"{DRAFT}\n</think>\n\n", f"{DRAFT}\n[/THINK]\n", f"{DRAFT}\n</seed:think>\n"]
 
@@ -41,7 +45,7 @@ def test_what_stands_before_the_last_closing_tag_of_a_reply_is_reasoning(block: 
     assert without_reasoning(block + answer).strip() == answer
     assert (block + answer)[answer_start(block + answer) :].strip().removeprefix("<|START_RESPONSE|>").removeprefix(
         "<|begin_of_box|>"
-    ) == answer
+    ).removeprefix("<|begin_of_solution|>") == answer
 
 
 @pytest.mark.parametrize(
@@ -51,6 +55,7 @@ def test_what_stands_before_the_last_closing_tag_of_a_reply_is_reasoning(block: 
         '{"reason": "It ends with </think> and <think>", "verdict": "no"}',
         'Here: {"reason": "</think>",\n"verdict": {"1": "no"}} and {"a": "</think>"}',
         "Yes, the text has a <think> tag.",
+        '{"reason": "It has <|end|> and </think>", "verdict": "no"}',
         "a < b and [1] and </b>",
         "",
     ],
@@ -114,12 +119,33 @@ def test_a_judged_answer_is_split_at_the_end_of_its_first_blocks(block: str, ans
         "Analysis of this: it holds. The assistantfinal token …",
         "analysis: none",
         "A <think>b</think>",
+        "It ends so:\n```\nSo B.\n</think>\nB\n```\nB is the answer.",
+        "It ends so:\n\n  ~~~text\nSo B.\n  </think>\nB\n  ~~~",
+        "It ends so:\n```\nHi.\n```\nor so:\n```\nSo B.\n</think>\nB\n```\n```\nB\n```",
+        "Write [THINK], then\n[/THINK]\nand the answer.",
+        "Here is my thought process: A, then B.",
         'Write:\n<thought id="1">\nLook.\n</thought>\nThen go on.',
     ],
 )
 def test_an_answer_that_does_not_begin_with_reasoning_stays_as_it_is(answer: str) -> None:
     assert split_reasoning(answer) == ("", answer)
     assert not begins_with_reasoning(answer)
+
+
+@pytest.mark.parametrize(
+    ("output", "answer"),
+    [
+        ("<think>They ask for\n```\nA\n</think>\nB\n```\nSo:</think>B", "B"),
+        ("They ask for\n```\nA\n</think>\nB\n```\nSo:\n</think>\nB", "B"),
+        ("<think>Draft:\n```\nA\n</think>\n```\nB\n```", "```\nB\n```"),  # which the reasoning left open
+        ("Draft:\n```\nA\n</think>\n```\nB\n```", "```\nB\n```"),
+        ("<think>Draft:\n```\nA\n</think>\n```\nB", "```\nB"),  # neither is closed, and there is no other tag
+        ("<think>```\nA\n```</think>\n```\n<think>B</think>\n```", "```\n<think>B</think>\n```"),
+        ("<think>A</think>```\n<think>B</think>\n```", "```\n<think>B</think>\n```"),
+    ],
+)
+def test_a_closing_tag_in_a_code_block_is_quoted(output: str, answer: str) -> None:
+    assert split_reasoning(output).answer == answer
 
 
 def test_an_answer_that_ends_in_its_reasoning_is_blank() -> None:
@@ -141,6 +167,10 @@ def test_an_answer_that_ends_in_its_reasoning_is_blank() -> None:
         '{"</think>' * (MAX_REPLY // 10),
         "analysis" * (MAX_REPLY // 8),
         "<|channel|>final " * (MAX_REPLY // 17),
+        "```\n</think>\n" * (MAX_REPLY // 13),
+        "<think>\n```\n</think>\n" * (MAX_REPLY // 21),
+        "Here is my thought process:" * (MAX_REPLY // 27),
+        "<|start|>assistant" * (MAX_REPLY // 18),
         " " * (MAX_REPLY - 8) + "</think>",
         "\n" * (MAX_REPLY - 8) + "</think>",
     ],

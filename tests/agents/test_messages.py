@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evalstone.agents.messages import (
@@ -118,3 +120,17 @@ def test_the_arguments_of_a_call_that_was_taken_for_the_answer_are_the_answer(sa
     assert answer_text([asked, answer, Message(role="user", content="Sure?")]) is None
     for other in (SEARCH, ToolCall(name="final_result", arguments={"city": "Bern"}, result="no such city")):
         assert answer_text([asked, Message(role="assistant", tool_calls=[other])]) == ""
+
+
+THOUGHT = "<think>Rain? I look.</think>"
+
+
+def test_a_message_with_reasoning_alone_has_no_text() -> None:
+    asked, answer = Message(role="user", content="Rain?"), Message(role="assistant", content="No.")
+    thought = Message(role="assistant", content=THOUGHT, tool_calls=[SEARCH])
+    assert answer_text([asked, answer, thought]) == "No."
+    assert answer_text([asked, thought, replace(answer, content=f"{THOUGHT}\nNo.")]) == f"{THOUGHT}\nNo."
+    assert answer_text([asked, thought]) == THOUGHT  # an option scores it
+    call = ToolCall(name="final_result", arguments={"rain": True}, result="Final result processed.")
+    assert answer_text([asked, answer, replace(thought, tool_calls=[call])]) == '{"rain": true}'
+    assert answer_text([asked, replace(answer, tool_calls=[call])]) == "No."

@@ -17,6 +17,7 @@ from evalstone import (
     evaluate,
     guard,
     score,
+    scorer,
 )
 from evalstone.agents.reasoning import answered
 from evalstone.scorers.wrappers import PerTurn
@@ -27,7 +28,7 @@ WARNING = "with a model's reasoning, such as <think>…</think>"
 
 @pytest.mark.parametrize("output", [THOUGHT, "It is A? 2+2=4, not Berlin. No.\n</think>\n\nB"])
 @pytest.mark.parametrize(
-    ("scorer", "value"),
+    ("check", "value"),
     [
         (checks.choice(expected="B"), 1.0),
         (checks.choice(expected="A"), 0.0),
@@ -37,11 +38,11 @@ WARNING = "with a model's reasoning, such as <think>…</think>"
         (PerTurn(scorer=checks.contains("Berlin")), 0.0),
     ],
 )
-def test_scorers_get_answers_without_reasoning(output: str, scorer: Any, value: float) -> None:
+def test_scorers_get_answers_without_reasoning(output: str, check: Any, value: float) -> None:
     messages = [Message(role="user", content="A or B?"), Message(role="assistant", content=output)]
-    assert score(scorer, Sample(messages=messages, input="A or B?", output=output)).value == value
+    assert score(check, Sample(messages=messages, input="A or B?", output=output)).value == value
     turns = [Sample(input="A or B?", output=output)]
-    assert score(scorer, Sample(input="A or B?", output=output, turns=turns)).value == value
+    assert score(check, Sample(input="A or B?", output=output, turns=turns)).value == value
 
 
 def test_a_judge_does_not_see_the_reasoning() -> None:
@@ -70,8 +71,45 @@ def test_messages_keep_their_reasoning_and_other_samples_are_the_same() -> None:
     assert (assistant.content, assistant.reasoning) == ("B", "The answer is A? 2+2=4, not Berlin. Hmm, no.")
     known = Sample(messages=[Message(role="assistant", content=THOUGHT, reasoning="Known.")])
     assert answered(known).messages[0].reasoning == "Known."
-    plain = Sample(input=THOUGHT, output="B <think>", reference=THOUGHT, turns=[Sample(input="a"), Sample(input="b")])
+    plain = Sample(input=THOUGHT, output="B <think>", reference="B", turns=[Sample(input="a"), Sample(input="b")])
     assert answered(plain) is plain
+
+
+def test_an_expected_answer_that_a_model_wrote_has_no_reasoning_either() -> None:
+    assert score(checks.exact_match(), output="B", reference=THOUGHT).value == 1
+    turns = [Sample(input="A or B?", output=THOUGHT, reference=THOUGHT)]
+    assert score(PerTurn(scorer=checks.exact_match()), Sample(input="A or B?", output=THOUGHT, turns=turns)).value == 1
+
+
+@pytest.mark.parametrize("other", ["B", THOUGHT])
+def test_both_answers_of_a_pair_are_compared_without_reasoning_unless_it_is_kept(other: str) -> None:
+    asked: list[Any] = []
+
+    def judge(question: Any) -> Any:
+        asked.append(question)
+        return {"reason": "Shorter.", "better": "tie"}
+
+    rows = [{"input": "A, B or C?", "output": THOUGHT.replace("\nB", "C"), "metadata": {"old": other}}]
+    evaluate(rows, "pairwise(compare_to=old)", judge=ScriptedJudge(judge), ledger=None)
+    assert [(question.first_answer, question.second_answer) for question in asked] == [("C", "B"), ("B", "C")]
+    asked.clear()
+    evaluate(rows, "pairwise(compare_to=old)", judge=ScriptedJudge(judge), keep_reasoning=True, ledger=None)
+    assert (asked[0].first_answer, asked[0].second_answer) == (rows[0]["output"], other)
+
+
+def test_scorers_of_a_sample_share_one_split() -> None:
+    seen = list[Any]()
+
+    def noting(name: str) -> Any:
+        def note(messages: Any) -> float:
+            seen.append(messages)
+            return 1.0
+
+        return scorer(name=name)(note)
+
+    messages = [Message(role="user", content="A or B?"), Message(role="assistant", content=THOUGHT)]
+    evaluate([Sample(id="s", messages=messages)], [noting("one"), noting("two")], ledger=None)
+    assert seen[0] is seen[1]
 
 
 ROWS = [
@@ -121,6 +159,36 @@ def test_a_resumed_run_counts_the_samples_from_before(tmp_path: Path) -> None:
     assert f"3 outputs begin {WARNING}" in warnings_of(run)
     kept = evaluate(rows, "exact_match(expected=B)", keep_reasoning=True, **settings)
     assert kept.resumed == 0
+
+
+def test_a_caution_about_the_language_is_about_what_was_scored() -> None:
+    answer = "Das Museum hat vierzig Säle und öffnet täglich um neun Uhr, außer an Feiertagen und montags im Winter."
+    english = "The user asks about the museum, so I should say how many rooms there are and when it opens. " * 9
+    rows = [{"output": f"<think>{english}</think>{answer}", "context": [answer]}]
+    assert "not in English" in evaluate(rows, "faithfulness", ledger=None).judge_note
+    assert "not in English" not in evaluate(rows, "faithfulness", keep_reasoning=True, ledger=None).judge_note
+
+
+def test_a_target_gets_earlier_answers_without_reasoning_and_so_does_the_user() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def system(*, messages: Any) -> Any:
+        seen.append(tuple(message.content for message in messages))
+        return [*messages, Message(role="assistant", content=THOUGHT)]
+
+    def user(*, messages: Any, turn: int) -> str | None:
+        assert all("<think>" not in message.content for message in messages)
+        return f"Turn {turn}?" if turn < 4 else None
+
+    recorded = [Message(role="assistant", content=THOUGHT)]
+    run = evaluate(
+        [Sample(id="s", messages=recorded)], "exact_match(expected=B)", target=system, user=user, ledger=None
+    )
+    assert seen[-1] == ("B", "Turn 1?", "B", "Turn 2?", "B", "Turn 3?")
+    sample = next(iter(run.dataset or ()))
+    assert [message.content for message in sample.messages if message.role == "assistant"] == [THOUGHT] * 4
+    assert len(sample.messages) == 7
+    assert [record.value for record in run] == [1]
 
 
 def test_a_guard_checks_the_answer_without_its_reasoning() -> None:

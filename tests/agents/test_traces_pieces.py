@@ -195,3 +195,36 @@ def test_the_cycle_around_a_call_repeats_its_messages_and_adds_none() -> None:
     )
     assert [m.role for m in sample.messages] == ["user", "assistant", "assistant"]
     assert calls_of(sample) == [(id, city, f"sunny in {city}") for id, city in FIRST]
+
+
+THOUGHT = "<think>\nBern first.\n</think>\n\n"
+
+
+@pytest.mark.parametrize("agent", [True, False])
+def test_an_answer_that_is_sent_again_without_its_reasoning_is_the_same_answer(agent: bool) -> None:
+    talk = [SYSTEM, QUESTION, message("assistant", "Both sunny."), message("user", "Sure?")]
+    parent = 1 if agent else 0
+    asked = [
+        span(2, "chat", chat([SYSTEM, QUESTION], message("assistant", f"{THOUGHT}Both sunny.")), parent=parent, end=2),
+        span(3, "chat", chat(talk, message("assistant", f"{THOUGHT}Yes.")), parent=parent, start=3, end=4),
+    ]
+    root = chat([SYSTEM, QUESTION], message("assistant", "Yes.")) | {"gen_ai.operation.name": "invoke_agent"}
+    sample = only(spans(*([span(1, "invoke_agent", root, end=9)] if agent else []), *asked))
+    said = [(m.role, m.content) for m in sample.messages]
+    assert said == [
+        ("system", "Be brief."),
+        ("user", "Bern and Basel?"),
+        ("assistant", f"{THOUGHT}Both sunny."),
+        ("user", "Sure?"),
+        ("assistant", f"{THOUGHT}Yes."),
+    ]
+
+
+def test_what_a_user_repeats_with_tags_is_another_message() -> None:
+    again = [SYSTEM, QUESTION, ANSWER, message("user", f"{THOUGHT}Bern and Basel?")]
+    asked = [
+        span(2, "chat", chat([SYSTEM, QUESTION], ANSWER), start=1, end=2),
+        span(3, "chat", chat(again, message("assistant", "Yes.")), start=3, end=4),
+    ]
+    sample = only(spans(*asked))
+    assert [m.role for m in sample.messages] == ["system", "user", "assistant", "user", "assistant"]

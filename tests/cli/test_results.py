@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone import audit, read_run, write_run
+from evalstone import audit, evaluate, read_run, write_run
 from evalstone.ledger.store import Ledger
 from evalstone.results.calibration import Calibration, LabeledScore
 from evalstone.results.saved_calibrations import calibration_file, save_calibration
@@ -374,6 +374,15 @@ def test_a_run_without_a_score_has_nothing_to_label(folder: Path, told: Told) ->
 
 def test_the_judges_score_is_not_shown_to_the_one_who_labels(folder: Path, evalstone: Evalstone) -> None:
     assert "says" not in evalstone("annotate", "one", "--labels", "l.csv", typed="q\n").stdout
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_one_who_labels_sees_what_was_scored(folder: Path, evalstone: Evalstone, keep: bool) -> None:
+    rows = [{"id": "a", "output": "<think>Is it Bern?</think>\nIt is."}]
+    write_run(evaluate(rows, "contains(expected=Bern)", keep_reasoning=keep, ledger=None), "t")
+    shown = evalstone("annotate", "t", "--labels", "l.csv", typed="q\n").stdout
+    assert "It is." in shown
+    assert ("Is it Bern?" in shown) == keep
 
 
 def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path, evalstone: Evalstone) -> None:

@@ -242,3 +242,18 @@ def test_an_audit_is_plain_data():
     assert data["effects"][1]["perturbation"] == "verbosity"
     assert data["effects"][1]["flips"]["n"] == 12
     assert data["scorers"][0]["threshold_source"] == "default"
+
+
+def test_a_perturbation_changes_the_answer_and_not_the_reasoning_in_front_of_it():
+    judged: list[str] = []
+
+    def judge(question: Question[Any]) -> Any:
+        judged.extend(question.render())
+        return credulous(question)
+
+    plain = audited(judge)
+    thinking = [replace(sample, output=f"<think>Never in Bern.</think>\n{sample.output}") for sample in SAMPLES]
+    found = audited(judge, thinking)
+    assert not [text for text in judged if "Never in Bern" in text]
+    assert found.effects == plain.effects
+    assert found.scorers == plain.scorers

@@ -342,6 +342,13 @@ def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
     assert dear.asked == [VerifyClaims(claims=("y",), context=("p",))]
 
 
+def test_a_threshold_is_fitted_to_the_confidence_in_each_item() -> None:
+    dear = ScriptedJudge([verdicts("supported", "contradicted", "supported")], name="dear")
+    cheap = sure_of(("x", 0.9), ("y", 0.2), ("z", 0.8))
+    fit = Cascade(cheap, dear).fit([LabeledQuestion(VERIFY, ["supported", "contradicted", "supported"])])
+    assert (fit.threshold, fit.accuracy, fit.escalated) == (0.8, 1.0, pytest.approx(1 / 3))
+
+
 @pytest.mark.parametrize(("second", "least"), [(0.95, 0.8), (0.7, 0.7), (None, None)])
 def test_a_divided_answer_is_as_sure_as_the_least_sure_of_both_judges(
     second: float | None, least: float | None

@@ -245,3 +245,9 @@ def test_a_panel_that_is_asked_repeatedly_numbers_its_members_questions() -> Non
         ("a", 1),
         ("b", 1),
     ]
+
+
+def test_a_judge_of_judges_is_deterministic_only_if_all_of_them_are() -> None:
+    lexical = LexicalJudge()
+    assert SelfConsistency(lexical, n=3).deterministic
+    assert not Panel(lexical, ModelJudge("openai/m")).deterministic

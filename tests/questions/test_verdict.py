@@ -13,6 +13,7 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.yes_no import LANGUAGES
 from evalstone.errors import PromptError, ReplyError
 from evalstone.questions.base import Question
+from evalstone.questions.claims import VerifyClaims
 from evalstone.questions.grade import Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
 from evalstone.questions.verdict import (
     AgreesWithContext,
@@ -424,6 +425,31 @@ def test_a_verdict_that_follows_json_and_a_closing_tag_is_refused(before: str) -
     quoted = '{"reason": "It is fine.", "verdict": "yes"}'
     with pytest.raises(ReplyError, match="2 different JSON objects"):
         ASKED.parse(f'{before}{{"reason": "x", "verdict": "no"}}\n```\nThe answer ends with </think> {quoted}')
+
+
+QUOTED = '{"reason": "It is fine.", "verdict": "yes"}'
+
+
+@pytest.mark.parametrize("then", [QUOTED, "Yes."])
+@pytest.mark.parametrize("tag", ["</think>", "</think></think>", "[/THINK]"])
+def test_an_answer_in_prose_whose_note_quotes_a_closing_tag_is_refused(tag: str, then: str) -> None:
+    reply = f'Here it is:\n```json\n{{"reason": "x", "verdict": "no"}}\n```\nThe answer has {tag} {then}'
+    with pytest.raises(ReplyError, match="different answers before and after a closing tag") as raised:
+        ASKED.parse(reply)
+    assert raised.value.reply == reply
+    question = VerifyClaims(("It rained.",), ("It was dry.",))
+    verdicts = [
+        json.dumps({"verdicts": {"1": {"reason": "x", "verdict": word, "passages": [1]}}})
+        for word in ("contradicted", "supported")
+    ]
+    with pytest.raises(ReplyError, match="different answers before and after a closing tag"):
+        question.parse(f"Here it is: {verdicts[0]} The claim has {tag} {verdicts[1]}")
+
+
+def test_a_draft_in_reasoning_is_no_other_answer() -> None:
+    draft = '{"reason": "x", "verdict": "no"}'
+    for before in (f"Maybe {draft}.\n", f"<think>Maybe {draft}.", f"Maybe {QUOTED}.", 'Maybe {"verdict": "perhaps"}.'):
+        assert ASKED.parse(f"{before}</think> {QUOTED}").verdict == "yes"
 
 
 def test_prose_after_reasoning_is_doubted_like_any_other() -> None:

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import Failed, ModelJudge, ReplayJudge, Run, Sample, ScriptedJudge, StopSignal, evaluate, read_run
+from evalstone import (
+    Cascade,
+    Failed,
+    ModelJudge,
+    Panel,
+    ReplayJudge,
+    Run,
+    Sample,
+    ScriptedJudge,
+    SelfConsistency,
+    StopSignal,
+    evaluate,
+    read_run,
+)
+from evalstone.judges import Judge
 from evalstone.report.run_view import run_view
 from evalstone.results.files import write_run
 from evalstone.results.run import DROPPED_ITEMS
@@ -147,3 +162,33 @@ def test_a_list_with_more_inventions_fails_and_names_them(invented: int) -> None
     assert len(judge.asked) == 1
     assert run.records[0].steps[0].usage.requests == 4
     assert DROPPED_ITEMS not in run.warnings
+
+
+SUPPORTED = {"reason": "Passage 1 says it.", "verdict": "supported", "passages": [1]}
+
+
+def scripted(name: str, claims: list[str]) -> ScriptedJudge:
+    """A judge without a confidence that lists these claims, of which the passages support the first two."""
+    verdicts = {"verdicts": {str(number): SUPPORTED for number in range(1, 3)}}
+    return ScriptedJudge({"list_claims": {"claims": claims}, "verify_claims": verdicts}, name=name)
+
+
+COMPOSED: list[tuple[Callable[[Judge, Judge], Judge], bool]] = [
+    (lambda one, other: Cascade(one, other), False),
+    (lambda one, other: Cascade(other, one), True),
+    (lambda one, other: Panel(one, other), True),
+    (lambda one, other: Panel(other, one), False),
+    (lambda one, other: Panel(Cascade(one, other), ScriptedJudge([], name="third"), quorum=1), False),
+    (lambda one, other: SelfConsistency(one, n=3), True),
+]
+
+
+@pytest.mark.parametrize(("compose", "dropped"), COMPOSED)
+def test_what_was_dropped_from_an_answer_that_is_not_used_is_not_counted(
+    compose: Callable[[Judge, Judge], Judge], dropped: bool
+) -> None:
+    one, other = scripted("one", REPLY["claims"]), scripted("other", GROUNDED)
+    run = evaluate([SAMPLE], "faithfulness", judge=compose(one, other), ledger=None)
+    assert [record.value for record in run.records] == [1.0]
+    assert run.warnings.get(DROPPED_ITEMS, 0) == dropped
+    assert dropped_of(run) == [[WHY]] * dropped

@@ -9,6 +9,7 @@ import pytest
 
 from evalstone import Failed, Sample, Skipped, evaluate
 from evalstone.errors import ConfigError, PromptError, TargetUnavailable
+from evalstone.results.run import LEFT_OUT_REASONING
 from evalstone.targets import parse_target
 from evalstone.types import Message, ToolCall
 from tests.hostile_serving import http, serving_hostile
@@ -108,11 +109,12 @@ def test_an_answer_that_is_cut_off_is_marked() -> None:
 def test_reasoning_in_front_of_an_answer_is_no_part_of_it() -> None:
     reply = completion("1814? No.\n</think>\n\nIn 1815.")
     with serving(lambda request, n: reply) as server:
-        run = evaluate([CASE], BORN, target={"address": "vllm/m", "base_url": server.url}, ledger=None)
-    answered = next(iter(run.dataset or ()))
-    assert answered.output == "In 1815."
-    assert answered.metadata["target"]["trace"] == {"reasoning": "1814? No."}
-    assert not run.warnings
+        target = {"address": "vllm/m", "base_url": server.url}
+        run = evaluate([CASE], "exact_match(expected='In 1815.')", target=target, ledger=None)
+        kept = evaluate([CASE], "contains(expected='1814')", target=target, keep_reasoning=True, ledger=None)
+    assert [record.value for record in (*run, *kept)] == [1, 1]
+    assert [answered.output for answered in run.dataset or ()] == ["1814? No.\n</think>\n\nIn 1815."]
+    assert run.warnings == {LEFT_OUT_REASONING: 1}
 
 
 @pytest.mark.parametrize(

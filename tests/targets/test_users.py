@@ -10,7 +10,7 @@ import pytest
 from evalstone import ConfigError, Message, Sample, ScriptedJudge
 from evalstone.errors import TargetError
 from evalstone.questions.simulated_user import UserMessage
-from evalstone.targets.users import AskUser, SimulatedUser, parse_user, spoken
+from evalstone.targets.users import AskUser, SimulatedUser, parse_user, said_in
 
 SAMPLE = Sample(id="c1", metadata={"goal": "Cancel the order."})
 
@@ -30,16 +30,15 @@ def test_a_person_says_something_to_begin_with_whether_they_call_it_finished_or_
         said(UserMessage(finished=True), 1)
 
 
-def test_a_person_sees_what_was_said_without_tools_and_reasoning() -> None:
+def test_a_person_sees_what_was_said_without_tools() -> None:
     talk = [
         Message(role="system", content="Be kind."),
         Message(role="user", content="Hi."),
         Message(role="assistant", content=" "),
         Message(role="tool", content="42"),
-        Message(role="assistant", content="<think>The person says hi.</think>\nHello."),
-        Message(role="assistant", content="<think>What else?"),
+        Message(role="assistant", content="Hello.", reasoning="The person says hi."),
     ]
-    assert spoken(talk) == ["Person: Hi.", "Assistant: Hello."]
+    assert said_in(talk) == ["Person: Hi.", "Assistant: Hello."]
 
 
 def test_a_name_with_a_colon_in_parentheses_is_that_of_a_judge() -> None:

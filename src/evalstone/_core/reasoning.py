@@ -23,26 +23,32 @@ from evalstone.errors import ReplyError
 _NAMES = r"(?i:(?:seed:)?(?:ant)?think(?:ing)?|thoughts?|reasoning)"
 _OPENING = re.compile(
     rf"<(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|inner_prefix\|>|<\|channel>thought\b"
-    r"|<\|channel\|>\s*(?:analysis|commentary)\b"
+    r"|<\|begin_of_thought\|>|<\|channel\|>\s*(?:analysis|commentary)\b"
 )
 _CLOSING = re.compile(
-    rf"</(?:{_NAMES})>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|inner_suffix\|>|<channel\|>"
+    rf"</(?:{_NAMES})>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|inner_suffix\|>|<channel\|>|<\|end_of_thought\|>"
     r"|<\|channel\|>\s*final\b[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>"
 )
 _OPENING_LINE = re.compile(rf"^[\ufeff \t]*(?:{_OPENING.pattern})", re.MULTILINE)
 _CLOSING_LINE = re.compile(rf"^[ \t]*(?:{_CLOSING.pattern})[ \t]*\r?$", re.MULTILINE)
-_UNMARKED_CHANNELS = re.compile(r"\s*analysis(?=[^\s:,.]).*?assistantfinal(?:json\b)?", re.DOTALL)
-"""Channels of a server that leaves out the special tokens between them: "analysisI should … assistantfinalYes"."""
+_UNMARKED = re.compile(
+    r"\s*(?:analysis(?=[^\s:,.]).*?assistantfinal(?:json\b)?"
+    r"|Here(?: i|')s my thought process:.*?Here(?: i|')s my response:)",
+    re.DOTALL,
+)
+"""Channels of a server that leaves out the special tokens between them, "analysisI should … assistantfinalYes", and the
+words of Granite."""
 _MARK = re.compile(
-    r"<\|(?:start\|>\s*assistant|return\|>|end\|>|(?:START|END)_(?:RESPONSE|TEXT)\|>|(?:begin|end)_of_box\|>)"
+    r"<\|(?:start\|>\s*assistant|return\|>|end\|>|(?:START|END)_(?:RESPONSE|TEXT)\|>|(?:begin|end)_of_(?:box|solution)\|>)"
 )
 _JSON_START = re.compile(
-    r"(?:[\ufeff\s]|`{3,}\w*+|<(?:answer|output|response)>|<\|(?:START_RESPONSE|begin_of_box)\|>)*(?:\{|\[\s*+[{\"])"
+    r"(?:[\ufeff\s]|`{3,}\w*+|<(?:answer|output|response)>|<\|(?:START_RESPONSE|begin_of_(?:box|solution))\|>)*(?:\{|\[\s*+[{\"])"
 )
 """JSON, with at most a code fence or other marks before it."""
 _OPENED = re.compile(rf"<(?:{_NAMES})\b")
 """An opening tag, also one with attributes: what stands before its closing tag is a part of a document."""
-_BLANK = re.compile("[\ufeff\\s]*")
+_BLANK = re.compile(r"(?:[\ufeff\s]|<\|start\|>assistant)*")
+_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 _DECODER = json.JSONDecoder(strict=False)
 _MOST_OBJECTS = 1000
 
@@ -81,15 +87,17 @@ def answer_start(reply: str) -> int:
     return _answer_start(reply, _objects(reply)) if _may_have_tags(reply) else 0
 
 
-def beside_reasoning(reply: str) -> list[str]:
+def beside_reasoning(reply: str, *, inline: bool = False) -> list[str]:
     """The texts in front of a judge's answer that no opening tag marks as reasoning. They may also be an answer that
-    quotes a closing tag."""
+    quotes a closing tag. inline: only those before a tag in the middle of a line, where models rarely end their
+    reasoning."""
     texts = list[str]()
     place, start = 0, answer_start(reply)
     for closing in _CLOSING.finditer(reply, 0, start):
         text = reply[place : closing.start()]
         opening = _OPENING.search(text)
-        texts.append(text[: opening.start()] if opening else text)
+        if not inline or (not opening and text.rpartition("\n")[2].strip()):
+            texts.append(text[: opening.start()] if opening else text)
         place = closing.end()
     return texts
 
@@ -98,21 +106,32 @@ def split_reasoning(answer: str) -> Split:
     """Split an answer that is to be scored.
 
     Its reasoning is the blocks at its start, the last one up to the end of the text if it isn't closed, or whatever
-    stands before a closing tag that is a line of its own and has no opening tag.
+    stands before a closing tag that is a line of its own and has no opening tag. A closing tag in a code block, in
+    either of them, is quoted.
     """
     if not _may_have_tags(answer):
         return Split("", answer)
-    start = 0
+    start, fences = 0, [fence.start() for fence in _FENCE.finditer(answer)]
     while opening := _OPENING.match(answer, _next(answer, start)):
-        closing = _CLOSING.search(answer, opening.end())
+        closings = _CLOSING.finditer(answer, opening.end())
+        closing = next(closings, None)
+        if closing and _in_code(closing, opening.end(), fences):
+            closing = next((it for it in closings if not _in_code(it, opening.end(), fences)), closing)
         start = closing.end() if closing else len(answer)
     if not start:
-        line = _UNMARKED_CHANNELS.match(answer) or _CLOSING_LINE.search(answer)
+        lines = (line for line in _CLOSING_LINE.finditer(answer) if not _in_code(line, 0, fences))
+        line = _UNMARKED.match(answer) or next(lines, None)
         if line is None or _OPENING.search(answer, 0, line.end()) or _OPENED.search(answer, 0, line.end()):
             return Split("", answer)
         start = line.end()
     reasoning = _CLOSING.sub("", _OPENING.sub("", answer[:start])).strip()
     return Split(reasoning, _MARK.sub("", answer[start:]).strip())
+
+
+def _in_code(tag: re.Match[str], start: int, fences: Sequence[int]) -> bool:
+    """Whether a tag is in a code block that begins after a place and ends after the tag."""
+    before, after = bisect.bisect_left(fences, start), bisect.bisect_left(fences, tag.start())
+    return (after - before) % 2 == 1 and (len(fences) - after) % 2 == 1
 
 
 def begins_with_reasoning(answer: str) -> bool:
@@ -121,11 +140,18 @@ def begins_with_reasoning(answer: str) -> bool:
 
 
 def _may_have_tags(text: str) -> bool:
-    return "<" in text or "[/THINK]" in text or "[THINK]" in text or "◁" in text or "assistantfinal" in text
+    return (
+        "<" in text
+        or "[/THINK]" in text
+        or "[THINK]" in text
+        or "◁" in text
+        or "assistantfinal" in text
+        or " my response:" in text
+    )
 
 
 def _next(text: str, place: int) -> int:
-    """The place of the next character that isn't white space."""
+    """The place of the next character that isn't white space, or of the token in front of a channel."""
     blank = _BLANK.match(text, place)
     return blank.end() if blank else place
 
@@ -134,7 +160,7 @@ def _answer_start(reply: str, objects: Sequence[tuple[int, int]]) -> int:
     if _JSON_START.match(reply):
         return 0
     ends = [closing.end() for closing in _CLOSING.finditer(reply)]
-    if unmarked := _UNMARKED_CHANNELS.match(reply):
+    if unmarked := _UNMARKED.match(reply):
         ends.append(unmarked.end())
     start = 0
     for end in sorted(ends):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from evalstone._core.json import to_jsonable
+from evalstone._core.reasoning import split_reasoning
 from evalstone._core.text import is_blank
 from evalstone.types import Message, Role, Sample, ToolCall
 
@@ -39,7 +40,7 @@ def last_user_text(messages: Iterable[Message]) -> str | None:
 
 
 def answer_text(messages: Sequence[Message]) -> str | None:
-    """The assistant's last text after the last user message, skipping messages without text.
+    """The assistant's last text after the last user message, skipping messages without text, or with reasoning alone.
 
     If its last message there has a call that pydantic-ai or LangChain took for the structured answer, it is the call's
     arguments as JSON. "" if all its messages there are blank: it answered nothing. None if it has no message there, or
@@ -47,10 +48,12 @@ def answer_text(messages: Sequence[Message]) -> str | None:
     """
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
     answers = [message for message in messages[last + 1 :] if message.role == "assistant"]
-    calls = answers[-1].tool_calls if answers and is_blank(answers[-1].content) else ()
+    spoken = [message for message in answers if not is_blank(split_reasoning(message.content).answer)]
+    silent = bool(answers) and not (spoken and spoken[-1] is answers[-1])
+    calls = answers[-1].tool_calls if silent else ()
     if (structured := next(filter(_is_answer, calls), None)) is not None:
         return json.dumps(to_jsonable(dict(structured.arguments)), ensure_ascii=False)
-    text = last_text(answers, "assistant")
+    text = last_text(spoken or answers, "assistant")
     return "" if text is None and answers and not any(message.attachments for message in answers) else text
 
 

@@ -1,7 +1,8 @@
-"""Samples without the reasoning that a model wrote in front of its answers."""
+"""Samples and messages without the reasoning that a model wrote in front of its answers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +11,16 @@ from evalstone.types import Message, Sample
 
 
 def answered(sample: Sample) -> Sample:
-    """The sample as scorers read it: without reasoning in front of its output and the assistant's messages, also in its
-    turns. Messages keep theirs as `reasoning`."""
+    """The sample as scorers read it: without reasoning in front of its output, its reference and the assistant's
+    messages, also in its turns. Messages keep theirs as `reasoning`."""
     changed: dict[str, Any] = {}
-    if has_reasoning(sample):
-        changed["output"] = split_reasoning(sample.output or "").answer
-    if any(map(_reasons, sample.messages)):
-        changed["messages"] = tuple(map(_without, sample.messages))
+    for name in ("output", "reference"):
+        text: str | None = getattr(sample, name)
+        if text is not None and (answer := split_reasoning(text).answer) is not text:
+            changed[name] = answer
+    messages = answered_messages(sample.messages)
+    if any(new is not old for new, old in zip(messages, sample.messages, strict=True)):
+        changed["messages"] = messages
     turns = tuple(map(answered, sample.turns))
     if any(new is not old for new, old in zip(turns, sample.turns, strict=True)):
         changed["turns"] = turns
@@ -28,12 +32,15 @@ def has_reasoning(sample: Sample) -> bool:
     return sample.output is not None and begins_with_reasoning(sample.output)
 
 
-def _reasons(message: Message) -> bool:
-    return message.role == "assistant" and begins_with_reasoning(message.content)
+def answered_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The messages, those of the assistant without the reasoning in front of them, which they keep as `reasoning`."""
+    return tuple(map(_without, messages))
 
 
 def _without(message: Message) -> Message:
-    if not _reasons(message):
+    if message.role != "assistant":
         return message
     reasoning, answer = split_reasoning(message.content)
+    if answer is message.content:
+        return message
     return replace(message, content=answer, reasoning=message.reasoning or reasoning or None)

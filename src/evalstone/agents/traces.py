@@ -28,6 +28,7 @@ from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
 from evalstone.agents.formats.values import first, parsed
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.agents.notes import Notes
+from evalstone.agents.reasoning import answered_messages
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import NO_USAGE, Message, Role, Sample, ToolCall, Trajectory, TrajectoryStep, Usage
@@ -214,7 +215,8 @@ def _conversations(nodes: Sequence[Node]) -> list[_Unit]:
 
 
 def _messages_of(node: Node) -> list[Message]:
-    """The messages of a model call, or of an agent's calls apart from its instructions."""
+    """The messages of a model call, or of an agent's calls apart from its instructions, without reasoning in front of
+    answers."""
     reader, alone = SpanReader(), node.kind == "model"
     try:
         for each in [node] if alone else sorted(walk([node], nested=False), key=start_of):
@@ -222,7 +224,7 @@ def _messages_of(node: Node) -> list[Message]:
         messages = reader.reading().conversation.messages
     except DataError:
         return []  # it becomes a separate unit, and reading that reports the error
-    return [message for message in messages if alone or message.role != "system"]
+    return [message for message in answered_messages(messages) if alone or message.role != "system"]
 
 
 def _said(message: Message) -> Iterator[tuple[object, ...]]:

@@ -56,9 +56,11 @@ def annotate(
     then correct the run's mean with evalstone report --labels. To correct the difference of two runs, label the same
     samples of both (--same-as).
     """
+    from evalstone.agents.reasoning import answered
     from evalstone.datasets.labels import LabelFile
     from evalstone.datasets.writing import check_writable
     from evalstone.results.human_labels import load_labels, select_for_labeling
+    from evalstone.results.run import KEPT_REASONING
 
     found = find_run(run, ledger, data)
     info = found.scorers[0] if scorer is None else scorer_named(scorer, found.scorers, "--scorer")
@@ -83,7 +85,8 @@ def annotate(
         )
         chosen = [name for name in names if name not in known][:number]
     selected = set(chosen)
-    samples = {sample.key: sample for sample in found.dataset if sample.key in selected}
+    keep = KEPT_REASONING in found.warnings  # people see what was scored
+    samples = {s.key: s if keep else answered(s) for s in found.dataset if s.key in selected}
     ready = [samples[id] for id in chosen if id in samples]
     screen = console()
     if not ready:

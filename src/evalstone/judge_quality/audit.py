@@ -13,6 +13,7 @@ from pydantic import Field
 
 from evalstone._core import sync
 from evalstone._core.validation import check_fields
+from evalstone.agents.reasoning import answered
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.demo import DEMO_DATA
@@ -175,7 +176,7 @@ def _prepare(data: Any, scorers: Any, judge: Any, config: AuditConfig, options: 
     plain = _draw(dataset, config.samples)
     refuse_weights(((sample.id, sample.weight) for sample in plain), "an audit")
     versions: list[Sample] = []
-    for sample in plain:
+    for sample in map(answered, plain):  # a change in front of its reasoning would make that a part of the answer
         versions.append(replace(sample, id=_version_id(PLAIN, sample.id)))
         for one in perturbations:
             if one is not REPEAT and one.rescore is None and (changed := one.apply(sample)) is not None:

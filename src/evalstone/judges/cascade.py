@@ -85,7 +85,8 @@ class Cascade(Composite):
             return await self._escalated(question, ask, None, f"no answer: {error}")
         confidence = first.confidence
         if confidence is not None and confidence >= self.threshold:
-            return self.combined(ask, first.value, confidence, self._detail(0.0, confidence, "confident enough"))
+            detail = self._detail(0.0, confidence, "confident enough")
+            return self.combined(ask, first.value, confidence, detail, [first])
         unsure = self._unsure_items(question, first)
         if unsure is None:
             why = "no confidence" if confidence is None else "not confident enough"
@@ -96,7 +97,7 @@ class Cascade(Composite):
         self, question: Question[A], ask: AskJudge, confidence: float | None, why: str
     ) -> JudgeAnswer[A]:
         second = await self._fall_back(question, ask)
-        return self.combined(ask, second.value, second.confidence, self._detail(1.0, confidence, why))
+        return self.combined(ask, second.value, second.confidence, self._detail(1.0, confidence, why), [second])
 
     async def _fall_back(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
         try:

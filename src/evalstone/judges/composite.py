@@ -99,14 +99,25 @@ class Composite(Judge):
     def secrets(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(secret for member in self.members for secret in member.secrets))
 
-    def combined(self, ask: AskJudge, value: A, confidence: float | None, detail: Mapping[str, Any]) -> JudgeAnswer[A]:
-        """An answer with the usage, cost and calls recorded so far."""
+    def combined(
+        self,
+        ask: AskJudge,
+        value: A,
+        confidence: float | None,
+        detail: Mapping[str, Any],
+        used: Sequence[JudgeAnswer[A]] = (),
+    ) -> JudgeAnswer[A]:
+        """An answer with the usage, cost and calls recorded so far.
+
+        used: the members' answers that the value comes from. It lacks the items that were dropped from them.
+        """
+        dropped = [item for answer in used for item in (answer.detail or {}).get("dropped", ())]
         return JudgeAnswer(
             value=value,
             judge=self.identity,
             confidence=confidence,
             cached=all(call.cached for call in ask.calls),
-            detail=detail,
+            detail={**detail, "dropped": dropped} if dropped else detail,
             **ask.totals(),
         )
 
@@ -126,7 +137,8 @@ class Composite(Judge):
         except JudgeDeclined as error:
             raise self.failure(ask, str(error), [error]) from None
         detail = {**detail, **vote_detail(result.verdicts), **_no_answer(errors)}
-        return self.combined(ask, result.value, answer_confidence(result.verdicts), detail)
+        closest = answers[result.agreeing.index(max(result.agreeing))]
+        return self.combined(ask, result.value, answer_confidence(result.verdicts), detail, [closest])
 
     def failure(self, ask: AskJudge, message: str, errors: Sequence[Exception]) -> JudgeError:
         """The members' errors as one: of their common type, such as JudgeDeclined, or else JudgeError."""
@@ -284,7 +296,7 @@ class Panel(Composite):
             if answers:
                 detail = {"kind": "panel", "vote": "none", "answered": 1, "answered_by": judge.identity}
                 detail |= _no_answer(errors)
-                return self.combined(ask, answers[0].value, answers[0].confidence, detail)
+                return self.combined(ask, answers[0].value, answers[0].confidence, detail, answers)
             errors.update(error)
         message = f"none of {len(self.judges)} judges answered ({_reasons(errors)})"
         raise self.too_few(ask, message, errors, needed=1, asked=len(self.judges))
@@ -339,7 +351,7 @@ class SelfConsistency(Composite):
             raise self.too_few(ask, message, errors, needed=n // 2 + 1, asked=n)
         detail = {"kind": "self_consistency", "samples": len(answers)}
         if not votable:
-            return self.combined(ask, answers[0].value, answers[0].confidence, detail)
+            return self.combined(ask, answers[0].value, answers[0].confidence, detail, answers)
         answer = self.voted(question, ask, answers, vote="majority", detail=detail, errors=errors)
         votes = answer.detail or {}
         flip_rate = None if votes["agreement"] is None else 1 - votes["agreement"]

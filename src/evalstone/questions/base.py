@@ -10,6 +10,7 @@ and a judge that isn't a language model can answer the same question.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
@@ -34,7 +35,7 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import Material, Prompt
-from evalstone._core.reasoning import without_reasoning
+from evalstone._core.reasoning import beside_reasoning, without_reasoning
 from evalstone._core.text import STOPWORDS, estimated_tokens, sentences, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.fitting import fitted
@@ -178,10 +179,19 @@ class Question(_Prompted, Generic[A]):
     def parse(self, reply: str) -> A:
         """Parse the answer in a raw reply, after the reasoning in front of it. Raises ReplyError if it is invalid.
 
-        Labels are matched ignoring case, surrounding white space and quotes, and a trailing period.
+        Labels are matched ignoring case, surrounding white space and quotes, and a trailing period. If a text before a
+        closing tag in the middle of a line is another answer, the reply is invalid: the tag, and what follows it, may
+        be quoted from the judged text.
         """
         check_length(reply)
-        return self.from_text(without_reasoning(reply))
+        answer = self.from_text(without_reasoning(reply))
+        for text in beside_reasoning(reply, inline=True):
+            with contextlib.suppress(JudgeError):
+                if "{" in text and self.from_text(text) != answer:
+                    break
+        else:
+            return answer
+        raise ReplyError("the reply holds different answers before and after a closing tag; give one", reply=reply)
 
     def from_text(self, text: str) -> A:
         """The answer in a reply without reasoning. Raises ReplyError if it is invalid."""

@@ -241,7 +241,7 @@ class SummaryBuilder:
         self.cached = 0
         self.corrections = self.corrected = self.lost = 0
         self.dropped: dict[tuple[str, str, int], int] = {}
-        """How many items were dropped from each list; scorers share the call that wrote it."""
+        """How many items were dropped from each answer that was used; scorers share the call that gave it."""
         self.cost: float | None = 0.0
         self.refused_settings: Counter[str] = Counter()
         self.doubtful_citations = 0
@@ -271,6 +271,8 @@ class SummaryBuilder:
             for verdict in _verdicts(step.answer):
                 if verdict in self.verdicts or len(self.verdicts) < 2:
                     self.verdicts[verdict] += 1
+            if isinstance(dropped := (step.detail or {}).get("dropped"), list):
+                self.dropped[step.judge, step.fingerprint, step.repeat_index] = len(cast("list[Any]", dropped))
             refused: dict[str, None] = {}
             for call in step.leaves():
                 if call.refused_settings:
@@ -278,8 +280,6 @@ class SummaryBuilder:
                     self.refused_settings.update(call.refused_settings)
                 self.questions += call.answer is not None or call.usage.requests > 0
                 self.cached += call.cached
-                if isinstance(dropped := (call.detail or {}).get("dropped"), list):
-                    self.dropped[call.judge, call.fingerprint, call.repeat_index] = len(cast("list[Any]", dropped))
                 if call.usage.requests > 1:
                     self.corrections += call.usage.requests - 1
                     self.corrected += call.answer is not None and "doubt" not in (call.detail or {})

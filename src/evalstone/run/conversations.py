@@ -14,6 +14,7 @@ from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import last_text
+from evalstone.agents.reasoning import answered_messages
 from evalstone.agents.turns import trajectory_of
 from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError, TargetError
 from evalstone.judges.base import Judge
@@ -109,7 +110,7 @@ class Conversation:
             self.messages.extend(recorded if self._opening is None else recorded[:-1])
             # A user's code may modify it.
             self._user_sample = replace(self.sample, metadata=copy.deepcopy(self.sample.metadata))
-        self._user_messages = list(self.messages)
+        self._user_messages = list(answered_messages(self.messages))
         self._hash = content_hash(self.messages)  # updated turn by turn: hashing all messages in each turn is quadratic
 
     def restarted(self) -> Conversation:
@@ -195,7 +196,7 @@ class Conversation:
             raise TargetError("the target's answer has no new message")
         self.messages += [user, *reply]
         self._hash = content_hash([self._hash, user, reply])
-        self._user_messages += [user, *(message for message in reply if message.role != "user")]
+        self._user_messages += [user, *answered_messages(message for message in reply if message.role != "user")]
         call = answered.metadata["target"]
         asked = self.sample.instructions if turn.instructions is None else turn.instructions
         self.turns.append(
@@ -306,6 +307,8 @@ def _repeated(messages: Sequence[Message], request: Sequence[Message]) -> int:
     The target's own messages may include some with the role `user`, such as tool results, so the last message of a user
     is not always the end of the request.
     """
+    # A target gets earlier answers without reasoning.
+    messages, request = answered_messages(messages), answered_messages(request)
     if [_content(message) for message in messages[: len(request)]] == [_content(message) for message in request]:
         return len(request)
     users = [place for place, message in enumerate(messages) if message.role == "user"]

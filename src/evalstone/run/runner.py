@@ -18,7 +18,7 @@ from evalstone._core import sync
 from evalstone._core.files import spare_files
 from evalstone._core.observe import observer
 from evalstone._core.sizes import MOST_CONCURRENCY, whole
-from evalstone.agents.reasoning import has_reasoning
+from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -336,7 +336,8 @@ class _Runner:
 
     def _cautions_of(self, judges: Iterable[Judge]) -> dict[str, str]:
         """By judge, its caution about the scored samples."""
-        return {judge.identity: judge.caution(self._scored()) for judge in judges}
+        keep = self.plan.keep_reasoning
+        return {judge.identity: judge.caution(s if keep else answered(s) for s in self._scored()) for judge in judges}
 
     async def _count_reasoning(self, resumed: int) -> None:
         """Count the scored outputs that begin with reasoning, if this process has seen one, or not all of them."""
@@ -369,8 +370,8 @@ class _Runner:
         scorers = len(self.scorers)
         cells = range(place * scorers, (place + 1) * scorers)
         records = {self._titles[record.scorer]: record for record in map(self.records.at, cells)}
-        answered = sample if self.answers is None else self.answers.samples.at(place)
-        self.notifier.add_sample(SampleResult(answered, records))
+        shown = sample if self.answers is None else self.answers.samples.at(place)
+        self.notifier.add_sample(SampleResult(shown, records))
 
     def _cells(self) -> Iterator[Cell]:
         index = 0

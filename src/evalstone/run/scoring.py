@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from evalstone._core import sync
 from evalstone._core.json import strict_jsonable
 from evalstone._core.observe import observer
-from evalstone.agents.reasoning import answered
 from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError, OutcomeError
 from evalstone.run.session import ENDING_THE_RUN, Recording, Session
 from evalstone.run.user_code import failed, frames_of, is_ours
@@ -37,7 +36,7 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
     started = time.perf_counter()
     result: Outcome | Exception | asyncio.CancelledError
     try:
-        result = _plain(await scorer.run(recording, sample if session.keep_reasoning else answered(sample)))
+        result = _plain(await scorer.run(recording, session.scored(sample)))
         _require_awaited(scorer, recording)
     except Exception as error:  # noqa: BLE001 - custom scorers may raise anything
         result = error

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 
 from evalstone._core import sync
 from evalstone._core.observe import observer
+from evalstone.agents.reasoning import answered
 from evalstone.errors import (
     ConfigError,
     EvalstoneError,
@@ -38,7 +39,7 @@ from evalstone.run.beginnings import Beginnings
 from evalstone.run.budget import Budget, Reservation, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.spending import Spending
-from evalstone.types import NO_USAGE, JudgeCall, Record
+from evalstone.types import NO_USAGE, JudgeCall, Record, Sample
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -46,6 +47,9 @@ B = TypeVar("B")
 ENDING_THE_RUN = (ConfigError, StorageError, RunAborted)
 """Errors that end the run, not only the sample."""
 REMEMBERED = 4096
+SAMPLES_AT_A_TIME = 256
+"""The maximum number of samples whose answers are remembered without their reasoning. All scorers of a sample get it at
+about the same time."""
 ROOM_INTERVAL = 0.005
 """Seconds between checks whether the budget has room for a call."""
 HELD_CHARACTERS = 50_000_000
@@ -104,6 +108,7 @@ class Session:
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
+        self._answered: OrderedDict[int, tuple[Sample, Sample]] = OrderedDict()
         self._reserving = 0
         """The calls in flight, of judges and the target, with a reservation in the budget."""
         self._ended = ""
@@ -124,6 +129,17 @@ class Session:
             StorageError: The answer can't be stored.
         """
         return await Recording(self, judge).ask(question, repeat=repeat)
+
+    def scored(self, sample: Sample) -> Sample:
+        """The sample as scorers get it: without the reasoning in front of answers, unless it is kept."""
+        if self.keep_reasoning:
+            return sample
+        known = self._answered.get(id(sample))
+        if known is None:
+            known = self._answered[id(sample)] = sample, answered(sample)
+            if len(self._answered) > SAMPLES_AT_A_TIME:
+                self._answered.popitem(last=False)
+        return known[1]
 
     def restore(self, record: Record) -> None:
         """Restore a record written before the run was interrupted: mark its judges as working."""

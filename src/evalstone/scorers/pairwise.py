@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from evalstone._core.reasoning import begins_with_reasoning, split_reasoning
 from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
@@ -60,6 +61,7 @@ class Pairwise(TextSource):
     """
 
     name = "pairwise"
+    version = 2
     questions = (ComparePair, ComparePair)
     required_fields = ("input", "output", "reference")
     interpretation = (
@@ -97,6 +99,8 @@ class Pairwise(TextSource):
             return Skipped(f"{self.name} needs {self.compare_to} in metadata")
         if not isinstance(other, str):
             raise OutcomeError(f"{self.name}: {self.compare_to} in metadata must be text, not {type(other).__name__}")
+        if not begins_with_reasoning(output):  # neither answer has it, or both may
+            other = split_reasoning(other).answer
         if is_blank(other):
             return Skipped(f"the {self.compare_to} is blank")
         if output == other:

@@ -20,6 +20,7 @@ from evalstone._core.validation import read_data
 from evalstone.agents.formats.messages import conversation_in
 from evalstone.agents.from_traces import extract_trajectory_from_trace, spans_in
 from evalstone.agents.messages import answer_text, system_prompt
+from evalstone.agents.reasoning import answered_messages
 from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets.columns import field_of
 from evalstone.datasets.stored import message_of, sample_of, sample_row
@@ -318,9 +319,10 @@ def conversation(sample: Sample) -> tuple[Message, ...]:
 
 
 def parameter_values(sample: Sample, *, trial: int, thread: str) -> dict[str, Any]:
-    """The value of each parameter of a target."""
+    """The value of each parameter of a target. Earlier answers have no reasoning in front, as clients of models send
+    them."""
     values = {name: getattr(sample, name) for name in INPUTS}
-    return {**values, "messages": conversation(sample), "trial": trial, "thread": thread}
+    return {**values, "messages": answered_messages(conversation(sample)), "trial": trial, "thread": thread}
 
 
 @dataclass(frozen=True, kw_only=True)

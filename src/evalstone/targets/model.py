@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from evalstone._core.files import file_text
 from evalstone._core.json import content_hash
 from evalstone._core.prompts import Prompt
-from evalstone._core.reasoning import split_reasoning
 from evalstone._core.sizes import MOST_RETRIES
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, JudgeDeclined, TargetError
@@ -23,7 +22,7 @@ from evalstone.questions.base import Question
 from evalstone.targets.base import INPUTS, Answer, Target, conversation, parameter_values
 from evalstone.targets.retries import with_retries
 from evalstone.targets.templates import check_placeholders, filled_text, lacking, placeholders
-from evalstone.types import Sample
+from evalstone.types import Message, Sample
 
 _PLACEHOLDERS = ("input", "context", "instructions", "metadata")
 
@@ -55,8 +54,7 @@ class ModelTarget(Target):
     """A language model, named `provider/model` like a judge.
 
     Without a prompt, it gets the sample's messages up to the last user message, or else the input. If the model refuses
-    to answer, its refusal is the answer. Reasoning in front of an answer, such as <think>…</think>, isn't a part of it;
-    the answer's trace has it.
+    to answer, its refusal is the answer.
 
     Raises:
         ConfigError: The provider is unknown, the prompt can't be read or has an unknown placeholder, or a setting is
@@ -165,10 +163,8 @@ class ModelTarget(Target):
                 if is_blank(declined.reply or ""):
                     raise TargetError(str(declined)) from None
                 reply = Completion(declined.reply or "", declined.usage, declined.cost)
-        reasoning, output = split_reasoning(reply.text)
-        trace = {} if reply.complete else {"complete": False}  # it was stopped by max_tokens
-        trace |= {"reasoning": reasoning} if reasoning else {}
-        return Answer(output=output, usage=reply.usage, cost=reply.cost, trace=trace or None)
+        trace = None if reply.complete else {"complete": False}  # it was stopped by max_tokens
+        return Answer(output=reply.text, usage=reply.usage, cost=reply.cost, trace=trace)
 
     def _settings(self, trial: int) -> ModelSettings:
         return ModelSettings(
@@ -179,7 +175,7 @@ class ModelTarget(Target):
         )
 
     def _messages(self, values: Mapping[str, Any], sample: Sample) -> list[ChatMessage]:
-        turns = conversation(sample)
+        turns: Sequence[Message] = values["messages"]
         system = filled_text(self.system, values) if self.system else sample.instructions or ""
         if any(message.tool_calls or message.role == "tool" for message in turns):
             raise TargetError('the messages have tool calls, which only a URL with api = "chat" can be sent')

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Protocol, TypeVar, cast
 from evalstone._core import sync
 from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
-from evalstone._core.reasoning import split_reasoning
 from evalstone._core.sizes import MOST_TURNS
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, TargetError, unknown
@@ -76,7 +75,7 @@ class User(ABC):
 
         Args:
             sample: The sample, with its trial.
-            messages: The conversation so far.
+            messages: The conversation so far, without the reasoning in front of the target's answers.
             turn: The number of this user message, from 1.
             ask: Asks a judge.
         """
@@ -220,7 +219,7 @@ class SimulatedUser(User):
 
     async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
         goal, persona, facts = _part(sample)
-        said = await ask(self._judge, SayNext(goal, persona, facts, tuple(spoken(messages))))
+        said = await ask(self._judge, SayNext(goal, persona, facts, tuple(said_in(messages))))
         if said.finished and turn > 1:
             return None
         if is_blank(said.message):
@@ -233,7 +232,7 @@ class SimulatedUser(User):
         played = tuple(message.content for message in messages[len(recorded) :] if message.role == "user")
         if not self.check or not played:
             return ""
-        question = CheckUser(goal, persona, facts, tuple(spoken(messages)), played)
+        question = CheckUser(goal, persona, facts, tuple(said_in(messages)), played)
         for verdict in await ask(self._judge, question):
             if not verdict.in_character:
                 return f"the simulated user left its part with {excerpt(verdict.message)}: {verdict.reason}"
@@ -245,15 +244,10 @@ def is_open(sample: Sample) -> bool:
     return any(message.role == "user" for message in conversation(sample))
 
 
-def spoken(messages: Sequence[Message]) -> list[str]:
-    """The conversation as the user sees it, with speakers: without tool calls and their results, and without the
-    assistant's reasoning."""
+def said_in(messages: Sequence[Message]) -> list[str]:
+    """The texts of a conversation with their speakers, as the user sees it: without tool calls and their results."""
     speakers = {"user": "Person", "assistant": "Assistant"}
-    said = (
-        (message.role, split_reasoning(message.content).answer if message.role == "assistant" else message.content)
-        for message in messages
-        if message.role in speakers
-    )
+    said = ((message.role, message.content) for message in messages if message.role in speakers)
     return [f"{speakers[role]}: {text}" for role, text in said if not is_blank(text)]
 
 

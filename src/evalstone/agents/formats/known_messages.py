@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
+from evalstone._core.reasoning import split_reasoning
 from evalstone.types import Message, ToolCall
 
 
@@ -57,7 +58,9 @@ def _from(places: list[int], at: int) -> Iterator[int]:
 
 
 def _base(message: Message) -> tuple[Hashable, ...]:
-    return message.role, message.content.strip(), frozenset(message.attachments)
+    # The next request, and the span of an agent, may have an answer without the reasoning in front of it.
+    text = split_reasoning(message.content).answer if message.role == "assistant" else message.content
+    return message.role, text.strip(), frozenset(message.attachments)
 
 
 def _keys(message: Message, call: ToolCall | None) -> list[Hashable]:
