@@ -28,6 +28,7 @@ from evalstone.agents.formats.unread import is_known, without_content
 from evalstone.agents.formats.values import first, parsed
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.agents.notes import Notes
+from evalstone.agents.sides import has_all
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
 from evalstone.agents.units import units_of
 from evalstone.errors import ConfigError, DataError
@@ -83,10 +84,13 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
 
 
 def read_trace(value: Any) -> Reading:
-    """A transcript of the spans or the log records of a trace: its only request, as `samples_of` reads it. The messages
-    of several requests are one conversation.
+    """A transcript of the spans or the log records of a trace: its only request, as `samples_of` reads it. Several
+    requests are one conversation if the last one has the messages of all others, and spans without IDs always are:
+    nothing says which of them belong together.
 
-    Raises PlacedError when they have no messages, or some that cannot be read.
+    Raises:
+        PlacedError: They have no messages, or some that cannot be read.
+        DataError: They have several requests that are no conversation.
     """
     listed, notes = without_summaries(records_in(value)), Notes()
     traces: dict[str, list[Record]] = {}
@@ -94,20 +98,29 @@ def read_trace(value: Any) -> Reading:
         traces.setdefault(record.trace, []).append(record)
     roots = {trace: tree_of(records, trace, notes) for trace, records in traces.items()}
     units = [(unit, trace) for trace, nodes in roots.items() for unit in units_of(nodes, trace, notes)]
-    if len(units) == 1:
-        try:
-            return _transcript_of(_sample(*units[0], notes, alone=True), notes)
-        except DataError:
-            read_spans(value)  # which names the place of what can't be read
-            raise
-    reading = read_spans(value)
-    if not units and any(node.kind in _ASKED for nodes in roots.values() for node in walk(nodes)):
-        raise DataError(without_content(listed))
-    return reading
+    if not units or (len(units) > 1 and not all(node.record.span for unit, _ in units for node in unit.nodes)):
+        reading = read_spans(value)
+        if not units and any(node.kind in _ASKED for nodes in roots.values() for node in walk(nodes)):
+            raise DataError(without_content(listed))
+        return reading
+    try:
+        samples = [_sample(unit, trace, notes, alone=True) for unit, trace in units]
+    except DataError:
+        read_spans(value)  # which names the place of what can't be read
+        raise
+    *others, last = sorted(samples, key=lambda sample: str(sample.metadata.get("started", "")))
+    apart = next((each for each in others if not has_all(last.messages, each.messages)), None)
+    if apart is not None:
+        asked = f"one asks {excerpt(apart.input or '')}, the last one {excerpt(last.input or '')}"
+        raise DataError(f"the spans are of {len(samples)} requests, and not of one: {asked}; pass the spans of one")
+    return _transcript_of(last, [each.metadata.get("target", {}) for each in samples], notes)
 
 
-def _transcript_of(sample: Sample, notes: Notes) -> Reading:
-    messages, took = [*sample.messages], sample.metadata.get("target", {})
+def _transcript_of(sample: Sample, took: Sequence[Mapping[str, Any]], notes: Notes) -> Reading:
+    """took: what each request took."""
+    messages = [*sample.messages]
+    usages = [Usage(**each["usage"]) for each in took if "usage" in each]
+    costs = [each["cost"] for each in took if "cost" in each]
     if messages:
         said = (": ".join(filter(None, (reason, notes.examples[reason]))) for reason in notes.counts)
         messages[-1] = replace(messages[-1], notes=(*messages[-1].notes, *said))
@@ -115,8 +128,8 @@ def _transcript_of(sample: Sample, notes: Notes) -> Reading:
     unanswered = sample.output is None and answer_text(messages) is not None
     return Reading(
         Conversation(messages, passages or {}),
-        Usage(**took["usage"]) if "usage" in took else None,
-        took.get("cost"),
+        sum(usages, start=NO_USAGE) if usages else None,
+        sum(costs) if costs else None,
         sample.output,
         sample.trajectory,
         error=sample.metadata.get("error", UNANSWERED) if unanswered else "",
