@@ -241,6 +241,15 @@ def test_several_requests_are_refused_unless_the_last_one_continues_the_others()
             assert (read.output, read.usage, read.cost) == ("No.", Usage(20, 10, 0, 2), 0.5)
 
 
+def test_a_request_that_was_made_twice_is_two_requests() -> None:
+    calls = [span(n, "chat", chat([message("user", "Rain?")], "No."), parent=9, start=n) for n in (1, 3)]
+    agents = [agent(n + 4, "guide", start=n, end=n + 1) for n in (1, 3)]
+    for call, each in zip(calls, agents, strict=True):
+        call["parentSpanId"] = each["spanId"]
+    with pytest.raises(DataError, match="the spans are of 2 requests"):
+        read_transcript(spans(*agents, *calls))
+
+
 def test_what_a_reader_of_a_trace_notes_is_on_its_last_message() -> None:
     request = delegating()
     del request["resourceSpans"][0]["scopeSpans"][0]["spans"][2]

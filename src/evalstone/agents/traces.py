@@ -109,11 +109,16 @@ def read_trace(value: Any) -> Reading:
         read_spans(value)  # which names the place of what can't be read
         raise
     *others, last = sorted(samples, key=lambda sample: str(sample.metadata.get("started", "")))
-    apart = next((each for each in others if not has_all(last.messages, each.messages)), None)
+    apart = next((each for each in others if not _continues(last, each)), None)
     if apart is not None:
         asked = f"one asks {excerpt(apart.input or '')}, the last one {excerpt(last.input or '')}"
         raise DataError(f"the spans are of {len(samples)} requests, and not of one: {asked}; pass the spans of one")
     return _transcript_of(last, [each.metadata.get("target", {}) for each in samples], notes)
+
+
+def _continues(later: Sample, earlier: Sample) -> bool:
+    """Whether a request has the messages of another one and more."""
+    return len(later.messages) > len(earlier.messages) and has_all(later.messages, earlier.messages)
 
 
 def _transcript_of(sample: Sample, took: Sequence[Mapping[str, Any]], notes: Notes) -> Reading:
@@ -138,15 +143,16 @@ def _transcript_of(sample: Sample, took: Sequence[Mapping[str, Any]], notes: Not
 
 
 def trajectory_in(value: object) -> Trajectory | None:
-    """The steps of the request whose spans these are: a list of spans, or an object with them. None for anything else,
-    and for the spans of several requests."""
+    """The steps of the request whose spans these are, as `read_trace` reads it: a list of spans, or an object with
+    them. None for anything else, and if they can't be read."""
     listed = cast("Mapping[str, Any]", value).get("spans", [value]) if isinstance(value, Mapping) else value
     spans = cast("list[Any]", listed) if isinstance(listed, list) else []
     if not spans or not all(map(is_telemetry, spans)):
         return None
-    records = [*records_in(spans)]
-    samples = samples_of(records, Notes()) if len({record.trace for record in records}) == 1 else []
-    return samples[0].trajectory if len(samples) == 1 else None
+    try:
+        return read_trace(spans).trajectory
+    except (DataError, ConfigError, RecursionError):
+        return None
 
 
 def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
