@@ -131,6 +131,24 @@ def test_orphans_of_one_missing_call_are_in_one_step() -> None:
     assert [each.name for each in step.walk()] == ["expert", "expert", "weather"]
 
 
+def test_orphans_inside_of_an_orphan_are_in_the_same_step() -> None:
+    beside = [agent(15, "expert", 98, start=2.9, end=7.1), chain(11, MISSING, start=3, end=7), *expert(11), WEATHER]
+    (sample,), _ = read(spans(agent(1, "boss", end=9), *caller(1), *beside))
+    check_delegated(sample)
+    assert sample.trajectory is not None
+    (step,) = sample.trajectory.steps
+    assert [each.name for each in step.walk()] == ["expert", "expert", "weather"]
+
+
+def test_an_orphan_may_be_part_of_a_call_of_an_agent_further_out() -> None:
+    inner = agent(5, "runner", 1, start=0.5, end=8.5)
+    beside = [chain(11, MISSING, start=3, end=7), *expert(11), WEATHER]
+    (sample,), _ = read(spans(agent(1, "boss", end=9), inner, *caller(1), *beside))
+    check_delegated(sample)
+    assert sample.trajectory is not None
+    assert [step.name for step in sample.trajectory.walk()] == ["runner", "expert", "weather"]
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "nested"),
     [
@@ -153,6 +171,11 @@ def test_an_agent_that_was_asked_the_same_at_another_time_is_a_request_of_its_ow
     for start, end in ((1.5, 7), (3, 8.5)):
         samples, _ = read(spans(*traced, agent(11, "expert", 20, start=start, end=end), *expert(11)))
         assert [each.output for each in samples] == ["Rain, says the expert.", "Rain in Bern."]
+
+
+def test_an_agent_may_have_run_the_whole_time_of_its_call() -> None:
+    traced = [ROOT, agent(1, "boss", 20, end=9), *caller(1), tool(4, 1, ASKED, "Rain in Bern.", start=2, end=8)]
+    check_delegated(only(spans(*traced, agent(11, "expert", 20, start=2, end=8), *expert(11), WEATHER)))
 
 
 def test_agents_inside_of_each_others_tool_calls_are_steps_inside_of_each_other() -> None:

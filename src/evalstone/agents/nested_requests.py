@@ -68,7 +68,9 @@ def nest_orphans(roots: Sequence[Node]) -> None:
         node, callers = waiting.pop()
         if node.kind == "agent" or (node.kind == "chain" and not callers):
             callers = [node, *callers]
-        orphans = [child for child in node.children if child.is_orphan and node.kind != "tool"]
+        elif node.kind == "tool":
+            callers = []
+        orphans = [child for child in node.children if child.is_orphan]
         if orphans and callers:
             _nest(node, orphans, callers)
         waiting += [(child, callers) for child in node.children]
@@ -79,22 +81,22 @@ def _nest(holder: Node, orphans: Sequence[Node], callers: Sequence[Node]) -> Non
         *(Unit([node]) for node in orphans if node.kind in ("agent", "chain")),
         *conversations([node for node in orphans if node.kind == "model" and node.has_messages]),
     ]
-    calls = [call for caller in callers for call in _calls_in([caller])] if units else []
+    by_caller = [(caller, _calls_in([caller])) for caller in callers] if units else []
+    calls = [call for _, made in by_caller for call in made]
     for unit in sorted(units, key=lambda unit: unit.seconds or 0.0):
         if (call := _call_of(unit, calls)) is not None:
             inside = [*unit.nodes, *_with(unit, call, orphans)]
             moved = {id(node) for node in inside}
             holder.children[:] = [child for child in holder.children if id(child) not in moved]
             orphans = [each for each in orphans if id(each) not in moved]
-            _put(inside, call, holder.children)
+            caller = next(caller for caller, made in by_caller if any(each is call for each in made))
+            _put(inside, call, caller.children)
 
 
 def _is_during(unit: Unit, other: Unit) -> bool:
-    """Whether a unit ran while another one did, and not the whole time."""
+    """Whether a unit ran while another one did."""
     start, end = other.nodes[0].record.start, other.main.record.end
-    if start is None or end is None:
-        return False
-    return _Call(ToolCall(name="any"), start, end).contains(unit.nodes) and (unit.seconds or 0.0) < end - start
+    return start is not None and end is not None and _Call(ToolCall(name="any"), start, end).contains(unit.nodes)
 
 
 def _calls_in(nodes: Sequence[Node]) -> list[_Call]:
