@@ -173,6 +173,21 @@ def test_an_agent_that_was_asked_the_same_at_another_time_is_a_request_of_its_ow
         assert [each.output for each in samples] == ["Rain, says the expert.", "Rain in Bern."]
 
 
+def test_what_a_call_passed_on_earlier_is_no_reason_during_a_later_one() -> None:
+    now: dict[str, Any] = {"type": "tool_call", "id": "n1", "name": "now", "arguments": {}}
+    second = [USER, message("assistant", ASKED), message("tool", TOLD)]
+    third = [*second, message("assistant", now), message("tool", {**TOLD, "id": "n1", "response": "12:00"})]
+    boss = [
+        agent(1, "boss", 20, end=9),
+        span(2, "chat", chat([USER], message("assistant", ASKED)), parent=1, start=1, end=2),
+        span(3, "chat", chat(second, message("assistant", now)), parent=1, start=2.2, end=2.5),
+        span(5, "chat", chat(third, "Rain at noon."), parent=1, start=8, end=9),
+    ]
+    beside = [agent(11, "expert", 20, start=3, end=7), *expert(11, "Bern?", "It pours."), WEATHER]
+    samples, _ = read(spans(ROOT, *boss, *beside))
+    assert [each.output for each in samples] == ["Rain at noon.", "It pours."]
+
+
 def test_an_agent_may_have_run_the_whole_time_of_its_call() -> None:
     traced = [ROOT, agent(1, "boss", 20, end=9), *caller(1), tool(4, 1, ASKED, "Rain in Bern.", start=2, end=8)]
     check_delegated(only(spans(*traced, agent(11, "expert", 20, start=2, end=8), *expert(11), WEATHER)))

@@ -115,11 +115,13 @@ def test_an_orphan_that_has_nothing_to_do_with_models_is_not_said() -> None:
     assert only(spans(agent(end=9), span(2, "SELECT", {"db.system": "x"}, parent=MISSING, start=1))).output == "12"
 
 
-def test_orphans_in_the_time_of_each_other_are_no_circle() -> None:
-    parts = [span(n, "frame", {"openinference.span.kind": "CHAIN"}, parent=90 + n, end=9) for n in (1, 2)]
-    inside = [agent(10 + n, f"q{n}", f"a{n}", parent=n, end=9) for n in (1, 2)]
+@pytest.mark.parametrize("count", [2, 3])
+def test_orphans_in_the_time_of_each_other_are_no_circle(count: int) -> None:
+    numbers = range(1, count + 1)
+    parts = [span(n, "frame", {"openinference.span.kind": "CHAIN"}, parent=90 + n, end=9) for n in numbers]
+    inside = [agent(10 + n, f"q{n}", f"a{n}", parent=n, end=9) for n in numbers]
     samples, _ = read(spans(*parts, *inside))
-    assert sorted(str(each.output) for each in samples) == ["a1", "a2"]
+    assert sorted(str(each.output) for each in samples) == [f"a{n}" for n in numbers]
 
 
 @pytest.mark.parametrize(
