@@ -54,6 +54,16 @@ def test_log_records_of_a_span_that_was_not_exported_belong_to_the_agent_that_ra
     assert [call.name for each in sample.messages for call in each.tool_calls] == ["weather"]
 
 
+def test_an_orphan_may_begin_and_end_with_its_agent_or_have_no_end() -> None:
+    for end in (9, None):
+        orphan = span(3, "execute_tool weather", TOOL, parent=MISSING, end=9)
+        if end is None:
+            del orphan["endTimeUnixNano"]
+        (sample,), notes = read(spans(agent(end=9), orphan))
+        assert notes[0].startswith(f"1 × {span_tree.ADOPTED}")
+        assert [call.name for each in sample.messages for call in each.tool_calls] == ["weather"]
+
+
 def test_spans_outside_of_the_time_of_an_agent_or_beside_it_are_not_part_of_it() -> None:
     after = span(2, "chat", chat([message("user", "And?")], "Yes."), parent=MISSING, start=20)
     samples, notes = read(spans(agent(end=9), after))
@@ -105,11 +115,13 @@ def test_an_orphan_that_has_nothing_to_do_with_models_is_not_said() -> None:
     assert only(spans(agent(end=9), span(2, "SELECT", {"db.system": "x"}, parent=MISSING, start=1))).output == "12"
 
 
-def test_orphans_in_the_time_of_each_other_are_no_circle() -> None:
-    parts = [span(n, "frame", {"openinference.span.kind": "CHAIN"}, parent=90 + n, end=9) for n in (1, 2)]
-    inside = [agent(10 + n, f"q{n}", f"a{n}", parent=n, end=9) for n in (1, 2)]
+@pytest.mark.parametrize("count", [2, 3])
+def test_orphans_in_the_time_of_each_other_are_no_circle(count: int) -> None:
+    numbers = range(1, count + 1)
+    parts = [span(n, "frame", {"openinference.span.kind": "CHAIN"}, parent=90 + n, end=9) for n in numbers]
+    inside = [agent(10 + n, f"q{n}", f"a{n}", parent=n, end=9) for n in numbers]
     samples, _ = read(spans(*parts, *inside))
-    assert sorted(str(each.output) for each in samples) == ["a1", "a2"]
+    assert sorted(str(each.output) for each in samples) == [f"a{n}" for n in numbers]
 
 
 @pytest.mark.parametrize(

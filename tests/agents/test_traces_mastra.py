@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evalstone.agents.formats.spans import read_spans
 from evalstone.agents.from_traces import extract_trajectory_from_trace
+from evalstone.agents.traces import read_trace
 from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets import load
 from evalstone.types import Sample
@@ -116,7 +116,7 @@ def test_the_error_of_a_row_is_that_of_the_sample() -> None:
 
 def test_a_transcript_of_the_spans_has_the_same_messages() -> None:
     request = json.loads((FOLDER / "otlp.jsonl").read_text())
-    assert read_spans(request).conversation.messages == list(only(ROWS).messages)
+    assert read_trace(request).conversation.messages == list(only(ROWS).messages)
     assert list(read_transcript(ROWS).messages) == list(only(ROWS).messages)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -214,3 +215,36 @@ def test_the_messages_of_many_spans_are_compared_with_few_others(monkeypatch: py
     sample = only(spans(span(1, "agent", chat([message("user", "q")], "a") | AGENT, end=9_000), *inside))
     assert len(sample.messages) > 500
     assert compared < 3000
+
+
+DETAILS = "gen_ai.client.inference.operation.details"
+
+
+def answered(answer: str, **more: Any) -> dict[str, Any]:
+    return {**log(1, None, chat([message("user", "q")], answer), time=1, name=DETAILS), **more}
+
+
+def test_log_records_of_a_trace_at_two_places_are_two_and_without_any_id_one() -> None:
+    record = answered("a")
+    del record["spanId"]
+    samples, notes = read(logs(record, record))
+    assert ([each.output for each in samples], notes) == (["a", "a"], ())
+    del record["traceId"]
+    samples, notes = read(logs(record, record))
+    assert [each.output for each in samples] == ["a"]
+    assert notes[0].startswith("1 × a log record equal to another one")
+
+
+def test_equal_log_records_may_have_their_entries_in_another_order_and_values_that_json_lacks() -> None:
+    record = answered("a", seen=datetime(2026, 1, 1, tzinfo=UTC))
+    turned = dict(reversed([*record.items()]))
+    (sample,), notes = read(logs(record), logs(turned))
+    assert sample.output == "a"
+    assert notes[0].startswith("1 × a log record equal to another one")
+
+
+def test_of_two_spans_with_one_id_that_ended_at_once_the_last_is_read() -> None:
+    two = [span(1, "chat", chat([message("user", "q")], answer), end=2) for answer in ("first", "second")]
+    (sample,), (note,) = read(spans(*two))
+    assert sample.output == "second"
+    assert note.startswith("1 × a span with the id of another one")

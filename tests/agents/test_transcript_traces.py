@@ -215,6 +215,41 @@ def test_a_trace_has_the_same_scores_in_a_file_and_as_the_answer_of_a_target(sco
         assert (each.messages, each.trajectory) == (sample.messages, sample.trajectory)
 
 
+def test_several_requests_are_refused_unless_the_last_one_continues_the_others() -> None:
+    first, second = message("user", "Rain in Bern?"), message("user", "And in Thun?")
+    tokens = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 5, "gen_ai.usage.cost": 0.25}
+    one = [agent(2, "guide", 1, end=2), span(3, "chat", chat([first], "Yes.", **tokens), parent=2, end=1)]
+    given = [first, message("assistant", "Yes."), second]
+    for asked, answer in (([second], "No."), (given, "No.")):
+        two = [
+            agent(4, "guide", 1, start=3, end=5),
+            span(5, "chat", chat(asked, answer, **tokens), parent=4, start=3, end=4),
+        ]
+        traced = spans(*two, *one, span(1, "session", {}, end=9))
+        if asked == [second]:
+            with pytest.raises(DataError) as caught:
+                read_transcript(traced)
+            assert str(caught.value) == (
+                "OpenTelemetry: the spans are of 2 requests, and not of one: one asks 'Rain in Bern?', the last one "
+                "'And in Thun?'; pass the spans of one"
+            )
+            with pytest.raises(DataError, match="the spans are of 2 requests"):
+                Answer.of(traced)
+        else:
+            read = read_transcript(traced)
+            assert [each.content for each in read.messages] == ["Rain in Bern?", "Yes.", "And in Thun?", "No."]
+            assert (read.output, read.usage, read.cost) == ("No.", Usage(20, 10, 0, 2), 0.5)
+
+
+def test_a_request_that_was_made_twice_is_two_requests() -> None:
+    calls = [span(n, "chat", chat([message("user", "Rain?")], "No."), parent=9, start=n) for n in (1, 3)]
+    agents = [agent(n + 4, "guide", start=n, end=n + 1) for n in (1, 3)]
+    for call, each in zip(calls, agents, strict=True):
+        call["parentSpanId"] = each["spanId"]
+    with pytest.raises(DataError, match="the spans are of 2 requests"):
+        read_transcript(spans(*agents, *calls))
+
+
 def test_what_a_reader_of_a_trace_notes_is_on_its_last_message() -> None:
     request = delegating()
     del request["resourceSpans"][0]["scopeSpans"][0]["spans"][2]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from typing import Any, cast
 
@@ -127,6 +128,27 @@ def test_calls_inside_other_steps_count_on_both_sides():
     wanted = TrajectoryExpectation.read([{"step_type": "agent_run", "name": "agent", "children": [inner]}, "pay"])
     sample = Sample(trajectory=Trajectory.read(steps), expected_trajectory=wanted)
     assert score_of(ToolCallF1(), sample, []).value == 1
+
+
+def test_calls_of_a_subagent_count_if_nested_calls_are_expected_or_the_messages_have_them():
+    inner = {"step_type": "tool_call", "name": "find", "tool_args": OSLO}
+    asked = {"step_type": "tool_call", "name": "ask"}
+    steps = [{**asked, "children": [{"step_type": "agent_run", "name": "guide", "children": [inner]}]}]
+    talked = [Message(role="user", content="Where?"), Message(role="assistant", tool_calls=[ToolCall(name="ask")])]
+    from_messages = Sample(messages=talked, expected_trajectory=expected(("ask", None)))
+    from_trace = Sample(messages=talked, trajectory=Trajectory.read(steps), expected_trajectory=expected(("ask", None)))
+    assert [score_of(ToolCallF1(), each, []).value for each in (from_messages, from_trace)] == [1, 1]
+    nested = replace(from_trace, expected_trajectory=TrajectoryExpectation.read([{**asked, "children": [inner]}]))
+    assert score_of(ToolCallF1(), nested, []).value == 1
+    # Agents that hand over are one conversation: its messages have the calls of each.
+    handed = [*talked, Message(role="assistant", tool_calls=[ToolCall(name="find", arguments=OSLO)])]
+    steps = [asked, {"step_type": "agent_run", "name": "guide", "children": [inner]}]
+    both = Sample(
+        messages=handed,
+        trajectory=Trajectory.read(steps),
+        expected_trajectory=expected(("ask", None), ("find", OSLO)),
+    )
+    assert score_of(ToolCallF1(), both, []).value == 1
 
 
 def test_without_expected_calls_there_is_no_score():

@@ -23,7 +23,7 @@ def whole_conversation(sample: Sample) -> tuple[Message, ...]:
     """
     messages = list(sample.messages)
     of_turns = [message for turn in sample.turns for message in whole_conversation(turn)]
-    if not _has_all(messages, of_turns):
+    if not has_all(messages, of_turns):
         messages += of_turns
     adds_output = _is_missing(messages, "output", sample.output)
     if adds_output:
@@ -45,7 +45,7 @@ def _is_missing(messages: Iterable[Message], field: str, text: str | None) -> bo
     return text is not None and not is_blank(text) and spoken not in map(_spoken, messages)
 
 
-def _has_all(messages: Iterable[Message], others: Iterable[Message]) -> bool:
+def has_all(messages: Iterable[Message], others: Iterable[Message]) -> bool:
     """Whether the texts of the other messages are among these, in their order."""
     rest = map(_spoken, messages)
     return all(spoken in rest for spoken in map(_spoken, others))

@@ -8,15 +8,15 @@ other.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank
+from evalstone.agents.conversations import Unit, read_node
 from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, answers_for_others, translated
 from evalstone.agents.formats.graph_states import answer_in, state_in
 from evalstone.agents.formats.mastra_spans import without_summaries, workflow_step
@@ -24,12 +24,13 @@ from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record, is_telemetry, records_in
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part, read_spans
-from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
+from evalstone.agents.formats.unread import is_known, without_content
 from evalstone.agents.formats.values import first, parsed
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.agents.notes import Notes
-from evalstone.agents.reasoning import answered_messages
+from evalstone.agents.sides import has_all
 from evalstone.agents.span_tree import Node, start_of, tree_of, walk
+from evalstone.agents.units import units_of
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import NO_USAGE, Message, Role, Sample, ToolCall, Trajectory, TrajectoryStep, Usage
 from evalstone.types.accounts import is_redacted
@@ -45,24 +46,6 @@ REDACTED = "a question or an answer that was redacted and counts as absent"
 UNANSWERED = "an agent whose answer is in no span, since those of its model calls are missing"
 
 
-@dataclass
-class _Unit:
-    """The spans of one sample. The last node is the evaluated span."""
-
-    nodes: list[Node]
-    beside: list[Node] = field(default_factory=list[Node])
-    """Spans of tools and retrievals outside of these."""
-
-    @property
-    def main(self) -> Node:
-        return self.nodes[-1]
-
-    @property
-    def seconds(self) -> float | None:
-        start, end = self.nodes[0].record.start, self.main.record.end
-        return None if start is None or end is None else max(0.0, end - start)
-
-
 def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
     """The samples of one trace, in the order of their answers.
 
@@ -74,7 +57,7 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
     trace = next((record.trace for record in listed if record.trace), "")
     try:
         roots = tree_of(listed, trace, notes)
-        units = _units(roots, trace, notes)
+        units = units_of(roots, trace, notes)
     except (DataError, RecursionError) as error:
         said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         notes.add("a trace that cannot be read", trace, said)
@@ -101,31 +84,48 @@ def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
 
 
 def read_trace(value: Any) -> Reading:
-    """A transcript of the spans or the log records of a trace: its only request, as `samples_of` reads it. The messages
-    of several requests are one conversation.
+    """A transcript of the spans or the log records of a trace: its only request, as `samples_of` reads it. Several
+    requests are one conversation if the last one has the messages of all others, and spans without IDs always are:
+    nothing says which of them belong together.
 
-    Raises PlacedError when they have no messages, or some that cannot be read.
+    Raises:
+        PlacedError: They have no messages, or some that cannot be read.
+        DataError: They have several requests that are no conversation.
     """
     listed, notes = without_summaries(records_in(value)), Notes()
     traces: dict[str, list[Record]] = {}
     for record in listed:
         traces.setdefault(record.trace, []).append(record)
     roots = {trace: tree_of(records, trace, notes) for trace, records in traces.items()}
-    units = [(unit, trace) for trace, nodes in roots.items() for unit in _units(nodes, trace, notes)]
-    if len(units) == 1:
-        try:
-            return _transcript_of(_sample(*units[0], notes, alone=True), notes)
-        except DataError:
-            read_spans(value)  # which names the place of what can't be read
-            raise
-    reading = read_spans(value)
-    if not units and any(node.kind in _ASKED for nodes in roots.values() for node in walk(nodes)):
-        raise DataError(without_content(listed))
-    return reading
+    units = [(unit, trace) for trace, nodes in roots.items() for unit in units_of(nodes, trace, notes)]
+    if not units or (len(units) > 1 and not all(node.record.span for unit, _ in units for node in unit.nodes)):
+        reading = read_spans(value)
+        if not units and any(node.kind in _ASKED for nodes in roots.values() for node in walk(nodes)):
+            raise DataError(without_content(listed))
+        return reading
+    try:
+        samples = [_sample(unit, trace, notes, alone=True) for unit, trace in units]
+    except DataError:
+        read_spans(value)  # which names the place of what can't be read
+        raise
+    *others, last = sorted(samples, key=lambda sample: str(sample.metadata.get("started", "")))
+    apart = next((each for each in others if not _continues(last, each)), None)
+    if apart is not None:
+        asked = f"one asks {excerpt(apart.input or '')}, the last one {excerpt(last.input or '')}"
+        raise DataError(f"the spans are of {len(samples)} requests, and not of one: {asked}; pass the spans of one")
+    return _transcript_of(last, [each.metadata.get("target", {}) for each in samples], notes)
 
 
-def _transcript_of(sample: Sample, notes: Notes) -> Reading:
-    messages, took = [*sample.messages], sample.metadata.get("target", {})
+def _continues(later: Sample, earlier: Sample) -> bool:
+    """Whether a request has the messages of another one and more."""
+    return len(later.messages) > len(earlier.messages) and has_all(later.messages, earlier.messages)
+
+
+def _transcript_of(sample: Sample, took: Sequence[Mapping[str, Any]], notes: Notes) -> Reading:
+    """took: what each request took."""
+    messages = [*sample.messages]
+    usages = [Usage(**each["usage"]) for each in took if "usage" in each]
+    costs = [each["cost"] for each in took if "cost" in each]
     if messages:
         said = (": ".join(filter(None, (reason, notes.examples[reason]))) for reason in notes.counts)
         messages[-1] = replace(messages[-1], notes=(*messages[-1].notes, *said))
@@ -133,8 +133,8 @@ def _transcript_of(sample: Sample, notes: Notes) -> Reading:
     unanswered = sample.output is None and answer_text(messages) is not None
     return Reading(
         Conversation(messages, passages or {}),
-        Usage(**took["usage"]) if "usage" in took else None,
-        took.get("cost"),
+        sum(usages, start=NO_USAGE) if usages else None,
+        sum(costs) if costs else None,
         sample.output,
         sample.trajectory,
         error=sample.metadata.get("error", UNANSWERED) if unanswered else "",
@@ -143,133 +143,19 @@ def _transcript_of(sample: Sample, notes: Notes) -> Reading:
 
 
 def trajectory_in(value: object) -> Trajectory | None:
-    """The steps of the request whose spans these are: a list of spans, or an object with them. None for anything else,
-    and for the spans of several requests."""
+    """The steps of the request whose spans these are, as `read_trace` reads it: a list of spans, or an object with
+    them. None for anything else, and if they can't be read."""
     listed = cast("Mapping[str, Any]", value).get("spans", [value]) if isinstance(value, Mapping) else value
     spans = cast("list[Any]", listed) if isinstance(listed, list) else []
     if not spans or not all(map(is_telemetry, spans)):
         return None
-    records = [*records_in(spans)]
-    samples = samples_of(records, Notes()) if len({record.trace for record in records}) == 1 else []
-    return samples[0].trajectory if len(samples) == 1 else None
-
-
-def _units(roots: Sequence[Node], trace: str, notes: Notes) -> list[_Unit]:
-    """The units that become a sample each, in the order in which they began."""
-    saying: set[int] = set()
-    for node in reversed([*walk(roots)]):
-        inside = (id(child) in saying for child in node.children if child.kind != "agent")
-        if node.says or any(inside):
-            saying.add(id(node))
-    agents, calls, outside, silent = list[Node](), list[Node](), list[Node](), list[Node]()
-    waiting = list(roots)[::-1]
-    while waiting:
-        node = waiting.pop()
-        if node.kind in ("agent", "chain") and id(node) in saying:
-            agents.append(node)
-        elif node.kind == "model" and node.says:
-            calls.append(node)
-        else:
-            if node.kind in ("tool", "retrieval"):
-                outside.append(node)
-            elif node.kind == "model":
-                silent.append(node)
-            waiting += reversed(node.children)
-    units = [*_conversations(sorted(agents, key=start_of)), *_conversations(sorted(calls, key=start_of))]
-    units.sort(key=lambda unit: start_of(unit.nodes[0]))
-    for node in silent if units else ():
-        notes.add(f"a model call without content beside others; {CAPTURE}", trace, node.record.name)
-    begun = sorted((start_of(each), number) for number, unit in enumerate(units) for each in unit.nodes)
-    called = _called(units) if len(units) > 1 and any(map(_call_id, outside)) else {}
-    for node in outside:
-        if (unit := called.get(_call_id(node)) or _unit_of(node, units, begun)) is not None:
-            unit.beside.append(node)
-        elif units:
-            notes.add(
-                "a tool or a retrieval after the last answer, which belongs to no sample", trace, node.record.name
-            )
-    return units
-
-
-def _conversations(nodes: Sequence[Node]) -> list[_Unit]:
-    """Group model calls by conversation: a call that repeats the messages of another one and continues them belongs to
-    it. Likewise an agent that continues after another one, which handed over without an answer."""
-    units: list[_Unit] = []
-    ending: dict[tuple[int, int], _Unit] = {}
-    for node in nodes:
-        messages = _messages_of(node) if len(nodes) > 1 else []
-        ends = [(0, 0)]
-        for message in messages:
-            count, said = ends[-1]
-            for item in _said(message):
-                count, said = count + 1, hash((said, item))
-            ends.append((count, said))
-        unit = next((ending.pop(end) for end in ends[-2:0:-1] if end in ending), None)
-        if unit is None:
-            unit = _Unit([])
-            units.append(unit)
-        unit.nodes.append(node)
-        if messages and (node.kind == "model" or messages[-1].tool_calls):
-            ending[ends[-1]] = unit
-    return units
-
-
-def _messages_of(node: Node) -> list[Message]:
-    """The messages of a model call, or of an agent's calls apart from its instructions, without reasoning in front of
-    answers."""
-    reader, alone = SpanReader(), node.kind == "model"
     try:
-        for each in [node] if alone else sorted(walk([node], nested=False), key=start_of):
-            _read_node(reader, each, main=alone, counted=False)
-        messages = reader.reading().conversation.messages
-    except DataError:
-        return []  # it becomes a separate unit, and reading that reports the error
-    return [message for message in answered_messages(messages) if alone or message.role != "system"]
-
-
-def _said(message: Message) -> Iterator[tuple[object, ...]]:
-    """The text of a message and its calls, one by one: a later request may have each of them as a message."""
-    if message.content or not message.tool_calls:
-        yield message.role, message.content
-    for call in message.tool_calls:
-        yield message.role, call.id or (call.name, text_of(to_jsonable(dict(call.arguments))))
-
-
-def _call_id(node: Node) -> str:
-    return str(node.attributes.get("gen_ai.tool.call.id") or "")
-
-
-def _called(units: Sequence[_Unit]) -> dict[str, _Unit]:
-    """In which unit the messages have a tool call with an ID, if they do in one alone."""
-    made: dict[str, dict[int, _Unit]] = {}
-    for unit in units:
-        for message in (message for node in unit.nodes for message in _messages_of(node)):
-            for call in message.tool_calls:
-                made.setdefault(call.id, {})[id(unit)] = unit
-    return {name: unit for name, (unit, *others) in ((n, u.values()) for n, u in made.items()) if name and not others}
-
-
-def _unit_of(node: Node, units: Sequence[_Unit], begun: Sequence[tuple[float, int]]) -> _Unit | None:
-    """The sample to which a tool or a retrieval outside of all belongs: the only one, else that of the first model call
-    or agent that began after it had ended.
-
-    begun: when each of these began, and the number of its unit, in order.
-    """
-    if len(units) == 1:
-        return units[0]
-    if node.record.end is None:
+        return read_trace(spans).trajectory
+    except (DataError, ConfigError, RecursionError):
         return None
-    place = bisect_left(begun, (node.record.end, -1))
-    return units[begun[place][1]] if place < len(begun) else None
 
 
-def _read_node(reader: SpanReader, node: Node, *, main: bool, counted: bool) -> None:
-    for number, record in enumerate((node.record, *node.beside)):
-        reader.read(record, main=main and number == 0, counted=counted and (number == 0 or not node.attributes))
-    reader.end_call()
-
-
-def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
+def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     """The sample of a unit. Raises DataError, ConfigError or RecursionError when something in it can't be read."""
     main = unit.main
     whole = sorted(walk((*unit.nodes, *unit.beside)), key=start_of)
@@ -296,11 +182,11 @@ def _sample(unit: _Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         key=lambda each: ((each is main) != alone_in_words, is_part(each.attributes), times[id(each)]),
     ):
         tools += [node] if node.kind == "tool" else []
-        _read_node(reader, node, main=node is main, counted=False)
+        read_node(reader, node, main=node is main, counted=False)
         if alone_in_words and node is main:
             reader.close()
     if not (is_part(main.attributes) and any(node.kind == "model" and node.has_messages for node in whole)):
-        _read_node(alone_reader, main, main=False, counted=False)
+        read_node(alone_reader, main, main=False, counted=False)
     reading = reader.reading()
     messages = tuple(reading.conversation.messages)
     of_main = tuple(alone_reader.messages)
@@ -399,7 +285,7 @@ def _context(whole: Sequence[Node], said: dict[str, None], trace: str, notes: No
     reader = SpanReader()
     for node in whole:
         if node.kind == "retrieval" or _documented(node):
-            _read_node(reader, node, main=False, counted=False)
+            read_node(reader, node, main=False, counted=False)
     if reader.without_text:
         notes.add("a retrieval whose documents have no text, so that the sample has no context", trace)
         return None
@@ -413,14 +299,14 @@ def _documented(node: Node) -> bool:
     return any(DOCUMENTS in each or any(key.startswith(_DOCUMENTS) for key in each) for each in records)
 
 
-def _measured(unit: _Unit, whole: Sequence[Node]) -> dict[str, Any]:
+def _measured(unit: Unit, whole: Sequence[Node]) -> dict[str, Any]:
     """The start, duration, usage, cost and error of the request, as metadata."""
     start, seconds = unit.nodes[0].record.start, unit.seconds
-    counting = SpanReader()
-    for node in _outermost_calls(unit.nodes, lambda call: call.has_tokens) or unit.nodes:
-        _read_node(counting, node, main=False, counted=True)
+    counting, spans = SpanReader(), (*unit.nodes, *unit.beside)
+    for node in _outermost_calls(spans, lambda call: call.has_tokens) or unit.nodes:
+        read_node(counting, node, main=False, counted=True)
     usage = counting.usage if counting.usage != NO_USAGE else counting.total
-    paid = _outermost_calls(unit.nodes, lambda call: call.has_cost) or unit.nodes
+    paid = _outermost_calls(spans, lambda call: call.has_cost) or unit.nodes
     costs = [cost for node in paid for each in node.reports if (cost := cost_of(each)) is not None]
     took: dict[str, Any] = {}
     if seconds is not None:
@@ -473,7 +359,7 @@ def _described(main: Node, whole: Sequence[Node], trace: str) -> dict[str, Any]:
     return found
 
 
-def _trajectory(unit: _Unit, messages: Sequence[Message], made: Mapping[int, ToolCall]) -> Trajectory | None:
+def _trajectory(unit: Unit, messages: Sequence[Message], made: Mapping[int, ToolCall]) -> Trajectory | None:
     """The tools, agents and retrievals as steps, with the calls in the messages that have no span in their positions.
 
     made: the calls in the messages that have a span of a tool, by that span.
@@ -506,7 +392,7 @@ def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> dict[in
         reader = SpanReader()
         try:
             for node in inside:
-                _read_node(reader, node, main=False, counted=False)
+                read_node(reader, node, main=False, counted=False)
             reader.reading()
         except DataError:
             continue  # the spans alone say what their tools did
@@ -545,7 +431,7 @@ def _step(node: Node, made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
         step = workflow_step(record)
     elif node.kind == "retrieval":
         reader = SpanReader()
-        _read_node(reader, node, main=False, counted=False)
+        read_node(reader, node, main=False, counted=False)
         known = reader.retrieved and not reader.without_text
         data = {"status": "failed" if failed else "success"}
         data |= {"output": list(reader.reranked | reader.passages)} if known else {}

@@ -131,7 +131,7 @@ def _added_to_messages(
     messages: Sequence[Message],
 ) -> list[tuple[int, ToolCall]]:
     """The calls that only the trajectory has, with the message before which each belongs."""
-    inside = {id(child) for step in trajectory.walk() if step.step_type in _OWN for child in _below(step)}
+    inside = _inside(trajectory)
     last = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
     answer = next((at for at in range(len(messages) - 1, last, -1) if not messages[at].tool_calls), len(messages))
     added: list[tuple[int, ToolCall]] = []
@@ -149,9 +149,27 @@ _OWN = ("agent_run", *TOOL_STEPS)
 """The steps inside of which others act."""
 
 
+def _inside(trajectory: Trajectory) -> set[int]:
+    """The steps, by identity, in which not the agent itself acts."""
+    return {id(child) for step in trajectory.walk() if step.step_type in _OWN for child in _below(step)}
+
+
 def _below(step: TrajectoryStep) -> Iterator[TrajectoryStep]:
     for child in step.children:
         yield from child.walk()
+
+
+def shared_calls(messages: Sequence[Message], trajectory: Trajectory) -> tuple[TrajectoryStep, ...]:
+    """The tool steps of a sample's trajectory that its messages have too, in order and without the steps inside them.
+
+    These are all tool steps but those inside the step of another agent or tool whose conversation is not in the
+    messages.
+    """
+    steps = [step for step in trajectory.walk() if step.step_type in TOOL_STEPS]
+    calls = [call for message in messages for call in message.tool_calls if call.state != "partial"]
+    inside, pairs = _inside(trajectory), paired([*map(call_of, steps)], calls)
+    shared = (step for number, step in enumerate(steps) if number in pairs or id(step) not in inside)
+    return tuple(replace(step, children=()) for step in shared)
 
 
 def _changed(step: TrajectoryStep, changed: Mapping[int, TrajectoryStep]) -> TrajectoryStep:

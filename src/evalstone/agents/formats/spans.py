@@ -7,7 +7,6 @@ before it; what is repeated counts once.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -115,7 +114,7 @@ def cost_of(attributes: Entries) -> float | None:
 
 
 def read_spans(value: Any) -> Reading:
-    """The conversation in the spans or the log records of one trace.
+    """The conversation in spans or log records of which it isn't known what lies inside of what.
 
     Raises PlacedError when they have no messages, or some that cannot be read.
     """
@@ -133,40 +132,10 @@ def read_spans(value: Any) -> Reading:
 
 
 def _in_order(records: list[Record]) -> list[Record]:
-    """The records by the times when they began, as they come if some have none; those of an agent after the model calls
-    inside of it, between whose messages its own have none; last those with a part of messages."""
+    """The records by the times when they began, as they come if some have none; last those with a part of messages."""
     if any(record.start is None for record in records):
         return records
-    after = _after_calls(records)
-    times = {id(record): max((record.start or 0.0, 0), after.get(record.span, (0.0, 0))) for record in records}
-    return sorted(records, key=lambda record: (is_part(record.attributes), times[id(record)]))
-
-
-def _after_calls(records: Sequence[Record]) -> dict[str, tuple[float, int]]:
-    """After which time the spans of agents are read, by their IDs. The second number orders agents inside of each
-    other."""
-    spans = {record.span: record for record in records if record.kind == "span" and record.span}
-    kinds = {name: kind_of(record) for name, record in spans.items()}
-    latest: dict[str, tuple[float, int]] = {}  # of the model calls at or below each span
-    for record in records:
-        if kinds.get(record.span) == "model":
-            latest[record.span] = max(latest.get(record.span, (0.0, 0)), (record.start or 0.0, 0))
-    below = Counter(record.parent for record in spans.values())
-    ready = [name for name in spans if not below[name]]
-    after: dict[str, tuple[float, int]] = {}
-    while ready:
-        name = ready.pop()
-        if kinds[name] == "agent" and name in latest:
-            latest[name] = after[name] = latest[name][0], latest[name][1] + 1
-        parent = spans[name].parent
-        if parent not in spans:
-            continue
-        if name in latest:
-            latest[parent] = max(latest.get(parent, (0.0, 0)), latest[name])
-        below[parent] -= 1
-        if not below[parent]:
-            ready.append(parent)
-    return after
+    return sorted(records, key=lambda record: (is_part(record.attributes), record.start or 0.0))
 
 
 @dataclass

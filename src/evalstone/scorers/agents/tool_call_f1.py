@@ -20,6 +20,7 @@ from evalstone.types import (
     TrajectoryExpectation,
     TrajectoryStep,
 )
+from evalstone.types.agreement import shared_calls
 
 Arguments: TypeAlias = Literal["equal", "subset", "ignore"]
 
@@ -73,6 +74,11 @@ def _tool_steps(expected: TrajectoryExpectation) -> Iterator[ExpectedStep]:
             yield from _tool_steps(step.children)
 
 
+def _expects_nested(expected: TrajectoryExpectation | None) -> bool:
+    inside = [step.children for step in (expected.steps if expected else None) or () if step.children is not None]
+    return any(next(_tool_steps(children), None) is not None for children in inside)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolCallF1(TrajectorySource):
     """How well the agent's tool calls match the expected ones, in any order.
@@ -85,9 +91,10 @@ class ToolCallF1(TrajectorySource):
     its name and the expected `tool_args`, compared as JSON; a null argument is the same as none. An expected call
     without `tool_args` matches any arguments. Calls are matched one to one, with as many matches as possible: a call
     that was made twice and expected once counts once. The calls made are the tool steps of the sample's trajectory; if
-    it has none, as that of a workflow, they are the tool calls in the messages. Failed calls count. F1 is computed as 2
-    · matched / (made + expected), which is 0 when nothing was called. It is 1 when an empty list is expected and
-    nothing was called.
+    it has none, as that of a workflow, they are the tool calls in the messages. If the sample has messages, calls
+    inside the step of another agent or tool that are in no message count only if nested calls are expected. Failed
+    calls count. F1 is computed as 2 · matched / (made + expected), which is 0 when nothing was called. It is 1 when an
+    empty list is expected and nothing was called.
 
     Undefined without an expected trajectory, or when none of its steps is a tool call. No judge call. Source: ragas'
     ToolCallF1, which compares sets, so that repeated calls don't count, and gives 0 when nothing is expected.
@@ -116,11 +123,14 @@ class ToolCallF1(TrajectorySource):
         require_choice(self, "arguments", get_args(Arguments))
 
     def values(self, sample: Sample) -> dict[str, Any]:
-        values = super().values(sample)
-        steps = () if sample.trajectory is None else sample.trajectory.walk()
-        if sample.messages and not any(step.step_type in TOOL_STEPS for step in steps):
+        values, trajectory = super().values(sample), sample.trajectory
+        if not sample.messages or trajectory is None:
+            return values
+        if not any(step.step_type in TOOL_STEPS for step in trajectory.walk()):
             return {**values, "trajectory": extract_trajectory(sample.messages)}
-        return values
+        if _expects_nested(sample.expected_trajectory):
+            return values
+        return {**values, "trajectory": Trajectory(steps=shared_calls(sample.messages, trajectory))}
 
     def score(self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation) -> Score | Skipped:
         expected = list(_tool_steps(expected_trajectory))

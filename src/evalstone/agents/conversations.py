@@ -1,0 +1,82 @@
+"""Which model calls of a trace are one conversation, and which agents answer one request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from evalstone._core.json import to_jsonable
+from evalstone.agents.formats.parts import text_of
+from evalstone.agents.formats.spans import SpanReader
+from evalstone.agents.reasoning import answered_messages
+from evalstone.agents.span_tree import Node, start_of, walk
+from evalstone.errors import DataError
+from evalstone.types import Message
+
+
+@dataclass
+class Unit:
+    """The spans of one sample. The last node is the evaluated span."""
+
+    nodes: list[Node]
+    beside: list[Node] = field(default_factory=list[Node])
+    """Spans of tools and retrievals outside of these."""
+
+    @property
+    def main(self) -> Node:
+        return self.nodes[-1]
+
+    @property
+    def seconds(self) -> float | None:
+        start, end = self.nodes[0].record.start, self.main.record.end
+        return None if start is None or end is None else max(0.0, end - start)
+
+
+def conversations(nodes: Sequence[Node]) -> list[Unit]:
+    """Group model calls by conversation: a call that repeats the messages of another one and continues them belongs to
+    it. Likewise an agent that continues after another one, which handed over without an answer."""
+    units: list[Unit] = []
+    ending: dict[tuple[int, int], Unit] = {}
+    for node in nodes:
+        messages = messages_of(node) if len(nodes) > 1 else []
+        ends = [(0, 0)]
+        for message in messages:
+            count, said = ends[-1]
+            for item in _said(message):
+                count, said = count + 1, hash((said, item))
+            ends.append((count, said))
+        unit = next((ending.pop(end) for end in ends[-2:0:-1] if end in ending), None)
+        if unit is None:
+            unit = Unit([])
+            units.append(unit)
+        unit.nodes.append(node)
+        if messages and (node.kind == "model" or messages[-1].tool_calls):
+            ending[ends[-1]] = unit
+    return units
+
+
+def messages_of(node: Node) -> list[Message]:
+    """The messages of a model call, or of an agent's calls apart from its instructions, without reasoning in front of
+    answers."""
+    reader, alone = SpanReader(), node.kind == "model"
+    try:
+        for each in [node] if alone else sorted(walk([node], nested=False), key=start_of):
+            read_node(reader, each, main=alone, counted=False)
+        messages = reader.reading().conversation.messages
+    except DataError:
+        return []  # it becomes a separate unit, and reading that reports the error
+    return [message for message in answered_messages(messages) if alone or message.role != "system"]
+
+
+def _said(message: Message) -> Iterator[tuple[object, ...]]:
+    """The text of a message and its calls, one by one: a later request may have each of them as a message."""
+    if message.content or not message.tool_calls:
+        yield message.role, message.content
+    for call in message.tool_calls:
+        yield message.role, call.id or (call.name, text_of(to_jsonable(dict(call.arguments))))
+
+
+def read_node(reader: SpanReader, node: Node, *, main: bool, counted: bool) -> None:
+    for number, record in enumerate((node.record, *node.beside)):
+        reader.read(record, main=main and number == 0, counted=counted and (number == 0 or not node.attributes))
+    reader.end_call()
