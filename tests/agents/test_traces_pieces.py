@@ -195,3 +195,36 @@ def test_the_cycle_around_a_call_repeats_its_messages_and_adds_none() -> None:
     )
     assert [m.role for m in sample.messages] == ["user", "assistant", "assistant"]
     assert calls_of(sample) == [(id, city, f"sunny in {city}") for id, city in FIRST]
+
+
+@pytest.mark.parametrize("agent", [True, False])
+@pytest.mark.parametrize(("made", "sent"), [("Let me look.", ""), ("", "Let me look."), ("[REDACTED]", "Let me look.")])
+def test_calls_that_are_sent_again_without_the_text_beside_them_are_the_same_calls(
+    agent: bool, made: str, sent: str
+) -> None:
+    then = [SYSTEM, QUESTION, whole(*FIRST, text=sent), *(response(*each) for each in FIRST)]
+    asked = [
+        span(2, "chat", chat([SYSTEM, QUESTION], whole(*FIRST, text=made)), parent=1 if agent else 0, start=1, end=2),
+        span(3, "chat", chat(then, ANSWER), parent=1 if agent else 0, start=3, end=4),
+    ]
+    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather"}
+    sample = only(spans(*([span(1, "invoke_agent", root, end=9)] if agent else []), *asked))
+    assert [m.content for m in sample.messages] == ["Be brief.", "Bern and Basel?", "Let me look.", "Both sunny."]
+    assert calls_of(sample) == [(id, city, f"sunny in {city}") for id, city in FIRST]
+    assert sample.trajectory is not None
+    assert len(sample.trajectory.steps) == 2
+
+
+def test_an_id_that_a_model_gives_again_beside_other_text_is_another_call() -> None:
+    once = ("c1", "Bern")
+    first, second = whole(once, text="I look up Bern."), whole(("c1", "Basel"), text="Now Basel.")
+    then = [SYSTEM, QUESTION, first, response(*once)]
+    last = [*then, second, response("c1", "Basel")]
+    sample = only(
+        spans(
+            span(2, "chat", chat([SYSTEM, QUESTION], first), start=1, end=2),
+            span(3, "chat", chat(then, second), start=3, end=4),
+            span(4, "chat", chat(last, ANSWER), start=5, end=6),
+        )
+    )
+    assert calls_of(sample) == [("c1", "Bern", "sunny in Bern"), ("c1", "Basel", "sunny in Basel")]

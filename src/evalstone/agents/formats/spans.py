@@ -378,6 +378,8 @@ class SpanReader:
             if known is None and summary and self._has_calls(message):
                 message = replace(message, tool_calls=[])
                 known = self._known.find(message, self.messages, at)
+            if known is None:
+                known = self._known.find_calls(message, self.messages, at)
             if known is None and message.role == "system" and self._is_joined(message.content):
                 continue
             if known is None and message.role == "system" and at < len(self.messages):
@@ -511,6 +513,7 @@ def _with_pieces(one: Message, other: Message, pieces: Mapping[int, ToolCall]) -
         notes += said
     return replace(
         one,
+        content=str(first_shown(one.content, other.content)),
         tool_calls=calls,
         reasoning=first_shown(one.reasoning, other.reasoning),
         usage=one.usage or other.usage,
