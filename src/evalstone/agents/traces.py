@@ -41,6 +41,7 @@ _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
 _RESPONSE = "gen_ai.response.id"
 _ASKED = ("agent", "chain", "model")
 REDACTED = "a question or an answer that was redacted and counts as absent"
+UNRECORDED = f"a retrieval whose documents aren't recorded, so that the sample has no context; {CAPTURE}"
 UNANSWERED = "an agent whose answer is in no span, since those of its model calls are missing"
 
 
@@ -164,6 +165,8 @@ def _units(roots: Sequence[Node], trace: str, notes: Notes) -> list[_Unit]:
     waiting = list(roots)[::-1]
     while waiting:
         node = waiting.pop()
+        if node.kind == "embedding":
+            continue  # the tasks of Traceloop inside of it have the embedded texts as questions
         if node.kind in ("agent", "chain") and id(node) in saying:
             agents.append(node)
         elif node.kind == "model" and node.says:
@@ -412,7 +415,11 @@ def _context(whole: Sequence[Node], said: dict[str, None], trace: str, notes: No
         notes.add("a retrieval whose documents have no text, so that the sample has no context", trace)
         return None
     passages = tuple(reader.reranked | reader.passages | said)
-    return passages if reader.retrieved or passages else None
+    if not reader.retrieved and not passages:
+        if any(node.kind == "retrieval" for node in whole):
+            notes.add(UNRECORDED, trace)
+        return None
+    return passages
 
 
 def _documented(node: Node) -> bool:

@@ -304,9 +304,8 @@ class SpanReader:
         nested = _nested(attributes)
         llm = entries_of(nested.get("llm"))
         kind = attributes.get("openinference.span.kind")
-        items = [
-            _openinference_message(each) for key in ("input", "output") for each in _objects(llm.get(f"{key}_messages"))
-        ]
+        given = [each for key in ("input", "output") for each in _objects(llm.get(f"{key}_messages"))]
+        items = [message for message in map(_openinference_message, given) if not _is_silent_result(message)]
         if items and not (self.messages and is_part(attributes)):
             self._merge(read_conversation(items, ".llm"))
         tokens = entries_of(llm.get("token_count"))
@@ -534,7 +533,17 @@ def _openinference_message(item: Entries) -> Entries:
     if message.get("function_call_name"):
         arguments = message.get("function_call_arguments_json")
         calls.append({"function": {"name": message["function_call_name"], "arguments": arguments}})
+    # AutoGen's text beside calls, and its results of all calls in one message.
+    if calls and "thought" in item:
+        read = {"content": item["thought"], **read}
+    if results := [{**entries_of(parsed(each)), "type": "tool_result"} for each in _items(item.get("function")) or ()]:
+        read["content"] = results
     return {"content": None, **read, "tool_calls": calls}
+
+
+def _is_silent_result(message: Entries) -> bool:
+    """Whether this is the message of a tool without what the tool returned, which isn't the same as an empty text."""
+    return message.get("role") in ("tool", "function") and message["content"] is None
 
 
 def _document_text(document: Any) -> str | None:
