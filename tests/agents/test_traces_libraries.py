@@ -22,7 +22,7 @@ def said(number: int, role: str, content: str | None = None, *, side: str = "inp
 
 def called(number: int, *, side: str = "input") -> dict[str, Any]:
     at = f"llm.{side}_messages.{number}.message"
-    calls = {}
+    calls: dict[str, Any] = {}
     for place, (id, city) in enumerate(CALLED):
         call = f"{at}.tool_calls.{place}.tool_call"
         calls |= {f"{call}.id": id, f"{call}.function.name": "get_weather"}

@@ -374,7 +374,8 @@ def test_the_structured_answer_of_a_run_is_its_answer() -> None:
 def test_the_messages_of_the_claude_agent_sdk_are_those_of_its_stream() -> None:
     def sdk(kind: str, **fields: Any) -> Any:
         made = library_class("claude_agent_sdk.types", kind)
-        vars(made).update(fields)
+        for field, value in fields.items():
+            setattr(made, field, value)
         return made
 
     usage = {"input_tokens": 100, "output_tokens": 20}
