@@ -228,3 +228,65 @@ def test_what_a_user_repeats_with_tags_is_another_message() -> None:
     ]
     sample = only(spans(*asked))
     assert [m.role for m in sample.messages] == ["system", "user", "assistant", "user", "assistant"]
+
+
+@pytest.mark.parametrize("agent", [True, False])
+@pytest.mark.parametrize(("made", "sent"), [("Let me look.", ""), ("", "Let me look."), ("[REDACTED]", "Let me look.")])
+def test_calls_that_are_sent_again_without_the_text_beside_them_are_the_same_calls(
+    agent: bool, made: str, sent: str
+) -> None:
+    then = [SYSTEM, QUESTION, whole(*FIRST, text=sent), *(response(*each) for each in FIRST)]
+    asked = [
+        span(2, "chat", chat([SYSTEM, QUESTION], whole(*FIRST, text=made)), parent=1 if agent else 0, start=1, end=2),
+        span(3, "chat", chat(then, ANSWER), parent=1 if agent else 0, start=3, end=4),
+    ]
+    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather"}
+    sample = only(spans(*([span(1, "invoke_agent", root, end=9)] if agent else []), *asked))
+    assert [m.content for m in sample.messages] == ["Be brief.", "Bern and Basel?", "Let me look.", "Both sunny."]
+    assert calls_of(sample) == [(id, city, f"sunny in {city}") for id, city in FIRST]
+    assert sample.trajectory is not None
+    assert len(sample.trajectory.steps) == 2
+
+
+def test_an_id_that_a_model_gives_again_beside_other_text_is_another_call() -> None:
+    once = ("c1", "Bern")
+    first, second = whole(once, text="I look up Bern."), whole(("c1", "Basel"), text="Now Basel.")
+    then = [SYSTEM, QUESTION, first, response(*once)]
+    last = [*then, second, response("c1", "Basel")]
+    sample = only(
+        spans(
+            span(2, "chat", chat([SYSTEM, QUESTION], first), start=1, end=2),
+            span(3, "chat", chat(then, second), start=3, end=4),
+            span(4, "chat", chat(last, ANSWER), start=5, end=6),
+        )
+    )
+    assert calls_of(sample) == [("c1", "Bern", "sunny in Bern"), ("c1", "Basel", "sunny in Basel")]
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_tools_that_run_at_the_same_time_are_steps_in_the_order_of_their_message(around: bool) -> None:
+    def ran(number: int, id: str, city: str, start: float) -> list[dict[str, Any]]:
+        values = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": id}
+        values["gen_ai.tool.call.arguments"] = json.dumps({"city": city})
+        parent = number + 10 if around else 1
+        tool = span(number, "execute_tool", values, parent=parent, start=start, end=start + 0.5)
+        node = span(number + 10, "tools", {"openinference.span.kind": "CHAIN"}, parent=1, start=start, end=start + 0.5)
+        return [node, tool] if around else [tool]
+
+    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather"}
+    then = [SYSTEM, QUESTION, whole(*FIRST), *(response(*each) for each in FIRST)]
+    last = [*then, whole(*SECOND), *(response(*each) for each in SECOND)]
+    sample = only(
+        spans(
+            span(1, "invoke_agent", root, end=9),
+            span(2, "chat", chat([SYSTEM, QUESTION], whole(*FIRST)), parent=1, start=1, end=2),
+            *ran(3, "c2", "Basel", 2),
+            *ran(4, "c1", "Bern", 2),
+            span(5, "chat", chat(then, whole(*SECOND)), parent=1, start=3, end=4),
+            *ran(6, "c4", "Bern", 4),
+            *ran(7, "c3", "Bern", 4.1),
+            span(8, "chat", chat(last, ANSWER), parent=1, start=5, end=6),
+        )
+    )
+    assert sample.trajectory is not None
+    assert [step.data["tool_args"]["city"] for step in sample.trajectory.steps] == ["Bern", "Basel", "Bern", "Bern"]

@@ -21,8 +21,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from evalstone import load
 from evalstone.agents.transcripts import Transcript, read_transcript
-from evalstone.errors import DataError
+from evalstone.errors import DataError, TargetError
+from evalstone.targets.base import answer_of
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
 
 # Other tests reach the same lines, and tracing doubles the time of these.
@@ -339,6 +341,83 @@ def test_what_a_run_says_at_its_end_is_the_answer() -> None:
     assert read_transcript(stream).output == "Done."
     alone = read_transcript(stream[-1])
     assert (alone.messages, alone.output, alone.cost) == ((), "Done.", 0.0321)
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        ({"subtype": "error_max_turns"}, "error_max_turns"),
+        ({"subtype": "error_max_budget_usd", "errors": ["it cost 5 US dollars"]}, "it cost 5 US dollars"),
+        ({"subtype": "success", "result": "API Error: 529 overloaded"}, "API Error: 529 overloaded"),
+    ],
+)
+def test_a_run_that_failed_has_no_answer(end: dict[str, Any], error: str) -> None:
+    *stream, result = fixture("claude_code_stream")
+    del result["result"]
+    failed = [*stream, {**result, "is_error": True, **end}]
+    transcript = read_transcript(failed)
+    assert (transcript.output, transcript.error) == (None, error)
+    assert transcript.messages == read_transcript(fixture("claude_code_stream")).messages
+    for row in ({"messages": failed}, {"input": "Umbrella?", "output": failed}):
+        (sample,) = load([row]).samples
+        assert (sample.output, sample.messages[-1]) == (None, transcript.messages[-1])
+    with pytest.raises(TargetError, match=error):
+        answer_of(failed)
+
+
+def test_the_structured_answer_of_a_run_is_its_answer() -> None:
+    stream = fixture("claude_code_stream")
+    stream[-1]["structured_output"] = {"umbrella": False}
+    assert read_transcript(stream).output == '{"umbrella": false}'
+
+
+def test_the_messages_of_the_claude_agent_sdk_are_those_of_its_stream() -> None:
+    def sdk(kind: str, **fields: Any) -> Any:
+        made = library_class("claude_agent_sdk.types", kind)
+        for field, value in fields.items():
+            setattr(made, field, value)
+        return made
+
+    usage = {"input_tokens": 100, "output_tokens": 20}
+    thought = sdk("ThinkingBlock", thinking="A city.", signature="s")
+    call = sdk("ToolUseBlock", id="toolu_1", name="weather", input={"city": "Oslo"})
+    returned = sdk("ToolResultBlock", tool_use_id="toolu_1", content="station offline", is_error=True)
+    told = sdk("TextBlock", text="The station is offline.")
+    run = [
+        sdk("SystemMessage", subtype="init", data={"type": "system", "subtype": "init", "session_id": "s"}),
+        sdk("AssistantMessage", content=[thought], model="claude", message_id="m1", usage=usage, error=None),
+        sdk("AssistantMessage", content=[call], model="claude", message_id="m1", usage=usage, error=None),
+        sdk("UserMessage", content=[returned], parent_tool_use_id=None),
+        sdk("StreamEvent", uuid="u", session_id="s", event={"type": "message_start"}),
+        sdk("AssistantMessage", content=[told], model="claude", message_id="m2", usage=usage, error=None),
+        sdk("ResultMessage", subtype="success", is_error=False, session_id="s", result="Offline.", total_cost_usd=0.01),
+    ]
+    transcript = read_transcript(run)
+    assert (transcript.format, transcript.output, transcript.cost) == ("Claude Code", "Offline.", 0.01)
+    assert [(m.role, m.content, m.reasoning) for m in transcript.messages] == [
+        ("assistant", "", "A city."),
+        ("assistant", "The station is offline.", None),
+    ]
+    (called,) = transcript.messages[0].tool_calls
+    assert (called.name, called.arguments, called.state) == ("weather", {"city": "Oslo"}, "error")
+    assert transcript.usage == Usage(200, 40, requests=2)
+    assert answer_of(run).messages == transcript.messages
+    assert read_transcript(run[-1]).output == "Offline."
+
+
+@pytest.mark.parametrize("key", ["isApiErrorMessage", "error"])
+def test_what_is_said_where_a_model_could_not_be_reached_is_no_answer(key: str) -> None:
+    def line(role: str, text: str, **more: Any) -> dict[str, Any]:
+        said = {"role": role, "content": [{"type": "text", "text": text}]}
+        return {"type": role, "sessionId": "s", "message": said, **more}
+
+    failed = line("assistant", "API Error: 529 overloaded", **{key: True if key.startswith("is") else "server_error"})
+    session = [line("user", "Hi?"), failed]
+    transcript = read_transcript(session)
+    assert ([m.role for m in transcript.messages], transcript.output) == (["user"], None)
+    assert transcript.error == "API Error: 529 overloaded"
+    again = read_transcript([*session, line("user", "Again?"), line("assistant", "Hello.")])
+    assert (again.output, again.error) == ("Hello.", "")
 
 
 def test_the_lines_of_a_subagent_alone_are_a_transcript() -> None:

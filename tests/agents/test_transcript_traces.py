@@ -308,3 +308,16 @@ def test_a_broken_trace_is_refused(value: Any, text: str) -> None:
     with pytest.raises(DataError) as caught:
         read_transcript(value)
     assert str(caught.value).startswith(f"OpenTelemetry: {text}")
+
+
+def test_the_text_beside_the_calls_of_a_request_that_failed_is_no_answer_in_any_column() -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Bern"}}
+    trace = spans(
+        span(1, "agent", {"gen_ai.operation.name": "invoke_agent"}, end=9, status={"code": 2, "message": "no answer"}),
+        span(2, "chat", chat([message("user", "Bern?")], message("assistant", "Let me look.", call)), parent=1),
+    )
+    transcript = read_transcript(trace)
+    assert (transcript.output, transcript.error) == (None, "no answer")
+    for row in ({"messages": trace}, {"input": "Bern?", "output": trace}):
+        (sample,) = load([row]).samples
+        assert (sample.output, sample.messages) == (None, transcript.messages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import inspect
 import json
@@ -171,6 +172,32 @@ def test_a_call_that_raises_is_not_submitted_and_what_is_no_answer_is_a_failed_s
     errors = [row.record.outcome.error for row in found(live) if row.record and isinstance(row.record.outcome, Failed)]
     assert len(errors) == 2
     assert all(error.startswith("the submission is not a sample: the function returned ") for error in errors)
+
+
+def test_a_list_of_objects_of_a_library_is_read_as_a_target_that_returns_it(start: Start) -> None:
+    @dataclasses.dataclass
+    class TextBlock:
+        text: str
+
+    @dataclasses.dataclass
+    class AssistantMessage:
+        content: list[TextBlock]
+        error: str | None = None
+
+    for each in (TextBlock, AssistantMessage):
+        each.__module__ = "claude_agent_sdk.types"
+    live = start()
+
+    @live.watch
+    def answer(input: str) -> Any:
+        return [AssistantMessage([TextBlock("In Bern.")])] if input == "objects" else []
+
+    answer("objects")
+    (sample,) = samples(live)
+    assert (sample.input, sample.output) == ("objects", "In Bern.")
+    assert [message.content for message in sample.messages] == ["objects", "In Bern."]
+    answer("nothing")
+    assert live.flush(20)
 
 
 def test_what_is_not_drawn_is_counted_and_not_looked_at(start: Start) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evalstone._core.json import to_jsonable
@@ -39,12 +39,7 @@ def conversations(nodes: Sequence[Node]) -> list[Unit]:
     ending: dict[tuple[int, int], Unit] = {}
     for node in nodes:
         messages = messages_of(node) if len(nodes) > 1 else []
-        ends = [(0, 0)]
-        for message in messages:
-            count, said = ends[-1]
-            for item in _said(message):
-                count, said = count + 1, hash((said, item))
-            ends.append((count, said))
+        ends = _ends(messages)
         unit = next((ending.pop(end) for end in ends[-2:0:-1] if end in ending), None)
         if unit is None:
             unit = Unit([])
@@ -68,12 +63,27 @@ def messages_of(node: Node) -> list[Message]:
     return [message for message in answered_messages(messages) if alone or message.role != "system"]
 
 
-def _said(message: Message) -> Iterator[tuple[object, ...]]:
-    """The text of a message and its calls, one by one: a later request may have each of them as a message."""
-    if message.content or not message.tool_calls:
-        yield message.role, message.content
-    for call in message.tool_calls:
-        yield message.role, call.id or (call.name, text_of(to_jsonable(dict(call.arguments))))
+def _ends(messages: Iterable[Message]) -> list[tuple[int, int]]:
+    """What was said until the end of each message: the number of texts and calls, and a hash of them.
+
+    A text beside calls with IDs is left out, as frameworks may do when they send these again. A later request may have
+    the text and each of the calls as a message.
+    """
+    ends = [(0, 0)]
+    here = without_text = ends[0]
+    for message in messages:
+        said: list[tuple[object, bool]] = []  # and whether it is a call with an ID
+        if message.content or not message.tool_calls:
+            said.append((message.content, False))
+        for call in message.tool_calls:
+            said.append((call.id or (call.name, text_of(to_jsonable(dict(call.arguments)))), bool(call.id)))
+        for item, has_id in said:
+            count, before = without_text if has_id else here
+            after = count + 1, hash((before, message.role, item))
+            without_text = here if isinstance(item, str) and not has_id and message.role == "assistant" else after
+            here = after
+        ends.append(here)
+    return ends
 
 
 def read_node(reader: SpanReader, node: Node, *, main: bool, counted: bool) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
@@ -24,7 +24,7 @@ from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record, is_telemetry, records_in
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part, read_spans
-from evalstone.agents.formats.unread import is_known, without_content
+from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
 from evalstone.agents.formats.values import first, parsed
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
 from evalstone.agents.notes import Notes
@@ -42,7 +42,10 @@ _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
 _RESPONSE = "gen_ai.response.id"
 _ASKED = ("agent", "chain", "model")
+_Places: TypeAlias = dict[int, tuple[tuple[int, int], int]]
+"""By the spans of tools, the message that calls them, and at which place in it."""
 REDACTED = "a question or an answer that was redacted and counts as absent"
+UNRECORDED = f"a retrieval whose documents aren't recorded, so that the sample has no context; {CAPTURE}"
 UNANSWERED = "an agent whose answer is in no span, since those of its model calls are missing"
 
 
@@ -290,7 +293,11 @@ def _context(whole: Sequence[Node], said: dict[str, None], trace: str, notes: No
         notes.add("a retrieval whose documents have no text, so that the sample has no context", trace)
         return None
     passages = tuple(reader.reranked | reader.passages | said)
-    return passages if reader.retrieved or passages else None
+    if not reader.retrieved and not passages:
+        if any(node.kind == "retrieval" for node in whole):
+            notes.add(UNRECORDED, trace)
+        return None
+    return passages
 
 
 def _documented(node: Node) -> bool:
@@ -368,7 +375,8 @@ def _trajectory(unit: Unit, messages: Sequence[Message], made: Mapping[int, Tool
     below = unit.nodes if handed_over else [child for node in unit.nodes for child in node.children]
     nodes = sorted((*below, *unit.beside), key=start_of)
     calls = [call for message in messages for call in message.tool_calls]
-    steps = _steps(nodes, {**_made_inside(nodes, made), **made})
+    inside, places = _made_inside(nodes, made)
+    steps = _steps(nodes, {**inside, **made}, {**places, **_places_of(messages, made)})
     spanned, at = {id(call) for call in made.values()}, 0
     for call in calls:
         if id(call) in spanned:
@@ -380,9 +388,21 @@ def _trajectory(unit: Unit, messages: Sequence[Message], made: Mapping[int, Tool
     return Trajectory(steps=steps, total_duration_ms=total) if steps else None
 
 
-def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> dict[int, ToolCall]:
-    """The calls inside of agents and of tools, as the messages there and the spans of their tools have them."""
+def _places_of(messages: Sequence[Message], made: Mapping[int, ToolCall], holder: int = 0) -> _Places:
+    """Where the calls that have the span of a tool are in the messages of an agent or a tool, by that span."""
+    places = {
+        id(call): ((holder, number), place)
+        for number, message in enumerate(messages)
+        for place, call in enumerate(message.tool_calls)
+    }
+    return {node: places[id(call)] for node, call in made.items() if id(call) in places}
+
+
+def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> tuple[dict[int, ToolCall], _Places]:
+    """The calls inside of agents and of tools, as the messages there and the spans of their tools have them, and where
+    they are in these messages."""
     found: dict[int, ToolCall] = {}
+    places: _Places = {}
     for holder in (node for node in walk(nodes) if node.kind in ("agent", "tool")):
         own = [holder] if holder.kind == "agent" else [child for child in holder.children if child.kind != "agent"]
         inside = sorted(walk(own, nested=False), key=start_of)
@@ -393,15 +413,37 @@ def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> dict[in
         try:
             for node in inside:
                 read_node(reader, node, main=False, counted=False)
-            reader.reading()
+            messages = reader.reading().conversation.messages
         except DataError:
             continue  # the spans alone say what their tools did
-        found |= {id(node): call for node, call in zip(tools, reader.runs, strict=True)}
-    return found
+        calls = {id(node): call for node, call in zip(tools, reader.runs, strict=True)}
+        found |= calls
+        places |= _places_of(messages, calls, id(holder))
+    return found, places
 
 
-def _steps(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
-    return [step for node in nodes for step in _step(node, made)]
+def _as_called(nodes: Sequence[Node], places: _Places) -> list[Node]:
+    """Spans by the times when they began, but the tools that one message calls as they are there: tools that run at
+    the same time begin in any order, or within one millisecond."""
+    ordered, called = list(nodes), dict[tuple[int, int], list[tuple[int, int]]]()
+    for at, node in enumerate(nodes):
+        if (place := places.get(id(_only_tool(node)))) is not None:
+            called.setdefault(place[0], []).append((place[1], at))
+    for by_message in called.values():
+        for (_, at), (_, source) in zip(by_message, sorted(by_message), strict=True):
+            ordered[at] = nodes[source]
+    return ordered
+
+
+def _only_tool(node: Node) -> Node:
+    """The tool that a span has around it, as the node of a graph has."""
+    while node.kind not in ("tool", "agent") and len(node.children) == 1:
+        node = node.children[0]
+    return node
+
+
+def _steps(nodes: Sequence[Node], made: Mapping[int, ToolCall], places: _Places) -> list[TrajectoryStep]:
+    return [step for node in _as_called(nodes, places) for step in _step(node, made, places)]
 
 
 def _without_repeating(node: Node, parent: Node) -> list[Node]:
@@ -412,9 +454,10 @@ def _without_repeating(node: Node, parent: Node) -> list[Node]:
     return [node]
 
 
-def _step(node: Node, made: Mapping[int, ToolCall]) -> list[TrajectoryStep]:
-    """The steps of a span and of those below it; made: the calls in the messages, by the spans that they have."""
-    inside = _steps((child for each in node.children for child in _without_repeating(each, node)), made)
+def _step(node: Node, made: Mapping[int, ToolCall], places: _Places) -> list[TrajectoryStep]:
+    """The steps of a span and of those below it; made: the calls in the messages, by the spans that they have, and
+    places: where in the messages they are."""
+    inside = _steps([child for each in node.children for child in _without_repeating(each, node)], made, places)
     record = node.record
     duration = None if record.start is None or record.end is None else max(0.0, record.end - record.start) * 1000
     failed: dict[str, Any] = {} if record.error is None else {"error": record.error}

@@ -28,7 +28,7 @@ class Transcript:
     """The conversation. A tool's reply is the result of the call that it answers."""
     output: str | None
     """The answer, as text or JSON: the one that the format marks as the answer, else the assistant's last text after
-    the last user message. None if there is none."""
+    the last user message. None if there is none, as in a run that failed."""
     context: tuple[str, ...] | None
     """The retrieved passages, without duplicates. Empty if a trace says that nothing was found; None if there are none
     known."""
@@ -270,7 +270,9 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
     usage = reading.usage or sum(counted, start=uncounted)
     if reading.usage is not None and not usage.requests:
         usage += Usage(requests=len(counted) or 1)
-    output = answer_text(messages) if reading.output is None else reading.output
+    output = reading.output
+    if output is None and not reading.error:  # the text beside the calls of a run that failed is no answer
+        output = answer_text(messages)
     if output is not None and not isinstance(output, str):
         output = structured_text(output, messages)
     return Transcript(

@@ -24,6 +24,8 @@ def units_of(roots: Sequence[Node], trace: str, notes: Notes) -> list[Unit]:
     waiting = list(roots)[::-1]
     while waiting:
         node = waiting.pop()
+        if node.kind == "embedding":
+            continue  # the tasks of Traceloop inside of it have the embedded texts as questions
         if node.kind in ("agent", "chain") and id(node) in saying:
             agents.append(node)
         elif node.kind == "model" and node.says:

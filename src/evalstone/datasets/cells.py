@@ -45,11 +45,13 @@ class ReadText(NamedTuple):
     """The text of a cell (None if it has none), and the messages if it is a conversation.
 
     whole: Whether the cell contains nothing else; otherwise, it is also kept in the metadata.
+    failed: Whether it is a run that failed, whose messages have no answer.
     """
 
     text: str | None
     messages: tuple[Message, ...] = ()
     whole: bool = True
+    failed: bool = False
 
 
 def transcript_in(value: Any) -> Transcript | None:
@@ -263,6 +265,8 @@ def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
     speaker = FIELD_ROLES.get(field, "assistant")
     if not items:
         return ReadText(None)
+    if field in ("input", "output") and (transcript := transcript_in(items)) is not None:
+        return _text_of(transcript, field)
     if is_conversation(items):
         messages = read_messages(items)
         return ReadText(spoken_text(messages, field), messages)
@@ -275,8 +279,6 @@ def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
     if is_parts(items):
         messages = read_parts(items, speaker)
         return ReadText(spoken_text(messages, field), messages)
-    if field in ("input", "output") and (transcript := transcript_in(items)) is not None:
-        return _text_of(transcript, field)
     raise DataError(f"must be text, not list: {excerpt(items)}")
 
 
@@ -348,7 +350,7 @@ def _remembered(items: list[Any]) -> list[Any]:
 def _text_of(transcript: Transcript, field: str) -> ReadText:
     """The text of a field in a transcript, which has more than the sample does, such as tokens."""
     text = transcript.output if field == "output" else spoken_text(transcript.messages, field)
-    return ReadText(text, transcript.messages, whole=False)
+    return ReadText(text, transcript.messages, whole=False, failed=bool(transcript.error))
 
 
 def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:

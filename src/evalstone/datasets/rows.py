@@ -126,7 +126,7 @@ class RowReader:
         if transcript is not None:
             messages, passages = transcript.messages, transcript.context
             if texts["output"] is None:
-                texts["output"] = ReadText(transcript.output)
+                texts["output"] = ReadText(transcript.output, failed=bool(transcript.error))
         elif "messages" in chosen:
             read = self._value("messages", chosen, lambda cell: _messages(cell.value, texts)) or Conversation()
             messages, passages = tuple(read.messages), tuple(read.passages) or None
@@ -161,6 +161,8 @@ class RowReader:
         return read_text(value, field, cell.column)
 
     def _output(self, text: ReadText | None, messages: tuple[Message, ...], cells: Mapping[str, Any]) -> str | None:
+        if text is not None and text.failed:
+            return None
         output = _text_or(text, messages, "output")
         if output is None and text is None and self.text_cells and (column := self.columns.column("output", cells)):
             self.columns.became.setdefault(column, "output")

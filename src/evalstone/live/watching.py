@@ -6,7 +6,7 @@ import functools
 import inspect
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core import sync
 from evalstone.errors import ConfigError, unknown
@@ -155,8 +155,15 @@ class _Call:
                 if others := [part for part in result if not isinstance(part, str)]:
                     raise TypeError(f"a watched generator must yield text, not {type(others[0]).__name__}")
                 answer = "".join(result)
-            elif not isinstance(result, str | Mapping | Sequence | None):
+            elif not isinstance(_first(result), str | Mapping | None):
                 answer = Answer.of(result, by="the function")  # here, since the worker doesn't know the class
             return Content(fields, answer, answered=True, seconds=seconds)
 
         watch.live.offer(content, self._trace, self._drawn, entity=watch.entity)
+
+
+def _first(result: Any) -> Any:
+    """The first item of a list, which says what the others are; anything else as it is."""
+    if isinstance(result, Sequence) and not isinstance(result, str):
+        return next(iter(cast("Sequence[Any]", result)), None)
+    return cast(Any, result)

@@ -32,7 +32,7 @@ _OPERATIONS: Mapping[str, Kind] = {
     **dict.fromkeys(("chat", "generate_content", "text_completion"), "model"),
     "execute_tool": "tool",
     "retrieval": "retrieval",
-    "vector_db_retrieve": "retrieval",
+    **dict.fromkeys(("vector_db_retrieve", "RETRIEVER", "RERANKER"), "retrieval"),  # of Traceloop, and of MLflow
     "embeddings": "embedding",
 }
 _OPENINFERENCE: Mapping[str, Kind] = {
@@ -151,7 +151,9 @@ def event_message(record: Record) -> Entries | None:
     """
     if not record.name.startswith("gen_ai.") or not record.name.endswith((".message", ".choice")):
         return None
-    body = {**entries_of(parsed(record.attributes.get("gen_ai.event.content"))), **record.attributes}
+    # Semantic Kernel logs the JSON of a message as text.
+    texts = (record.attributes.get(key) for key in ("body", "gen_ai.event.content"))
+    body = {**{key: value for text in texts for key, value in entries_of(parsed(text)).items()}, **record.attributes}
     if record.name.endswith(".choice"):
         said: Any = parsed(body.get("message"))
         # A text may be an answer that is JSON itself.

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from evalstone._core.reasoning import split_reasoning
 from evalstone.types import Message, ToolCall
+from evalstone.types.accounts import is_hidden
 
 
 class KnownMessages:
@@ -27,13 +28,23 @@ class KnownMessages:
 
     def replace(self, known: Message, message: Message, place: int) -> None:
         """Note that a message took the place of another account of it."""
-        if known.tool_calls != message.tool_calls:
+        if (known.content, known.tool_calls) != (message.content, message.tool_calls):
             self._count(known, -1)
             self.add(message, place)  # where the other one was stays: what is found there is compared
 
     def find(self, message: Message, messages: Sequence[Message], start: int) -> int | None:
         """The place of the first message from a place on that is the same; None if there is none."""
         return next((place for place in self._candidates(message, start) if _same(messages[place], message)), None)
+
+    def find_calls(self, message: Message, messages: Sequence[Message], start: int) -> int | None:
+        """The place of the next message from a place on with the first call's ID, if it has all calls, and one of the
+        two accounts only lacks text: frameworks such as CrewAI leave out what a model said beside its calls when they
+        send these again."""
+        if not message.tool_calls or not all(call.id for call in message.tool_calls):
+            return None
+        places = self._places.get(_call_key(message, message.tool_calls[0]), [])
+        place = next(_from(places, bisect_left(places, start)), None)
+        return place if place is not None and _same_but_for_text(messages[place], message) else None
 
     def _candidates(self, message: Message, start: int) -> Iterator[int]:
         """The places from one on with what may be the same message, judged by the first of its calls."""
@@ -68,12 +79,30 @@ def _keys(message: Message, call: ToolCall | None) -> list[Hashable]:
     base = _base(message)
     if call is None:
         return [base]
-    return [(*base, "name", call.name), (*base, "id", call.id) if call.id else (*base, "without", call.name)]
+    if not call.id:
+        return [(*base, "name", call.name), (*base, "without", call.name)]
+    return [(*base, "name", call.name), (*base, "id", call.id), _call_key(message, call)]
+
+
+def _call_key(message: Message, call: ToolCall) -> Hashable:
+    """What a message is found by whatever its text is."""
+    return message.role, "call", call.id
 
 
 def _same(one: Message, other: Message) -> bool:
     """Whether two messages are one, apart from the results of tools and from what not every span has."""
-    if _base(one) != _base(other) or bool(one.tool_calls) != bool(other.tool_calls):
+    return _base(one) == _base(other) and _same_calls(one, other)
+
+
+def _same_but_for_text(one: Message, other: Message) -> bool:
+    """Whether two messages are one, of which an account has more text than the other."""
+    texts = ["" if is_hidden(each.content) else each.content.strip() for each in (one, other)]
+    return one.role == other.role and (texts[0] in texts[1] or texts[1] in texts[0]) and _same_calls(one, other)
+
+
+def _same_calls(one: Message, other: Message) -> bool:
+    """Whether two messages have the same calls, or the second one some of those of the first."""
+    if bool(one.tool_calls) != bool(other.tool_calls):
         return False
     if len(one.tool_calls) == len(other.tool_calls) and all(map(same_call, one.tool_calls, other.tool_calls)):
         return True

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone.agents.formats.messages import Conversation, Reading
+from evalstone.agents.formats.parts import part_text
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -92,13 +93,17 @@ def read_claude_code(value: Any) -> Reading:
         own = lines
     messages: list[tuple[int, Entries]] = []
     replies: dict[str, Entries] = {}
-    output, cost, total = None, None, None
+    output, cost, total, error = None, None, None, ""
     for number, line in own:
         kind = line.get("type")
         if kind == "result":
-            output = line.get("result", output)
+            said = line.get("structured_output")
+            output, error = (line.get("result", output) if said is None else said), _failure(line)
             cost, total = read_cost(line.get("total_cost_usd")), read_usage(line.get("usage"))
+        elif kind == "assistant" and (line.get("isApiErrorMessage") or line.get("error")):
+            error = _text(line)
         elif kind in ("user", "assistant"):
+            error = "" if kind == "assistant" else error
             message = _line_message(line, number)
             reply = replies.get(str(message.get("id"))) if message.get("id") else None
             if reply is not None and isinstance(reply["content"], list) and isinstance(message.get("content"), list):
@@ -115,7 +120,22 @@ def read_claude_code(value: Any) -> Reading:
     conversation = Conversation()
     for number, message in messages:
         conversation.read(message, f"lines[{number}].message")
-    return Reading(conversation, total, cost, output)
+    return Reading(conversation, total, cost, None if error else output, error=error)
+
+
+def _failure(result: Entries) -> str:
+    """Why a run failed, as its last line says: an API call failed, or it reached a limit (`error_max_turns`)."""
+    if result.get("is_error") is not True:
+        return ""
+    errors = [each for each in cast("list[Any]", result.get("errors") or ()) if isinstance(each, str)]
+    return "; ".join(errors) or str(result.get("result") or result.get("subtype") or "error")
+
+
+def _text(line: Entries) -> str:
+    """What Claude Code says in the assistant's name where an API call failed."""
+    content = entries_of(line.get("message")).get("content")
+    texts = [part_text(part) for part in objects_in(content)] if isinstance(content, list) else [content]
+    return "\n".join(str(text) for text in texts if text) or "an API call failed"
 
 
 def _of_subagent(line: Entries) -> bool:

@@ -273,9 +273,8 @@ class SpanReader:
         nested = _nested(attributes)
         llm = entries_of(nested.get("llm"))
         kind = attributes.get("openinference.span.kind")
-        items = [
-            _openinference_message(each) for key in ("input", "output") for each in _objects(llm.get(f"{key}_messages"))
-        ]
+        given = [each for key in ("input", "output") for each in _objects(llm.get(f"{key}_messages"))]
+        items = [message for message in map(_openinference_message, given) if not _is_silent_result(message)]
         if items and not (self.messages and is_part(attributes)):
             self._merge(read_conversation(items, ".llm"))
         tokens = entries_of(llm.get("token_count"))
@@ -347,6 +346,8 @@ class SpanReader:
             if known is None and summary and self._has_calls(message):
                 message = replace(message, tool_calls=[])
                 known = self._known.find(message, self.messages, at)
+            if known is None:
+                known = self._known.find_calls(message, self.messages, at)
             if known is None and message.role == "system" and self._is_joined(message.content):
                 continue
             if known is None and message.role == "system" and at < len(self.messages):
@@ -480,6 +481,7 @@ def _with_pieces(one: Message, other: Message, pieces: Mapping[int, ToolCall]) -
         notes += said
     return replace(
         one,
+        content=str(first_shown(one.content, other.content)),
         tool_calls=calls,
         reasoning=first_shown(one.reasoning, other.reasoning),
         usage=one.usage or other.usage,
@@ -500,7 +502,17 @@ def _openinference_message(item: Entries) -> Entries:
     if message.get("function_call_name"):
         arguments = message.get("function_call_arguments_json")
         calls.append({"function": {"name": message["function_call_name"], "arguments": arguments}})
+    # AutoGen's text beside calls, and its results of all calls in one message.
+    if calls and "thought" in item:
+        read = {"content": item["thought"], **read}
+    if results := [{**entries_of(parsed(each)), "type": "tool_result"} for each in _items(item.get("function")) or ()]:
+        read["content"] = results
     return {"content": None, **read, "tool_calls": calls}
+
+
+def _is_silent_result(message: Entries) -> bool:
+    """Whether this is the message of a tool without what the tool returned, which isn't the same as an empty text."""
+    return message.get("role") in ("tool", "function") and message["content"] is None
 
 
 def _document_text(document: Any) -> str | None:

@@ -22,6 +22,7 @@ _SDKS: Mapping[str, str] = {
 _INSTEAD: Mapping[str, str] = {
     "Google ADK": "set OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and "
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY where they are recorded",
+    "MLflow": "set MLFLOW_ENABLE_OTEL_GENAI_SEMCONV=true where they are recorded",
     "Claude Code": "evalstone reads the session files of Claude Code",
 }
 _CONTENT = re.compile(

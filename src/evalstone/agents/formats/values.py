@@ -31,6 +31,14 @@ _TOKENS: Mapping[str, tuple[str, ...]] = {
     ),
     "requests": ("requests",),
 }
+_CLAUDE_AGENT_BLOCKS: Mapping[str, str] = {
+    "TextBlock": "text",
+    "ThinkingBlock": "thinking",
+    "ToolUseBlock": "tool_use",
+    "ToolResultBlock": "tool_result",
+    "ServerToolUseBlock": "server_tool_use",
+    "ServerToolResultBlock": "server_tool_result",
+}
 _TOKEN_DETAILS = ("prompttokensdetails", "inputtokensdetails", "inputtokendetails")
 
 
@@ -182,6 +190,8 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if _library(value) == "opentelemetry" and callable(to_json := getattr(value, "to_json", None)):
         return json.loads(cast(str, to_json()))
+    if _library(value) == "claude_agent_sdk" and not isinstance(value, type):
+        return _claude_agent_line(value)
     if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
         try:
             return plain(dump(mode="json", warnings=False))
@@ -194,6 +204,22 @@ def plain(value: Any) -> Any:
             return _pydantic_ai_messages([value])[0]
         return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
     return cast(Any, value)
+
+
+def _claude_agent_line(value: Any) -> Any:
+    """A message or a block of the Claude Agent SDK as it is in `--output-format stream-json`, which the SDK reads."""
+    name = type(value).__name__
+    entries = {key: plain(item) for key, item in cast("Entries", vars(value)).items() if item is not None}
+    if name in _CLAUDE_AGENT_BLOCKS:
+        return {"type": _CLAUDE_AGENT_BLOCKS[name], **entries}
+    if name in ("UserMessage", "AssistantMessage"):
+        role = name.removesuffix("Message").lower()
+        said = {"role": role, "id": entries.get("message_id"), "usage": entries.pop("usage", None)}
+        said["content"] = entries.pop("content")
+        return {"type": role, "session_id": "", **entries, "message": said}
+    if name == "ResultMessage":
+        return {"type": "result", **entries}
+    return entries_of(entries.get("data")) or {"type": name, **entries}
 
 
 def _library(value: Any) -> str:
