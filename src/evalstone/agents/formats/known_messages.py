@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
+from evalstone._core.text import unspaced
 from evalstone.types import Message, ToolCall
 
 
@@ -57,7 +58,7 @@ def _from(places: list[int], at: int) -> Iterator[int]:
 
 
 def _base(message: Message) -> tuple[Hashable, ...]:
-    return message.role, message.content.strip(), frozenset(message.attachments)
+    return message.role, unspaced(message.content), frozenset(message.attachments)
 
 
 def _keys(message: Message, call: ToolCall | None) -> list[Hashable]:

@@ -116,7 +116,7 @@ def _user_content(value: Any, place: str) -> Any:
     if kind in ("text-content", "structured-content"):
         return {"type": "text", "text": item.get("content")}
     if kind == "cache-point":
-        return {"type": "step-start"}
+        return {"type": "cache-point"}
     if kind in _USER_CONTENT:
         return {"type": _USER_CONTENT[kind], "media_type": item.get("media_type")}
     return _unknown(item, "kind", place)
