@@ -398,15 +398,16 @@ def test_texts_in_a_row_are_the_pieces_of_one_answer_in_every_format(name: str) 
 
 
 def test_a_text_after_something_else_begins_a_line() -> None:
-    search = {"type": "server_tool_use", "id": "c1", "name": "web_search", "input": {}}
-    answer = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, search, *texts()]}
+    search: dict[str, Any] = {"type": "server_tool_use", "id": "c1", "name": "web_search", "input": {}}
+    answer: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, search, *texts()]}
     assert read_transcript([answer]).output == "I look.\nBern is the capital."
 
 
 def test_texts_that_a_user_puts_side_by_side_stay_apart() -> None:
-    for question in (
+    questions: list[dict[str, Any]] = [
         {"role": "user", "content": [{"type": "text", "text": "Translate:"}, {"type": "text", "text": "Bern"}]},
         {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["Translate:", "Bern"]}]},
         {"role": "user", "parts": [{"type": "text", "content": "Translate:"}, {"type": "text", "content": "Bern"}]},
-    ):
+    ]
+    for question in questions:
         assert read_transcript([question]).messages[0].content == "Translate:\nBern"

@@ -101,6 +101,9 @@ class Conversation:
         content.read_message(entries)
         self.passages |= dict.fromkeys(passage for passage in content.passages if passage.strip())
         text, calls = content.text, [call for call in content.calls if not self._repeats(call, content)]
+        if role == "user" and not content.attachments and (feedback := pydantic_ai.feedback_in(text)) is not None:
+            self.messages.append(feedback)
+            return
         if role == "tool" and not content.results:
             if content.is_approval and not text:
                 return
