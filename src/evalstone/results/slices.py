@@ -25,6 +25,7 @@ SliceBy: TypeAlias = str | Callable[[Sample], Any]
 """A metadata field (`a.b` is entry b of the object in a), or a function of a sample."""
 
 ABSENT = "(absent)"
+_BOOLEANS = ("True", "TRUE", "False", "FALSE")
 
 
 @dataclass(frozen=True)
@@ -151,9 +152,11 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
 
 
 def _key(value: object) -> str:
-    """The key of a value. A blank text is absent, as a blank cell of a CSV file is."""
+    """The key of a value. A blank text is absent, as a blank cell of a CSV file is, and a boolean is that of JSON, also
+    as Python and spreadsheets write it into such a cell."""
     absent = value is None or (isinstance(value, str) and is_blank(value))
-    return ABSENT if absent else str(to_jsonable(value))
+    key = ABSENT if absent else str(to_jsonable(value))
+    return key.lower() if key in _BOOLEANS else key
 
 
 def _field_value(sample: Sample, path: str) -> Any:
