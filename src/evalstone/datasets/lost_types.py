@@ -85,8 +85,8 @@ class LostTypes:
         blank = self.rows - column.cells
         if blank and column.sample_field == "output":
             yield (
-                f"{where} has {count(blank, 'blank cell')}, read as blank answers: checks score them. A CSV file has no "
-                "other sign for a missing answer; if they are missing, save the data as JSON Lines, with null"
+                f"{where} has {count(blank, 'blank cell')}, read as blank answers: checks score them. A CSV file has "
+                "no other sign for a missing answer; if they are missing, save the data as JSON Lines, with null"
             )
         absent = blank + missing
         if absent and column.decimals and column.decimals == column.cells - missing:
