@@ -350,3 +350,64 @@ def test_the_steps_of_a_result_without_messages_are_read() -> None:
     )
     old: Any = {"text": "Sunny.", "toolCalls": [{"type": "tool-call", **INVOCATION}], "toolResults": []}
     assert read_transcript({"steps": [old]}).messages[0].tool_calls == (OPEN,)
+
+
+PIECES = ("Bern is ", "the capital", ".")
+
+
+def texts(type: str = "text", key: str = "text") -> list[dict[str, Any]]:
+    return [{"type": type, key: piece} for piece in PIECES]
+
+
+def with_sources(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    source = {"type": "source-url", "sourceId": "s", "url": "https://example.org"}
+    return [each for part in parts for each in (part, source)]
+
+
+ANSWERS: dict[str, Any] = {
+    "OpenAI chat": {"role": "assistant", "content": texts()},
+    "texts without objects": {"role": "assistant", "content": list(PIECES)},
+    "OpenAI Responses": {
+        "object": "response",
+        "output": [{"type": "message", "role": "assistant", "content": texts("output_text")}],
+    },
+    "Anthropic": {"type": "message", "role": "assistant", "model": "m", "content": texts(), "stop_reason": "end_turn"},
+    "Bedrock": {"role": "assistant", "content": [{"text": each} for each in PIECES]},
+    "Gemini": {"role": "model", "parts": [{"text": each} for each in PIECES]},
+    "messages of the AI SDK's interface": {"role": "assistant", "parts": with_sources(texts())},
+    "messages of the AI SDK's models": {"role": "assistant", "content": with_sources(texts())},
+    "Mastra": {"id": "m", "role": "assistant", "content": {"format": 2, "parts": texts()}},
+    "pydantic-ai": {"kind": "response", "parts": [{"part_kind": "text", "content": each} for each in PIECES]},
+    "LangChain": {"type": "ai", "content": texts()},
+    "OpenTelemetry": {"role": "assistant", "parts": texts(key="content")},
+    "OpenInference": {
+        "openinference.span.kind": "LLM",
+        **{
+            f"llm.output_messages.0.message.contents.{number}.message_content.{key}": value
+            for number, part in enumerate(texts())
+            for key, value in part.items()
+        },
+        "llm.output_messages.0.message.role": "assistant",
+    },
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_texts_in_a_row_are_the_pieces_of_one_answer_in_every_format(name: str) -> None:
+    assert read_transcript(ANSWERS[name]).output == "Bern is the capital."
+
+
+def test_a_text_after_something_else_begins_a_line() -> None:
+    search: dict[str, Any] = {"type": "server_tool_use", "id": "c1", "name": "web_search", "input": {}}
+    answer: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, search, *texts()]}
+    assert read_transcript([answer]).output == "I look.\nBern is the capital."
+
+
+def test_texts_that_a_user_puts_side_by_side_stay_apart() -> None:
+    questions: list[dict[str, Any]] = [
+        {"role": "user", "content": [{"type": "text", "text": "Translate:"}, {"type": "text", "text": "Bern"}]},
+        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["Translate:", "Bern"]}]},
+        {"role": "user", "parts": [{"type": "text", "content": "Translate:"}, {"type": "text", "content": "Bern"}]},
+    ]
+    for question in questions:
+        assert read_transcript([question]).messages[0].content == "Translate:\nBern"

@@ -39,6 +39,7 @@ def words(messages: Any) -> str:
         (Sample(input="q", output="a", messages=(said("system", "s"), said("assistant", "a"))), "s q a"),
         (Sample(output=" ", messages=WHOLE), "u1 a1 u2 a2"),
         (Sample(output=" a2\n", messages=WHOLE), "u1 a1 u2 a2"),
+        (Sample(output="one\ntwo\n", messages=(said("user", "u1"), said("assistant", "onetwo"))), "u1 onetwo"),
         (Sample(turns=[Sample(input="t1", output="b1"), Sample(input="t2", output="b2")]), "t1 b1 t2 b2"),
         (Sample(turns=[Sample(input="ok", output="b1"), Sample(input="ok", output="b1")]), "ok b1 ok b1"),
         (

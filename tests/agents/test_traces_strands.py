@@ -33,9 +33,9 @@ def test_messages_in_events_and_in_attributes_are_the_same_conversation(name: st
         ("user", "Go", []),
         ("assistant", "Step 1.", ["found 1"]),
         ("assistant", "Step 2.", ["found 2"]),
-        ("assistant", "Final.\nReally.", []),
+        ("assistant", "Final.Really.", []),
     ]
-    assert sample.output == "Final.\nReally."
+    assert sample.output == "Final.Really."
     request = json.loads((FOLDER / f"{name}.jsonl").read_text())
     assert read_transcript(request).messages == sample.messages
 

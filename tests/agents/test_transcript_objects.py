@@ -15,14 +15,20 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelMessagesTypeAdapter, ModelRetry
+from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.models.test import TestModel
 
 from evalstone import load
 from evalstone.agents.transcripts import Transcript, read_transcript
+from evalstone.datasets import sample_from
 from evalstone.errors import DataError, TargetError
 from evalstone.targets.base import answer_of
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
@@ -111,16 +117,71 @@ def test_a_retry_of_pydantic_ai_is_a_failed_call() -> None:
     assert "Basel has no sea" in call.error
 
 
+def test_what_pydantic_ai_says_of_an_answer_is_neither_a_question_nor_an_instruction() -> None:
+    replies = iter(("", "bad", "good"))
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    agent = Agent(
+        FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart(next(replies))])),
+        retries=3,
+        capabilities=[Instrumentation(InstrumentationSettings(tracer_provider=provider))],
+    )
+
+    @agent.output_validator
+    def check(answer: str) -> str:
+        if answer != "good":
+            raise ModelRetry(f"not good: {answer}")
+        return answer
+
+    result = agent.run_sync("How is it?")
+    spans = [json.loads(span.to_json()) for span in exporter.get_finished_spans()]
+    stored = json.loads(result.all_messages_json())
+    for messages in (
+        read_transcript(result).messages,
+        read_transcript(stored).messages,
+        read_transcript(spans).messages,
+    ):
+        assert [(message.role, message.content) for message in messages] == [
+            ("user", "How is it?"),
+            ("assistant", ""),
+            ("tool", "Please return text."),
+            ("assistant", "bad"),
+            ("tool", "not good: bad"),
+            ("assistant", "good"),
+        ]
+    (traced,) = load(spans).samples
+    sample = sample_from({"messages": stored})
+    assert (sample.input, sample.output, sample.instructions) == ("How is it?", "good", None)
+    assert (traced.input, traced.output, traced.instructions) == ("How is it?", "good", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Validation feedback:\nnot good\n\nFix the errors and try again.",
+        "1 validation error:\n```json\n[]\n```\n\nFix the errors and try again.",
+        "<system>Please return text or call a tool.</system>",
+        "Please include your response in a tool call, or return an image.",
+    ],
+)
+def test_feedback_of_pydantic_ai_in_the_users_name_is_told_from_questions(text: str) -> None:
+    asked = {"role": "user", "content": "How is it?"}
+    messages = [asked, {"role": "assistant", "content": "bad"}, {"role": "user", "content": text}]
+    assert [message.role for message in read_transcript(messages).messages] == ["user", "assistant", "tool"]
+    for question in (f"{text} Now.", "Please return text to the sender.", "<system>Be kind.</system>"):
+        assert read_transcript([{"role": "user", "content": question}]).messages[0].role == "user"
+
+
 def test_pydantic_ai_s_stored_messages_are_those_of_the_objects() -> None:
     stored = fixture("pydantic_ai")
     assert read_transcript(ModelMessagesTypeAdapter.validate_python(stored)) == read_transcript(stored)
 
 
 PARTS: list[tuple[dict[str, Any], list[Message]]] = [
-    ({"part_kind": "retry-prompt", "content": "again"}, [Message(role="user", content="again")]),
+    ({"part_kind": "retry-prompt", "content": "again"}, [Message(role="tool", content="again")]),
     (
         {"part_kind": "retry-feedback", "content": [{"loc": ["sky"]}]},
-        [Message(role="user", content='[{"loc": ["sky"]}]')],
+        [Message(role="tool", content='[{"loc": ["sky"]}]')],
     ),
     ({"part_kind": "speech", "transcript": "Hello."}, [Message(role="user", content="Hello.")]),
     (

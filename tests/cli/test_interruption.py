@@ -74,6 +74,17 @@ def write_data(folder: Path, samples: int = SAMPLES) -> None:
     (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+def test_ctrl_c_while_data_are_read_says_that_nothing_was_asked(
+    tmp_path: Path,
+) -> None:
+    write_data(tmp_path)
+    script = "import evalstone; from evalstone.cli import main\n"
+    script += "def load(*_, **__): raise KeyboardInterrupt\nevalstone.load = load; main()"
+    command = [sys.executable, "-c", script, "run", "data.jsonl", "-s", "exact_match"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "Interrupted while data.jsonl was read; nothing was asked.\n")
+
+
 def interrupted(folder: Path, server: Server, after: int, *signs: signal.Signals) -> tuple[int, str]:
     """Start a run and stop it once the server has had so many more requests; its exit code and what it said."""
     process = subprocess.Popen(command(server), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -14,7 +14,9 @@ from tests.collect.test_server import ONE, receiver_of, receiving
 from tests.fakes import awaited
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:4318", "LOCALHOST.:1", "127.0.0.1:99", "[::1]:4318", "[::1]"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:4318", "localhost:", "LOCALHOST.:1", "127.0.0.1:99", "[::1]:4318", "[::1]"]
+)
 @awaited
 async def test_a_receiver_on_loopback_takes_requests_to_loopback(tmp_path: Path, host: str) -> None:
     async with (
@@ -62,6 +64,10 @@ def test_the_name_that_a_receiver_was_started_with_is_one_of_its_names() -> None
     assert hosts.refused(["my-box.local:4318"], names) == hosts.refused(["127.0.1.1"], names) == ""
     assert hosts.refused(["other.local"], names)
     assert hosts.allowed("db", ["127.0.0.1", "10.0.0.7"]) == hosts.allowed("::", ["::"]) == frozenset()
+
+
+def test_an_address_with_the_name_of_its_interface_is_loopback() -> None:
+    assert "::1%lo" in hosts.allowed("localhost", ["127.0.0.1", "::1%lo"])
 
 
 def test_a_request_without_a_host_is_from_no_browser() -> None:

@@ -287,6 +287,18 @@ BROKEN = [
     ("d.json", '[{"input": "q"}, {"input": [1]}]', "item 2: input must be text, not list: [1]"),
     ("d.json", '"text"', "must be a list of objects, not str: 'text'"),
     ("d.json", '{"cases": [{"input": "q"}]}', "must be a list of objects, or an object with one under data, samples"),
+    (
+        "d.jsonl",
+        '{"id": "m", "role": "user", "content": {"parts": []}}',
+        "line 1: each row is a message, and a sample is",
+    ),
+    ("d.csv", "type,content\nhuman,Hi\n", "line 2: each row is a message, and a sample is a conversation; save the"),
+    (
+        "d.json",
+        '{"evalId": "e", "results": {}, "config": {}, "metadata": {}}',
+        "results of promptfoo, whose rows are in",
+    ),
+    ("d.csv", "sample,scorer,outcome,question\na,b,score,q\n", "these are scores, as report --csv writes them; the"),
     ("d.json", '{"version": 1}', "no column is recognized (columns: version)"),
     ("d.json", '{"question": ["q", "r"], "answer": ["a"]}', "equal lengths; the lengths are question 2, answer 1"),
     ("d.json", '{"columns": ["input", "output"], "data": [["q", "a"], ["r"]]}', "row 2: 1 cells for 2 columns"),

@@ -187,7 +187,7 @@ def test_an_openai_completion_is_an_output() -> None:
 
 
 def test_parts_alone_are_an_output() -> None:
-    assert sample_from({"output": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}).output == "a\nb"
+    assert sample_from({"output": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}).output == "ab"
 
 
 @pytest.mark.parametrize(

@@ -293,3 +293,16 @@ def test_the_passages_of_hotpotqa_are_one_a_title() -> None:
     assert sample.context == ("Bern: Bern is a city. It is old.", "Ada: Ada wrote.")
     with pytest.raises(DataError, match="context must have sentences for every title; it has 1 titles and 0 lists"):
         sample_from({"context": {"title": ["Bern"], "sentences": []}})
+
+
+def test_the_prompt_of_a_promptfoo_result_is_its_text() -> None:
+    row = {"vars": {"q": "Bern?"}, "prompt": {"raw": "Where is Bern?", "label": "p"}, "response": {"output": "In CH."}}
+    sample = sample_from(row)
+    assert (sample.input, sample.output) == ("Where is Bern?", "In CH.")
+    assert sample.metadata["prompt"] == row["prompt"]
+    assert sample_from({"prompt": {"raw": "x", "n": 3}}).input == '{"raw": "x", "n": 3}'
+
+
+def test_a_column_of_roles_beside_a_question_is_no_list_of_messages() -> None:
+    assert sample_from({"question": "q", "role": "user", "content": "c"}).metadata == {"role": "user", "content": "c"}
+    assert sample_from({"role": "user", "content": "c"}, mapping={"input": "content"}).input == "c"

@@ -15,7 +15,7 @@ DECIMALS = "has only numbers such as 42.0, and missing ones."
 
 def test_a_note_names_a_column_of_whole_numbers_that_pandas_wrote_as_decimals(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
-    path.write_text("id,question,answer,ground_truth,score\n1,q,42,42.0,1.0\n2,r,7,,\n3,s,,-7.0,2.0\n")
+    path.write_text("id,question,answer,ground_truth,score\n1,q,42,42.0,1.0\n2,r,7,,\n3,s,8,-7.0,2.0\n")
     (note,) = load(path).notes
     assert note.startswith(f"column 'ground_truth', read as reference, {DECIMALS}")
     assert load(path).samples[0].reference == "42.0"
@@ -34,11 +34,12 @@ def test_a_note_names_a_column_with_the_text_of_missing_values(tmp_path: Path) -
 def test_the_notes_are_on_what_pandas_writes(tmp_path: Path) -> None:
     pandas: Any = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"question": ["q", "r"], "answer": [42, None], "ground_truth": [42, 7]})
-    for how, number in (({}, 1), ({"na_rep": "nan"}, 2)):
+    for how, number in (({}, 2), ({"na_rep": "nan"}, 2)):
         frame.to_csv(tmp_path / "d.csv", index=False, **how)
         assert len(load(tmp_path / "d.csv").notes) == number
     frame.astype({"answer": "Int64"}).to_csv(tmp_path / "d.csv", index=False)
-    assert load(tmp_path / "d.csv").notes == ()
+    (note,) = load(tmp_path / "d.csv").notes
+    assert "has 1 blank cell" in note
 
 
 @pytest.mark.parametrize(
@@ -110,3 +111,14 @@ def test_a_note_names_a_column_of_texts_in_quotes(tmp_path: Path) -> None:
     rows = [{"input": '"Where?"', "output": '"In \\"Bern\\""'}, {"input": "Who?", "output": '"I"'}]
     (note,) = notes_on(tmp_path / "d.csv", rows)
     assert note.startswith("column 'output', read as output, has only texts in quotes")
+
+
+def test_a_note_counts_blank_answers_unless_all_are_blank(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("id,question,answer,ground_truth\n1,q,a,\n2,r,,b\n3,s, ,c\n")
+    (note,) = load(path).notes
+    assert note.startswith(
+        "column 'answer', read as output, has 2 blank cells, read as blank answers: checks score them."
+    )
+    path.write_text("id,question,answer\n1,q,\n2,r,\n")
+    assert load(path).notes == ()

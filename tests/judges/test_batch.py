@@ -13,7 +13,7 @@ import pytest
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges import LexicalJudge, ModelJudge
 from evalstone.judges.model import opening_messages
-from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api, segment
+from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api, objects, segment
 from evalstone.judges.providers.forms import ModelCapabilities
 from evalstone.judges.providers.openai_compatible import chat_payload
 from evalstone.questions import ListClaims
@@ -210,3 +210,14 @@ def test_what_a_provider_calls_a_batch_leads_to_no_other_path() -> None:
 def test_a_judge_without_a_batch_api_is_refused_with_those_that_have_one(judge: Any) -> None:
     with pytest.raises(ConfigError, match=r"use a model of openai/… or anthropic/…"):
         batch_api(judge)
+
+
+def test_a_line_with_more_lists_than_a_reply_may_have_is_skipped_as_one_that_is_broken() -> None:
+    lines = [
+        b'{"custom_id": "a"}',
+        b'{"custom_id": "b", "x": [' + b"[],[]," * 40_000 + b"0]}",
+        b"{",
+        b'{"custom_id": "c"}',
+    ]
+    assert [line["custom_id"] for line in objects(b"\n".join(lines), 1_000)] == ["a", "c"]
+    assert [line["custom_id"] for line in objects(b"\n".join(lines), 80_000_000)] == ["a", "b", "c"]

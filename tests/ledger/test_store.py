@@ -8,9 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlalchemy.exc
 
 from evalstone.errors import ConfigError, LedgerBusyError, LedgerError
 from evalstone.ledger.base import is_there, shown
+from evalstone.ledger.schema import SQLite
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, record, run
 
@@ -50,6 +52,16 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="can't be created"):
         Ledger(tmp_path / "file" / "l.db")
+
+
+def test_a_file_that_is_read_only_says_what_must_be_writable(tmp_path: Path) -> None:
+    schema = SQLite(tmp_path / "l.db")
+    read_only = sqlite3.connect(f"file:{tmp_path}/l.db?mode=ro", uri=True)
+    with closing(read_only), pytest.raises(sqlite3.OperationalError) as raised:
+        read_only.execute("create table t (id integer)")
+    error = sqlalchemy.exc.OperationalError("", {}, raised.value)
+    with pytest.raises(ConfigError, match=r"can't be written: .*its folder writable .* another ledger with --ledger"):
+        raise schema.explain(error, written=False)
 
 
 @pytest.mark.parametrize("url", ["mysql://user:secret@host/db", "sqlite://", "nonsense://", "sqlite:///"])

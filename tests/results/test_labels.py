@@ -164,3 +164,16 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
         labels(tmp_path / "none.csv")
     with pytest.raises(DataError, match="does not exist"):
         labels(tmp_path / "none.csv", data=ROWS)
+
+
+def test_an_object_of_labels_by_id_is_read_from_a_file_as_in_python(tmp_path: Path):
+    by_id = {"a": "yes", "b": 0}
+    data = [{"id": "a", "output": "A."}, {"id": "b", "output": "B."}]
+    file = write(tmp_path / "labels.json", json.dumps(by_id))
+    assert labels(file, data=data).labels == labels(by_id, data=data).labels == {"a": (1.0,), "b": (0.0,)}
+
+
+def test_one_row_of_labels_without_an_id_is_no_object_of_labels_by_id(tmp_path: Path):
+    for name, text in (("labels.csv", "name,verdict\na,yes\n"), ("labels.json", '{"name": "a", "label": "yes"}')):
+        with pytest.raises(DataError, match="a row of labels needs an id; its columns are name, "):
+            labels(write(tmp_path / name, text), data=[{"id": "a", "output": "A."}])

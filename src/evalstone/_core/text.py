@@ -28,6 +28,12 @@ def is_blank(text: str) -> bool:
     return not "!" <= text[:1] <= "~" and _INVISIBLE.fullmatch(text) is not None
 
 
+def unspaced(text: str) -> str:
+    """A text without white space: libraries join the texts of one message by nothing, by a newline or by a blank line,
+    and some add a newline at the end."""
+    return "".join(text.split())
+
+
 STOPWORDS = _set(
     """
     a about above after again all also am an and any are as at be because been before being below between both but by

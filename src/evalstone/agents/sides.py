@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from evalstone._core.text import is_blank
+from evalstone._core.text import is_blank, unspaced
 from evalstone.types import FIELD_ROLES, Message, Sample
 
 Text: TypeAlias = Literal["last", "all", "first"]
@@ -41,7 +41,7 @@ def _place_of_input(messages: Sequence[Message], adds_output: bool) -> int:
 
 
 def _is_missing(messages: Iterable[Message], field: str, text: str | None) -> bool:
-    spoken = (FIELD_ROLES[field], (text or "").strip())
+    spoken = (FIELD_ROLES[field], unspaced(text or ""))
     return text is not None and not is_blank(text) and spoken not in map(_spoken, messages)
 
 
@@ -52,7 +52,7 @@ def has_all(messages: Iterable[Message], others: Iterable[Message]) -> bool:
 
 
 def _spoken(message: Message) -> tuple[str, str]:
-    return message.role, message.content.strip()
+    return message.role, unspaced(message.content)
 
 
 def side(sample: Sample, field: str, text: Text) -> tuple[Message, ...] | None:

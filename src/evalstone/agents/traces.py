@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
-from evalstone._core.text import is_blank
+from evalstone._core.text import is_blank, unspaced
 from evalstone.agents.conversations import Unit, read_node
 from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, answers_for_others, translated
 from evalstone.agents.formats.graph_states import answer_in, state_in
@@ -267,13 +267,13 @@ def _read_times(nodes: Iterable[Node]) -> dict[int, tuple[float, int]]:
 
 
 def _as_said(text: str | None, messages: Sequence[Message], role: Role) -> str | None:
-    """A text as its message has it, if they differ only in the blanks around it: the span of an agent may show its
-    answer as a terminal would, with a newline at the end. An answer in JSON that no message has is written as every
+    """A text as its message has it, if they differ only in white space: the span of an agent may show its answer as
+    a terminal would, with a newline after each text. An answer in JSON that no message has is written as every
     structured answer is."""
     if text is None:
         return None
-    said = (message.content for message in reversed(messages) if message.role == role)
-    spoken = next((each for each in said if each.strip() == text.strip()), None)
+    said, wanted = (message.content for message in reversed(messages) if message.role == role), unspaced(text)
+    spoken = next((each for each in said if unspaced(each) == wanted), None)
     if spoken is None:
         return text_of(parsed(text)) if role == "assistant" else text
     return spoken

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import evalstone
-from evalstone._core.display import count, ended, money, safe, sentence
+from evalstone._core.display import count, ended, money, named, safe, sentence
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, thresholds, watched_gate
 from evalstone.cli.options import Flag, Value, Values, option
@@ -382,7 +382,11 @@ def checked_plan(
     from evalstone.scorers import parse_scorers
 
     with config.naming_file("map"):
-        dataset = evalstone.load(config.data, mapping=config.map)
+        try:
+            dataset = evalstone.load(config.data, mapping=config.map)
+        except KeyboardInterrupt:
+            to_stderr(f"Interrupted while {named(config.data)} was read; nothing was asked.")
+            raise SystemExit(ExitCode.INTERRUPTED) from None
     for note in dataset.notes:
         to_stderr(safe(f"{dataset.name}: {note}", 2000))
     if config.limit is not None and config.limit < len(dataset):

@@ -20,7 +20,7 @@ def allowed(host: str, addresses: Iterable[str]) -> frozenset[str]:
     """The names that a request may have in `Host`, for a receiver that was started on this host, with these addresses;
     empty for any: an address that other machines reach can have names that are not known here."""
     addresses = list(addresses)
-    if not all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in addresses):
+    if not all(ipaddress.ip_address(each).is_loopback for each in addresses):
         return frozenset()
     return frozenset({*_LOCAL, *addresses, host.lower()})
 

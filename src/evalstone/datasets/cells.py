@@ -301,7 +301,8 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
             if text is None and remembered:
                 text = ""  # what was asked in an earlier run is not the input of this one
             return ReadText(text, whole, whole=is_whole and history == remembered)
-    for name in inner_names(field):
+    names = ("raw",) if field == "input" and {"raw", "label"} <= keys.keys() else ()  # a prompt of promptfoo
+    for name in (*names, *inner_names(field)):
         if name in keys:
             inner = read_text(value[keys[name]], field, f"{column}.{keys[name]}")
             return inner._replace(whole=inner.whole and len(value) == 1)

@@ -200,6 +200,8 @@ class Columns:
         return next((column for _, column in claims(tuple(columns)).get(field, ()) if column not in self.mapped), None)
 
     def _plan(self, present: tuple[str, ...]) -> Plan:
+        if not self.mapping:
+            _check_samples(present)
         plan: list[tuple[str, tuple[str, ...]]] = []
         for field, claimed in claims(present).items():
             free = [claim for claim in claimed if claim[1] not in self.mapped]
@@ -238,6 +240,32 @@ class Columns:
                 f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference, messages or turns "
                 f"is needed; map a column to a field, for example {term('mapping', {'output': named(columns[0])})}"
             )
+
+
+_MESSAGES = (
+    "each row is a message, and a sample is a conversation; save the messages of each conversation as a list in one "
+    "column, messages"
+)
+_OTHER_ROWS: Mapping[tuple[str, ...], str] = {
+    **dict.fromkeys((("role", "content"), ("role", "parts"), ("from", "value"), ("type", "content")), _MESSAGES),
+    ("evalId", "results"): (
+        "these are results of promptfoo, whose rows are in results.results; save those of one prompt and provider as a "
+        "list of their own"
+    ),
+}
+"""Columns of rows that are no samples, and what the rows are."""
+
+
+def _check_samples(columns: tuple[str, ...]) -> None:
+    """Raise DataError for a row that is known to be something else than a sample."""
+    if {"sample", "scorer", "outcome"} <= set(columns):
+        raise DataError(
+            "these are scores, as report --csv writes them; the samples are in the data of the run, and in the "
+            "samples.jsonl of its results folder"
+        )
+    known = (what for keys, what in _OTHER_ROWS.items() if set(keys) <= set(columns))
+    if CONTENT.isdisjoint(claims(columns)) and (what := next(known, "")):
+        raise DataError(what)
 
 
 def _table(mapping: object) -> ColumnMapping:

@@ -82,7 +82,13 @@ class LostTypes:
             shown = excerpt(cell) if caveat == "object" else cell
             yield f"{where} has {count(number, 'cell')} {_CAVEATS[caveat].format(cell=shown)}"
         missing, _ = column.caveats.get("missing", (0, ""))
-        absent = self.rows - column.cells + missing
+        blank = self.rows - column.cells
+        if blank and column.sample_field == "output":
+            yield (
+                f"{where} has {count(blank, 'blank cell')}, read as blank answers: checks score them. A CSV file has "
+                "no other sign for a missing answer; if they are missing, save the data as JSON Lines, with null"
+            )
+        absent = blank + missing
         if absent and column.decimals and column.decimals == column.cells - missing:
             yield (
                 f"{where} has only numbers such as 42.0, and missing ones. pandas writes whole numbers like this "

@@ -389,8 +389,12 @@ class SQLite:
         match _code(error):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return LedgerBusyError(f"another process has locked {where} for {base.WAIT:g} seconds")
-            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM if not written:
-                return ConfigError(f"{where} can't be used: {error.orig}")
+            case sqlite3.SQLITE_READONLY if not written:
+                text = f"{where} can't be written: {error.orig}. Make the file and its folder writable "
+                text += "(SQLite writes files next to it), or name another ledger with --ledger (Python: ledger=)"
+                return ConfigError(text)
+            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM if not written:
+                return ConfigError(f"{where} can't be used: {error.orig}; name another one with --ledger")
             case sqlite3.SQLITE_TOOBIG | sqlite3.SQLITE_CONSTRAINT:
                 return LedgerValueError(f"{where} refuses a value: {error.orig}")
             case sqlite3.SQLITE_NOTADB if written:

@@ -7,10 +7,11 @@ if a lower score is better.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -273,17 +274,33 @@ def _joined_rows(source: Any, dataset: Dataset) -> list[_Row]:
 def _raw_rows(source: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
-        return standard_input() if path == Path("-") else find(path).rows()
+        if path == Path("-"):
+            return standard_input()
+        file = find(path)
+        return _by_id(file.rows()) if file.kind == ".json" else file.rows()
     if is_table(source):
         return table_rows(source)
     if isinstance(source, Mapping):
-        by_id = cast("Mapping[Any, Any]", source)
-        return [(f"id {excerpt(str(name))}", {"id": name, "label": label}) for name, label in by_id.items()]
+        return _rows_by_id(cast("Mapping[Any, Any]", source))
     if isinstance(source, Iterable) and not isinstance(source, bytes):
         return [(f"item {number}", item) for number, item in enumerate(cast("Iterable[Any]", source), start=1)]
     raise DataError(
         f"labels must be a path, a table, a list of objects or a mapping from id to label, not {excerpt(source)}"
     )
+
+
+def _by_id(rows: Iterator[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
+    """The rows of a JSON file, or those of the only object in it if that is a mapping from id to label."""
+    first = list(itertools.islice(rows, 2))
+    if len(first) == 1 and isinstance(only := first[0][1], Mapping):
+        entries = cast("Mapping[Any, Any]", only)
+        if all(normal(str(name)) not in (*_ID_COLUMNS, *LABEL_COLUMNS) for name in entries):
+            return _rows_by_id(entries)
+    return itertools.chain(first, rows)
+
+
+def _rows_by_id(labels: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    return [(f"id {excerpt(str(name))}", {"id": name, "label": label}) for name, label in labels.items()]
 
 
 def _row_with_id(place: str, cells: Any) -> _Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -25,6 +26,8 @@ SliceBy: TypeAlias = str | Callable[[Sample], Any]
 """A metadata field (`a.b` is entry b of the object in a), or a function of a sample."""
 
 ABSENT = "(absent)"
+_WHOLE = re.compile(r"\A(-?[0-9]+)\.0\Z")
+_BOOLEANS = ("True", "TRUE", "False", "FALSE")
 
 
 @dataclass(frozen=True)
@@ -151,9 +154,12 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
 
 
 def _key(value: object) -> str:
-    """The key of a value. A blank text is absent, as a blank cell of a CSV file is."""
-    absent = value is None or (isinstance(value, str) and is_blank(value))
-    return ABSENT if absent else str(to_jsonable(value))
+    """The key of a value. A blank text is absent, as a blank cell of a CSV file is. Booleans and whole numbers are
+    those of JSON, also as Python, pandas and spreadsheets write them into such a cell: True, TRUE, 1.0."""
+    if value is None or (isinstance(value, str) and is_blank(value)):
+        return ABSENT
+    key = str(to_jsonable(value))
+    return key.lower() if key in _BOOLEANS else _WHOLE.sub(r"\1", key)
 
 
 def _field_value(sample: Sample, path: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
 from evalstone.agents.formats.mastra_spans import mastra
-from evalstone.agents.formats.parts import BLOCKS, part_text, text_of
+from evalstone.agents.formats.parts import BLOCKS, Content, text_of
 from evalstone.agents.formats.records import Record, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
 from evalstone.types.accounts import first_shown, is_hidden, is_redacted
@@ -210,15 +210,17 @@ def _multi_agent(record: Record) -> Entries:
     """The task of a graph or a swarm of Strands' agents, and its result if the span has it."""
     found: Entries = {}
     for name, said in _accounts(record):
-        for key, event, entry, messages in (
-            (QUESTION, "gen_ai.user.message", "content", INPUT),
-            (ANSWER, "gen_ai.choice", "message", OUTPUT),
+        for key, role, event, entry, messages in (
+            (QUESTION, "user", "gen_ai.user.message", "content", INPUT),
+            (ANSWER, "assistant", "gen_ai.choice", "message", OUTPUT),
         ):
             value: Any = parsed(said.get(entry)) if name == event else None
             given = objects_in(parsed(said.get(messages)))
             value = given[-1].get("parts") if given else value
             if isinstance(value, list):
-                value = "\n".join(filter(None, map(part_text, objects_in(value))))
+                content = Content(role=role)
+                content.read_texts(value)
+                value = content.text
             found[key] = first_shown(value, found.get(key))
     return found
 

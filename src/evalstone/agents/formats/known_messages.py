@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
 from evalstone._core.reasoning import split_reasoning
+from evalstone._core.text import unspaced
 from evalstone.types import Message, ToolCall
 from evalstone.types.accounts import is_hidden
 
@@ -71,7 +72,7 @@ def _from(places: list[int], at: int) -> Iterator[int]:
 def _base(message: Message) -> tuple[Hashable, ...]:
     # The next request, and the span of an agent, may have an answer without the reasoning in front of it.
     text = split_reasoning(message.content).answer if message.role == "assistant" else message.content
-    return message.role, text.strip(), frozenset(message.attachments)
+    return message.role, unspaced(text), frozenset(message.attachments)
 
 
 def _keys(message: Message, call: ToolCall | None) -> list[Hashable]:

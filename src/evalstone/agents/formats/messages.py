@@ -100,7 +100,10 @@ class Conversation:
         content = Content(role=role)
         content.read_message(entries)
         self.passages |= dict.fromkeys(passage for passage in content.passages if passage.strip())
-        text, calls = "\n".join(content.texts), [call for call in content.calls if not self._repeats(call, content)]
+        text, calls = content.text, [call for call in content.calls if not self._repeats(call, content)]
+        if role == "user" and not content.attachments and (feedback := pydantic_ai.feedback_in(text)) is not None:
+            self.messages.append(feedback)
+            return
         if role == "tool" and not content.results:
             if content.is_approval and not text:
                 return

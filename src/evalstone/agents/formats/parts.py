@@ -75,11 +75,12 @@ _ATTACHMENTS: Mapping[str, str] = {
 UNKNOWN_PART = "a part of an unknown type"
 _IGNORED = frozenset(
     (
-        *("stepstart", "stepfinish", "source", "sourceurl", "sourcedocument", "redactedthinking", "custom"),
-        *("toolapprovalrequest", "mcplisttools", "additionaltools", "configurationupdate", "compactiontrigger"),
-        *("cachepoint", "cachecontrol", "tooladdition", "toolremoval"),
+        *("stepstart", "stepfinish", "redactedthinking", "custom", "toolapprovalrequest", "mcplisttools"),
+        *("additionaltools", "configurationupdate", "compactiontrigger", "tooladdition", "toolremoval"),
     )
 )
+_INVISIBLE = frozenset(("source", "sourceurl", "sourcedocument", "cachepoint", "cachecontrol"))
+"""Parts that may stand between two pieces of a text."""
 BLOCKS = frozenset(
     (
         *("tooluse", "toolresult", "image", "document", "video", "audio", "reasoningcontent", "cachepoint"),
@@ -374,14 +375,16 @@ class Content:
     """The IDs of calls that waited for approval, which Mastra repeats in the message after it."""
     is_approval: bool = False
     """Whether this is what the user said to a call, which is not its result."""
-    _in_pieces: bool = False
-    """Whether parts without a type are pieces of one text, as Gemini's `parts` are and Bedrock's `content` isn't."""
-    _cut: bool | None = None
-    """Whether the last part was a text that may go on in the next one; None if it was no text."""
+    _goes_on: bool = False
+    """Whether the last part was a text, of which the next one may be a piece."""
+
+    @property
+    def text(self) -> str:
+        """The texts, each on a line of its own."""
+        return "\n".join(self.texts)
 
     def read_message(self, item: Entries) -> None:
         """Read the content and what stands beside it. Raises PlacedError for what is not understood."""
-        self._in_pieces = "parts" in item
         present = [key for key in CONTENT_KEYS if key in item]
         key = next((key for key in present if item[key] is not None), None)
         if isinstance(item.get("content"), str) and isinstance(item.get("parts"), list):
@@ -428,7 +431,7 @@ class Content:
 
     def _read_part(self, part: Any) -> None:
         if isinstance(part, str):
-            self.texts.append(part)
+            self._read_text(part)
             return
         if not isinstance(part, dict):
             raise DataError(f"a part of the content must be an object, not {type(part).__name__}: {excerpt(part)}")
@@ -489,10 +492,10 @@ class Content:
                     self._read_part({**block, "type": key})
             return
         elif kind == "citationscontent":
-            self._read_text("".join(filter(None, map(part_text, objects_in(item.get("content"))))), cut=True)
+            self._read_text("".join(filter(None, map(part_text, objects_in(item.get("content"))))))
             return
         elif text is not None and kind in _TEXTS:
-            self._read_text(text, cut=bool(item.get("citations")) or (untyped and not inner and self._in_pieces))
+            self._read_text(text)
             return
         elif isinstance(item.get("refusal"), str):
             self.texts.append(item["refusal"])
@@ -503,20 +506,31 @@ class Content:
             raise DataError(f"it refers to an item that is not here: {excerpt(item.get('id'))}")
         elif not name:
             raise PlacedError(f"a part with no type is not understood; it has {shortlist(item) or 'nothing'}")
+        elif kind in _INVISIBLE:
+            return
         elif kind not in _IGNORED and not name.startswith("data-"):
             self.attachments.append(name)
             entries = shortlist(key for key in item if key != "type")
             self.notes.append(f"{UNKNOWN_PART}: {excerpt(name)}, with {entries or 'nothing else'}")
-        self._cut = None
+        self._goes_on = False
 
-    def _read_text(self, text: str, *, cut: bool) -> None:
-        """One text. In an answer, Gemini's texts and Anthropic's with citations are pieces of one, without a break."""
-        cut = cut and self.role == "assistant"
-        if self.texts and self._cut is not None and (cut or self._cut):
+    def _read_text(self, text: str) -> None:
+        """One text. In an answer, texts that follow each other are pieces of one, as providers' libraries join them:
+        where a citation begins or a block of a stream ends. Those of others are texts that someone put side by side."""
+        if self._goes_on and self.role == "assistant":
             self.texts[-1] += text
         else:
             self.texts.append(text)
-        self._cut = cut
+        self._goes_on = True
+
+    def read_texts(self, parts: Any) -> None:
+        """Read no more than the texts of a list of parts."""
+        for part in objects_in(parts):
+            text = part_text(part)
+            if text:
+                self._read_text(text)
+            else:
+                self._goes_on = False
 
     def _read_call(self, kind: str, item: Entries) -> None:
         """A tool call. One that was approved before it was made is the result of the call that asked for approval."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone.agents.formats.values import Entries, PlacedError, entries_of
+from evalstone.types.messages import Message
 
 _BOOKKEEPING = ("tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-digest")
 _FAILED = ("failed", "denied", "retried", "error")
@@ -19,6 +21,15 @@ _USER_CONTENT: Mapping[str, str] = {
     "uploaded-file": "file",
     "binary": "file",
 }
+_ASKED = "(?:return text|include your response in a tool call|call a tool|return an image)"
+_FEEDBACK = re.compile(
+    r"Your previous response failed the application's validation [^\n]*\n"
+    r"<pyai:(?P<tag>retry_feedback|validation_errors)>\n(?P<said>.*)\n</pyai:(?P=tag)>"
+    rf"|(?P<open><system>)?(?P<asked>Please {_ASKED}(?:(?:,|,? or) {_ASKED})*\.)(?(open)</system>)"
+    r"|(?:Validation feedback:\n|[0-9]+ validation errors?:\n```json\n).*\n\nFix the errors and try again\.",
+    re.DOTALL,
+)
+"""What the library says to a model in the user's name; the last alternative is that of older versions."""
 
 
 def is_message(item: Mapping[str, Any]) -> bool:
@@ -26,8 +37,10 @@ def is_message(item: Mapping[str, Any]) -> bool:
     return item.get("kind") in ("request", "response") and isinstance(item.get("parts"), list)
 
 
-def messages(item: Entries) -> Iterator[tuple[str, Entries]]:
+def messages(item: Entries) -> Iterator[tuple[str, Entries | Message]]:
     """The messages in a request or a response, as OpenAI would write them, with their places in it.
+
+    Feedback on an answer that the library or a validator refused is a tool's message without a call.
 
     Raises PlacedError for a part that is no object or has no kind.
     """
@@ -49,7 +62,20 @@ def _object(part: Any, place: str) -> Entries:
     return cast("Entries", part)
 
 
-def _request_part(part: Entries, place: str) -> Entries | None:
+def feedback_in(text: str) -> Message | None:
+    """The feedback of the library in a text that a model got in the user's name; None for what a user wrote."""
+    if (framed := _FEEDBACK.fullmatch(text)) is None:
+        return None
+    return _feedback(framed["said"] or framed["asked"] or text)
+
+
+def _feedback(content: Any) -> Message:
+    """What the library says of an answer that it refuses. No user asked it, no instruction has it, and no call has it
+    as its result."""
+    return Message(role="tool", content=content if isinstance(content, str) else json.dumps(content))
+
+
+def _request_part(part: Entries, place: str) -> Entries | Message | None:
     kind, content = part.get("part_kind"), part.get("content")
     if kind in ("system-prompt", "instruction", "instruction-delta"):
         return {"role": "system", "content": content}
@@ -63,7 +89,9 @@ def _request_part(part: Entries, place: str) -> Entries | None:
         return {"role": "user", "content": items}
     if kind in ("tool-return", "builtin-tool-return") or (kind == "retry-prompt" and part.get("tool_name")):
         return {"role": "tool", "content": [_result(part)]}
-    if kind in ("retry-prompt", "retry-feedback", "compaction"):
+    if kind in ("retry-prompt", "retry-feedback"):
+        return _feedback(content)
+    if kind == "compaction":
         return {"role": "user", "content": content if isinstance(content, str) else json.dumps(content)}
     if kind == "speech":
         return {"role": "user", "content": [_speech(part)]}
@@ -116,7 +144,7 @@ def _user_content(value: Any, place: str) -> Any:
     if kind in ("text-content", "structured-content"):
         return {"type": "text", "text": item.get("content")}
     if kind == "cache-point":
-        return {"type": "step-start"}
+        return {"type": "cache-point"}
     if kind in _USER_CONTENT:
         return {"type": _USER_CONTENT[kind], "media_type": item.get("media_type")}
     return _unknown(item, "kind", place)

@@ -22,7 +22,7 @@ from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettin
 from evalstone.judges.providers.forms import ModelCapabilities
 from evalstone.judges.providers.openai_compatible import Call, Endpoint
 from evalstone.judges.providers.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, window_error
-from evalstone.judges.providers.replies import as_list, as_object, one_line, parsed_json, shown
+from evalstone.judges.providers.replies import as_list, as_object, one_line, parsed_json, shown, too_many_values
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -257,11 +257,12 @@ def id_of(reply: Mapping[str, Any]) -> str:
     return value
 
 
-def objects(content: bytes) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a JSON Lines file. Other lines are skipped; their requests count as unanswered."""
+def objects(content: bytes, limit: int) -> Iterator[dict[str, Any]]:
+    """The JSON objects in a JSON Lines file. Other lines are skipped; their requests count as unanswered. So do lines
+    with more lists and objects than a reply of `limit` bytes may have."""
     for line in io.BytesIO(content):  # splitlines would hold a second copy in memory
         try:
-            value = parsed_json(line) if line.strip() else None
+            value = parsed_json(line) if line.strip() and too_many_values(line, limit) is None else None
         except ValueError:
             continue
         if isinstance(value, dict):

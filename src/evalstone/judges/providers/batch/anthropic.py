@@ -147,7 +147,7 @@ class AnthropicBatches(BatchApi):
     async def results(self, state: BatchState) -> list[Result]:
         path = f"/messages/batches/{segment(state.remote)}/results"
         content = await self.get_file(path)
-        return await read_aside(len(content), _results, content)
+        return await read_aside(len(content), _results, content, self.judge.max_reply_bytes)
 
     def read(self, body: Mapping[str, Any]) -> Completion:
         usage, cost = self.usage(body)
@@ -177,8 +177,8 @@ def _state(data: Mapping[str, Any]) -> BatchState:
     return BatchState(id_of(data), ended, total - counts.get("processing", 0), total)
 
 
-def _results(content: bytes) -> list[Result]:
-    return list(map(_result, objects(content)))
+def _results(content: bytes, limit: int) -> list[Result]:
+    return list(map(_result, objects(content, limit)))
 
 
 def _result(line: Mapping[str, Any]) -> Result:

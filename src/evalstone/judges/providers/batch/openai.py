@@ -112,7 +112,7 @@ class OpenAIBatches(BatchApi):
         entries: dict[str, Result] = {}
         for file in state.files:
             content = await self.get_file(f"/files/{segment(file)}/content")
-            for result in await read_aside(len(content), _results, content):
+            for result in await read_aside(len(content), _results, content, self.judge.max_reply_bytes):
                 # If a request is in both files, the answer counts.
                 earlier = entries.setdefault(result.custom_id, result)
                 if earlier.body["status"] != 200:
@@ -126,8 +126,8 @@ class OpenAIBatches(BatchApi):
         return chat_usage(body, self.judge.price)
 
 
-def _results(content: bytes) -> list[Result]:
-    return list(map(_result, objects(content)))
+def _results(content: bytes, limit: int) -> list[Result]:
+    return list(map(_result, objects(content, limit)))
 
 
 def _result(line: Mapping[str, Any]) -> Result:
