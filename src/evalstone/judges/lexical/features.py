@@ -135,7 +135,7 @@ class Evidence:
     contradicting: tuple[str, ...]
     """The lines of fields that are a no but stated by the claim, or a yes but denied by it."""
     denial: bool
-    """Whether the claim or its best sentence has a negation more."""
+    """Whether the claim or its best sentence has a negation more, if that sentence has about all of the claim."""
     swap: Swap | None
     """What its best sentence has in place of its names, unit or word, if that sentence is otherwise equal."""
     best: Piece | None
@@ -178,7 +178,9 @@ def evidence(text: str, passages: Passages) -> Evidence:
         lost_figures=lost_figures,
         lost_names=tuple(dict.fromkeys(name for name, item in claim.names if item in lost)),
         contradicting=contradicting,
-        denial=best is not None and differ_in_negation(claim.low, best.piece.plain.split()),
+        denial=(
+            best is not None and aside >= SAME_SENTENCE and differ_in_negation(claim.low, best.piece.plain.split())
+        ),
         swap=_swap(claim, best.piece, passages) if best else None,
         best=best.piece if best else None,
         aside=aside,
@@ -241,25 +243,32 @@ def _best(claim: Claim, candidates: Sequence[Window]) -> Window:
 
 def _swap(claim: Claim, best: Piece, passages: Passages) -> Swap | None:
     """What a claim's best sentence has in place of a claim's names, unit or word, if the two are otherwise equal."""
-    others = best.plain.split()
-    if differ_in_negation(claim.low, others):
-        return None
-    common, weight = claim.content & best.content, passages.weight
+    common = claim.content & best.content
     lost = claim.content - common
-    swap = swapped_units(claim.low, others) if claim.figures else None
-    swap = swap or swapped_opposites(claim.low, claim.stems, others, best.stems)
-    # "Not in Berlin" agrees with "in Paris".
-    negated = best.negated or is_negated(claim.low)
-    if swap is None and not negated and lost and lost.isdisjoint(passages.postings):
-        names = (*claim.subject, *claim.names)
-        if lost <= {item for _, item in names}:
-            other = read(best.text)
-            swap = swapped_names(claim.stems, names, (*other.subject, *other.names), common)
+    swap = _replaced(claim, best, lost, common, passages)
     if swap is None or not lost <= swap.own_stems:
         return None
-    same = common - swap.own_stems
+    same, weight = common - swap.own_stems, passages.weight
     cover = _part(weight(same), weight(best.content - swap.other_stems - swap.own_stems))
     return swap if same and cover >= SAME_SENTENCE else None
+
+
+def _replaced(
+    claim: Claim, best: Piece, lost: frozenset[str], common: frozenset[str], passages: Passages
+) -> Swap | None:
+    """A unit, an opposite or names that only a claim has, and what its best sentence has in their place."""
+    if len(lost) <= 1 and not differ_in_negation(claim.low, others := best.plain.split()):
+        swap = swapped_units(claim.low, others) if claim.figures else None
+        if swap := swap or swapped_opposites(claim.low, claim.stems, others, best.stems):
+            return swap
+    # "Not in Berlin" agrees with "in Paris".
+    if not lost or best.negated or is_negated(claim.low) or not lost.isdisjoint(passages.postings):
+        return None
+    names = (*claim.subject, *claim.names)
+    if not lost <= {item for _, item in names}:
+        return None
+    other = read(best.text)
+    return swapped_names(claim.stems, names, (*other.subject, *other.names), common)
 
 
 def _overlap(claim: Claim, best: Window | None, passages: Passages) -> tuple[float, float]:

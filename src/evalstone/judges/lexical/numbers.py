@@ -335,9 +335,9 @@ _HAN_NUMBER = re.compile(f"(百分之|第)?(?!十分(?![钟鐘])|万一|千[万�
 _HAN_DATE = re.compile(r"(?:(\d{4}) ?年 ?)?(\d{1,2}) ?月(?: ?(\d{1,2}) ?[日号號])?")
 _ISO_DATE = re.compile(r"(?<![\d.-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d-])")
 _DAY_DATE = re.compile(r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})\2(\d{4})(?![\d/-])")
-_NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")
+_NO_ZERO = re.compile(r"\.(?=\d)(?<![\w.]\.)")
 # Not "5-10", "5 - 10" or "F-35".
-_MINUS = re.compile(r"(?<![\w.,)\]%+−-])(?<!\d )[-−](?=\.?\d)")
+_MINUS = re.compile(r"[-−](?=\.?\d)(?<![\w.,)\]%+−-].)(?<!\d .)")
 _SPACED_GROUP = re.compile("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
 _SIGNS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "USD": "dollar", "EUR": "euro", "GBP": "pound"}
 _LETTERS = {"": "", "k": "thousand", "m": "million", "b": "billion", "bn": "billion"}
@@ -363,7 +363,7 @@ def evened_numbers(text: str) -> str:
         text = _MINUS.sub("minus ", text)
     if "." in text:
         text = _NO_ZERO.sub("0.", text)
-    if any(sign in text for sign in _SIGNS):
+    if "$" in text or "USD" in text or "EUR" in text or "GBP" in text or not text.isascii():
         text = _PRICE_AFTER.sub(lambda found: f" {_SIGNS[found[1]]} ", _PRICE.sub(_price, text))
     if "per cent" in text:
         text = text.replace("per cent", "percent")

@@ -5,7 +5,6 @@ The list has common pairs only. Two other words at the same place of two sentenc
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,34 +12,35 @@ from evalstone._core.text import stem
 
 # A word on one side of a bar excludes those on the other.
 _EITHER = """
-more greater above over exceed least | less fewer below under most
-up increase rise rose risen grow grew grown gain climb raise higher | down decrease fall fell fallen decline drop shrink
-/ shrank reduce lower
-before | after ; earlier | later ; first | last ; early | late ; inside | outside ; on | off ; in | out
-north | south ; east | west ; northern | southern ; eastern | western ; left | right ; open | close ; true | false
-enable | disable ; allow permit legal | prohibit forbid forbidden ban illegal ; accept approve | reject refuse deny
-include | exclude ; win won | lose lost ; buy bought | sell sold ; minimum | maximum ; best | worst ; better | worse
-positive | negative ; success succeed | failure fail ; few | many most all ; hot warm | cold cool
-cheap | expensive ; guilty | innocent ; male | female ; alive | dead ; safe | dangerous ; easy | difficult hard
-free | paid ; full | empty ; strong | weak ; public | private ; arrive | depart ; import | export
-mandatory required | optional ; celsius | fahrenheit ; spring | summer autumn winter ; summer | autumn winter
-autumn | winter
+more greater above over exceed least | less fewer below under most;
+up increase rise rose risen grow grew grown gain climb raise higher |
+down decrease fall fell fallen decline drop shrink shrank reduce lower;
+before | after; earlier | later; first | last; early | late; inside | outside; on | off; in | out;
+north | south; east | west; northern | southern; eastern | western; left | right; open | close; true | false;
+enable | disable; allow permit legal | prohibit forbid forbidden ban illegal; accept approve | reject refuse deny;
+include | exclude; win won | lose lost; buy bought | sell sold; minimum | maximum; best | worst; better | worse;
+positive | negative; success succeed | failure fail; few | many most all; hot warm | cold cool;
+cheap | expensive; guilty | innocent; male | female; alive | dead; safe | dangerous; easy | difficult hard;
+free | paid; full | empty; strong | weak; public | private; arrive | depart; import | export;
+mandatory required | optional; celsius | fahrenheit;
+spring | summer autumn winter; summer | autumn winter; autumn | winter
 """
 # A claim with a word before the bar says more than a sentence with one after it.
 _STRONGER = """
-all every each | some several most many few ; always | sometimes usually often ; most | some several
-must | may might can could should ; will | may might could ; everyone everybody | someone somebody
+all every each | some several most many; always | sometimes usually often; most | some several;
+must | may might can could should; will | may might could; everyone everybody | someone somebody
 """
 _PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non")
-_SHORTEST = 4
-_SAME_WITH_PREFIX = frozenset({stem("flammable"), stem("valuable"), stem("habitable")})
+_SHORTEST = 3
+# The same with the prefix; or, as "unable", a negation.
+_NOT_NEGATED = frozenset({stem("flammable"), stem("valuable"), stem("habitable"), stem("able")})
 
 
 def _table(*entries: tuple[str, bool]) -> Mapping[str, frozenset[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for text, both in entries:
-        for entry in re.split(r" ; |\n(?!/)", text.strip()):
-            one, other = ([stem(word) for word in side.split() if word != "/"] for side in entry.split("|"))
+        for entry in text.split(";"):
+            one, other = ([stem(word) for word in side.split()] for side in entry.split("|"))
             for word in one:
                 found[word].update(other)
             for word in other if both else ():
@@ -56,22 +56,16 @@ def opposed(stems: Sequence[str], others: Iterable[str]) -> tuple[str, str] | No
     """A stem that only a claim has, and one that only a sentence has and that excludes it; None if there are none."""
     theirs = frozenset(others)
     only_theirs = theirs.difference(stems)
-    if not only_theirs:
-        return None
-    for item in stems:
-        if item not in theirs:
-            excluded = _EXCLUDED.get(item, frozenset()) & only_theirs
-            if excluded or (excluded := frozenset(other for other in only_theirs if _negates(item, other))):
-                return item, min(excluded)
+    for item in stems if only_theirs else ():
+        if item not in theirs and (excluded := only_theirs & (_EXCLUDED.get(item, frozenset()) | _negated(item))):
+            return item, min(excluded)
     return None
 
 
-def _negates(one: str, other: str) -> bool:
-    """Whether one word is the other with a negative prefix: `impossible` and `possible`."""
-    short, long = sorted((one, other), key=len)
-    return (
-        len(short) >= _SHORTEST
-        and short not in _SAME_WITH_PREFIX
-        and long.endswith(short)
-        and long[: -len(short)] in _PREFIXES
+def _negated(item: str) -> frozenset[str]:
+    """A stem with each negative prefix, and without the one that it has: `impossible` and `possible`."""
+    pairs = [(item, f"{prefix}{item}") for prefix in _PREFIXES]
+    pairs += [(item.removeprefix(prefix), item) for prefix in _PREFIXES if item.startswith(prefix)]
+    return frozenset(
+        one if one != item else other for one, other in pairs if len(one) >= _SHORTEST and one not in _NOT_NEGATED
     )

@@ -46,7 +46,7 @@ _JOINED = re.compile(
 
 def spaced_units(text: str) -> str:
     """The text with a space between a number and its unit, which is one word: `5kg` becomes `5 kg`, `km/h` `kmh`."""
-    if "/h" in text or "hour" in text:
+    if "/h" in text or "/H" in text or "hour" in text:
         text = _SPEED.sub(lambda found: "kmh" if found[0][0] in "kK" else "mph", text)
     if "°" in text:
         text = text.replace("°C", " degrees Celsius ").replace("°F", " degrees Fahrenheit ").replace("°", " degrees ")
