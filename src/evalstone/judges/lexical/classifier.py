@@ -133,12 +133,12 @@ def other_numbers(found: Evidence) -> tuple[str, ...]:
 
 
 def differs(found: Evidence) -> bool:
-    """Whether a sentence has about all of the claim, but another number, negation, name or unit."""
+    """Whether a sentence has about all of the claim, but another number, negation, name, unit or opposite."""
     return bool(conflict(found) or other_numbers(found) or found.swap)
 
 
 def _swapped(found: Evidence) -> str:
-    """The names or the unit of the best passage in place of the claim's; empty if there are none."""
+    """The names, the unit or the opposite of the best passage in place of the claim's; empty if there are none."""
     if found.swap is None:
         return ""
     own, others = ([name for name, _ in names] for names in (found.swap.own, found.swap.others))

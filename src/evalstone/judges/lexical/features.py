@@ -61,7 +61,7 @@ IDEAL = tuple(
 # Compared apart: "never allowed" and "allowed" are about the same, and so are "$5" and "6".
 _UNCOMPARED = NEGATING_STEMS | CURRENCIES
 _REFERENCE = re.compile(
-    r"\b(?:passage|document|source|step|figure|table)s? \d{1,3}(?:(?:,|,? and|,? or) \d{1,3}){0,20}(?!\w)",
+    r"\b(?:passage|document|source|step|figure|table)s? \d{1,3}(?:(?:(?:,|,? and|,? or) |[-–])\d{1,3}){0,20}(?!\w)",
     re.IGNORECASE,
 )
 # "Lyon is" and "Lyon won", but not "Running is", "Everybody has", "Scientists found" or "Recently retired". Other nouns
