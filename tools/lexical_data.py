@@ -40,8 +40,8 @@ class Row:
     claim, whether it is supported; empty where that is not known. overlap: the word overlap of the whole response.
     plain_overlaps: the same from the words as they are written, all of them and each once; what the judge is compared
     with. fields: whether the context is fields and values. short: whether the response is. refusal: whether it only
-    says that the answer is unknown. conflict: whether some claim has another figure, negation, name or unit than its
-    sentence. contradicts_field: whether some claim states a field that is false in a structured context.
+    says that the answer is unknown. conflict: whether some claim has another figure, negation, name, unit or opposite
+    than its sentence. contradicts_field: whether some claim states a field that is false in a structured context.
     """
 
     data_set: str

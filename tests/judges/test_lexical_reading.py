@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evalstone._core.text import words
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.lexical.classifier import LONGEST_QUOTE, outside_training, quote
-from evalstone.judges.lexical.features import Evidence, evidence
+from evalstone.judges.lexical.features import Evidence, evidence, read
 from evalstone.judges.lexical.model import shipped
 from evalstone.judges.lexical.normalization import boolean_field, evened, fields, is_structured
 from evalstone.judges.lexical.passages import prepared
@@ -261,3 +261,9 @@ def test_outside_of_what_it_was_trained_on_the_judge_is_less_sure():
 )
 def test_english_lists_and_short_texts_are_inside(text: str):
     assert outside_training(text) == ""
+
+
+def test_ranges_of_passages_and_steps_are_references_not_numbers():
+    assert read("Apply it (Passage 2, steps 1-3).").figures == ()
+    assert read("See passages 1, 2 and 3–5.").figures == ()
+    assert read("It takes 1-3 days.").figures == ("1", "3")

@@ -14,6 +14,7 @@ from evalstone.judges.lexical.model import KEPT_OUTSIDE, SHORT, Model, logistic
 from evalstone.judges.lexical.normalization import comparable_low
 from evalstone.judges.lexical.numbers import centuries, shown
 from evalstone.judges.lexical.passages import Passages
+from evalstone.judges.lexical.units import CURRENCIES
 from evalstone.questions.claims import ClaimVerdict
 
 LONGEST_QUOTE = 160
@@ -127,17 +128,17 @@ def other_numbers(found: Evidence) -> tuple[str, ...]:
     """The differing numbers of a sentence that has all of the claim except for its numbers; empty if there is none."""
     if found.best is None or found.aside < SAME_SENTENCE or not found.lost_figures:
         return ()
-    only_figures = all(word[0].isdigit() for word in found.lost_words)
+    only_figures = all(word[0].isdigit() or word in CURRENCIES for word in found.lost_words)
     return tuple(sorted(found.best.numbers - {*found.figures, *centuries(found.figures)})) if only_figures else ()
 
 
 def differs(found: Evidence) -> bool:
-    """Whether a sentence has about all of the claim, but another number, negation, name or unit."""
+    """Whether a sentence has about all of the claim, but another number, negation, name, unit or opposite."""
     return bool(conflict(found) or other_numbers(found) or found.swap)
 
 
 def _swapped(found: Evidence) -> str:
-    """The names or the unit of the best passage in place of the claim's; empty if there are none."""
+    """The names, the unit or the opposite of the best passage in place of the claim's; empty if there are none."""
     if found.swap is None:
         return ""
     own, others = ([name for name, _ in names] for names in (found.swap.own, found.swap.others))

@@ -12,19 +12,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from evalstone._core.text import STOPWORDS
-from evalstone.judges.lexical.near_copies import Name, Swap, swapped_names, swapped_units
+from evalstone.judges.lexical.near_copies import (
+    NEGATING_STEMS,
+    Name,
+    Swap,
+    differ_in_negation,
+    swapped_names,
+    swapped_opposites,
+    swapped_units,
+)
 from evalstone.judges.lexical.normalization import comparable
 from evalstone.judges.lexical.numbers import centuries, figures
 from evalstone.judges.lexical.passages import Field, Passages, Piece, Window, grams_of, meet, met_pairs, windows
-from evalstone.judges.lexical.tokens import (
-    NEGATION_STEMS,
-    content,
-    denied,
-    is_negated,
-    quantified,
-    stems_of,
-    unavailable,
-)
+from evalstone.judges.lexical.tokens import content, denied, is_negated, quantified, stems_of, unavailable
+from evalstone.judges.lexical.units import CURRENCIES
 
 LONGEST_COMPARED = 1000
 # The share of a sentence that a claim must have, or the other way around, to be about the same.
@@ -57,13 +58,20 @@ IDEAL = tuple(
     for name in NAMES
 )
 
-
+# Compared apart: "never allowed" and "allowed" are about the same, and so are "$5" and "6".
+_UNCOMPARED = NEGATING_STEMS | CURRENCIES
 _REFERENCE = re.compile(
-    r"\b(?:passage|document|source|step|figure|table)s? \d{1,3}(?:(?:,|,? and|,? or) \d{1,3}){0,20}(?!\w)",
+    r"\b(?:passage|document|source|step|figure|table)s? \d{1,3}(?:(?:(?:,|,? and|,? or) |[-–])\d{1,3}){0,20}(?!\w)",
     re.IGNORECASE,
 )
-# "Lyon is", but not "Running is" or "Everybody has". Other nouns need an article before a singular verb.
+# "Lyon is" and "Lyon won", but not "Running is", "Everybody has", "Scientists found" or "Recently retired". Other nouns
+# need an article before a singular verb.
 _AFTER_SUBJECT = frozenset({"is", "was", "has", "does"})
+_NO_NAMES_BEFORE_PAST = ("s", "ly")
+_PAST = frozenset(
+    {"won", "wrote", "became", "made", "said", "did", "had", "went", "came", "took", "gave", "led", "built", "bought"}
+    | {"sold", "left", "met", "held", "ran", "saw", "began"}
+)
 _NO_NAMES = ("ing", "one", "body", "thing")
 
 
@@ -102,7 +110,11 @@ def read(text: str) -> Claim:
 
 def _subject(written: Sequence[str], carrying: frozenset[str]) -> tuple[Name, ...]:
     """The first word, if it is a subject without an article, and so perhaps a name."""
-    if len(written) < 2 or written[1] not in _AFTER_SUBJECT or not written[0][0].isupper():
+    if len(written) < 2 or not written[0][0].isupper():
+        return ()
+    first, second = written[:2]
+    is_past = (second.endswith("ed") or second in _PAST) and not first.endswith(_NO_NAMES_BEFORE_PAST)
+    if second not in _AFTER_SUBJECT and not is_past:
         return ()
     (item,) = stems_of([written[0].lower()])
     return ((written[0], item),) if item in carrying and not written[0].endswith(_NO_NAMES) else ()
@@ -123,9 +135,9 @@ class Evidence:
     contradicting: tuple[str, ...]
     """The lines of fields that are a no but stated by the claim, or a yes but denied by it."""
     denial: bool
-    """Whether the claim and its best sentence differ in a negation."""
+    """Whether the claim or its best sentence has a negation more, if that sentence has about all of the claim."""
     swap: Swap | None
-    """The names or units that its best sentence has in place of its own, if that sentence is otherwise equal."""
+    """What its best sentence has in place of its names, unit or word, if that sentence is otherwise equal."""
     best: Piece | None
     """The sentence with the largest share of the claim."""
     aside: float
@@ -143,7 +155,7 @@ def evidence(text: str, passages: Passages) -> Evidence:
     claim = _without_known_centuries(read(text), passages)
     lost, lost_figures, contradicting = _lacking(claim, passages)
     candidates = windows(claim.content - lost, passages)
-    best = candidates[0] if candidates else None
+    best = _best(claim, candidates) if candidates else None
     lost_names = [item for _, item in claim.names if item in lost]
     denies = best is not None and _denies(claim, best.piece)
     aside, cover = _overlap(claim, best, passages)
@@ -166,7 +178,9 @@ def evidence(text: str, passages: Passages) -> Evidence:
         lost_figures=lost_figures,
         lost_names=tuple(dict.fromkeys(name for name, item in claim.names if item in lost)),
         contradicting=contradicting,
-        denial=denies,
+        denial=(
+            best is not None and aside >= SAME_SENTENCE and differ_in_negation(claim.low, best.piece.plain.split())
+        ),
         swap=_swap(claim, best.piece, passages) if best else None,
         best=best.piece if best else None,
         aside=aside,
@@ -214,33 +228,55 @@ def _without_known_centuries(claim: Claim, passages: Passages) -> Claim:
     )
 
 
+def _best(claim: Claim, candidates: Sequence[Window]) -> Window:
+    """The sentence with the largest share of a claim; of several with all of it, one that doesn't exclude it if any."""
+    first = candidates[0]
+    whole = [window for window in candidates if window.one == first.one and claim.content <= window.piece.content]
+    for window in whole if len(whole) > 1 else ():
+        others = window.piece.plain.split()
+        if not differ_in_negation(claim.low, others) and not swapped_opposites(
+            claim.low, claim.stems, others, window.piece.stems
+        ):
+            return window
+    return first
+
+
 def _swap(claim: Claim, best: Piece, passages: Passages) -> Swap | None:
-    """The names or units that a claim's best sentence has in place of its own, if the two are otherwise equal."""
-    # "Not in Berlin" agrees with "in Paris".
-    if best.negated or is_negated(claim.low):
-        return None
-    common, weight = claim.content & best.content, passages.weight
+    """What a claim's best sentence has in place of a claim's names, unit or word, if the two are otherwise equal."""
+    common = claim.content & best.content
     lost = claim.content - common
-    swap = swapped_units(claim.low, best.plain.split()) if claim.figures else None
-    if swap is None and lost and lost.isdisjoint(passages.postings):
-        names = (*claim.subject, *claim.names)
-        if lost <= {item for _, item in names}:
-            other = read(best.text)
-            swap = swapped_names(claim.stems, names, (*other.subject, *other.names), common)
+    swap = _replaced(claim, best, lost, common, passages)
     if swap is None or not lost <= swap.own_stems:
         return None
-    same = common - swap.own_stems
+    same, weight = common - swap.own_stems, passages.weight
     cover = _part(weight(same), weight(best.content - swap.other_stems - swap.own_stems))
     return swap if same and cover >= SAME_SENTENCE else None
+
+
+def _replaced(
+    claim: Claim, best: Piece, lost: frozenset[str], common: frozenset[str], passages: Passages
+) -> Swap | None:
+    """A unit, an opposite or names that only a claim has, and what its best sentence has in their place."""
+    if len(lost) <= 1 and not differ_in_negation(claim.low, others := best.plain.split()):
+        swap = swapped_units(claim.low, others) if claim.figures else None
+        if swap := swap or swapped_opposites(claim.low, claim.stems, others, best.stems):
+            return swap
+    # "Not in Berlin" agrees with "in Paris".
+    if not lost or best.negated or is_negated(claim.low) or not lost.isdisjoint(passages.postings):
+        return None
+    names = (*claim.subject, *claim.names)
+    if not lost <= {item for _, item in names}:
+        return None
+    other = read(best.text)
+    return swapped_names(claim.stems, names, (*other.subject, *other.names), common)
 
 
 def _overlap(claim: Claim, best: Window | None, passages: Passages) -> tuple[float, float]:
     """The share of the claim in the best sentence, without figures, and the share of that sentence in the claim."""
     if best is None:
         return 0.0, 0.0
-    # A negation is compared apart: "never allowed" and "allowed" are about the same.
-    here, weight = best.piece.content - NEGATION_STEMS, passages.weight
-    plain = frozenset(item for item in claim.content - NEGATION_STEMS if not item[0].isdigit())
+    here, weight = best.piece.content - _UNCOMPARED, passages.weight
+    plain = frozenset(item for item in claim.content - _UNCOMPARED if not item[0].isdigit())
     return _part(weight(here & plain), weight(plain)), _part(weight(here & claim.content), weight(here))
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstone._core.text import sentences, tokens, unmarked
+from evalstone._core.text import QUESTION_MARKS, sentences, tokens, unmarked
 from evalstone.judges.lexical.numbers import evened_dates, evened_numbers, is_even, numbered
 from evalstone.judges.lexical.units import spaced_units
 
@@ -19,7 +19,8 @@ STRUCTURED = 0.5
 LONGEST_FIELD = 200
 _FEWEST_LINES = 3
 
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z])_(?=[a-z])")
+# Not "kW" or "iPhone".
+_CAMEL = re.compile(r"(?<=[A-Za-z][a-z])(?=[A-Z])|(?<=[a-z])_(?=[a-z])")
 _HINTS_AT_JOINED = re.compile(r"[a-z][A-Z_]")
 _HINTS_AT_TIME_OR_DATE = re.compile(r"\d(?: ?[:aApP]|[-/.]\d)")
 _TIME = re.compile(r"(?<![\d:.,])(\d{1,2})(?::(\d{1,2})(?::\d{2})?)?(?: ?([ap])\.?m\b\.?)?(?![\d:])", re.IGNORECASE)
@@ -29,12 +30,18 @@ _SPAN = re.compile(
 # "First, mix the flour": the ordinal numbers the sentence, not anything in it. "No, it is": nothing in it is negated.
 _OPENING = re.compile(r"\A\W{0,5}(?:first|second|third|fourth|fifth|no), ", re.IGNORECASE)
 _LONGEST_OPENING = 15
+_NO_MORE = re.compile(r"\b(?:no|not) (more|greater|less|fewer) than\b", re.IGNORECASE)
+_APOSTROPHE = re.compile("(?<=\\w)[`\u00b4\u2018\u02bc\uff07](?=\\w)")
 _LINE = re.compile(r"[^\S\n]*[\"']?[^\W_][\w &/().'\"-]{0,60}?[\"']? ?[:=] ?\S")
 _BRACKETS = re.compile(r"\s*[\[{]")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
 _KEY = re.compile(r"\s*([^\W_][\w &/().'’-]{0,60}?)\s*(?:[:：=]|\s[-–—]{1,3}\s)")
 _EMPHASIS = re.compile(r"[*`\"“”]|(?<!\w)['_]+|['_]+(?!\w)")
 _BETWEEN_FIELDS = re.compile(r"[;,|·•](?=\s|\Z)")
+_LABEL = re.compile(r"\W{0,5}\b(?:q|question|a|answer)\b\W{0,4}[:.]\W{0,4}(?=\w)", re.IGNORECASE)
+_ANSWER = re.compile(r"\W{0,5}\b(yes|no)\b(?=\W{0,3}\Z|[.,;:!–—])[\W_]{0,4}", re.IGNORECASE)
+_AROUND_QUESTIONS = " \t*_\"'”’)"
+_QUESTION_MARKS = tuple(QUESTION_MARKS)
 _AROUND_VALUES = " \t.,;!"
 _BOOLEANS: Mapping[str, bool] = {
     **dict.fromkeys(
@@ -62,10 +69,14 @@ def comparable_low(text: str) -> Sequence[str]:
 
 def evened(text: str) -> str:
     """The text with normalized clock times (`5:30 PM`, `17:30` and `17:30:00` become `17h30`), joined words split
-    (`WiFi`, `wi_fi` and `5kg` become `Wi Fi`, `wi fi` and `5 kg`), and dates and Chinese numerals as figures. An
-    opening such as "First, " or "No, " is dropped."""
+    (`WiFi`, `wi_fi` and `5kg` become `Wi Fi`, `wi fi` and `5 kg`), and dates, prices and Chinese numerals as figures.
+    Apostrophes are straight, and `no more than` is `at most`. An opening such as "First, " or "No, " is dropped."""
+    if "`" in text or not text.isascii():
+        text = _APOSTROPHE.sub("'", text.replace("\u00ad", ""))
     if "," in text[:_LONGEST_OPENING]:
         text = _OPENING.sub("", text)
+    if " than" in text:
+        text = _NO_MORE.sub(lambda found: "at most" if found[1][0] in "mMgG" else "at least", text)
     if _HINTS_AT_JOINED.search(text):
         text = _CAMEL.sub(" ", text)
     if _HINTS_AT_TIME_OR_DATE.search(text):
@@ -105,7 +116,7 @@ def pieces(passage: str, *, structured: bool) -> Iterator[str]:
     """
     if not structured:
         for alone, lines in itertools.groupby(_lines(passage), lambda line: boolean_field(line) is not None):
-            for sentence in map(str.strip, lines) if alone else sentences("\n".join(lines)):
+            for sentence in map(str.strip, lines) if alone else _answered(sentences("\n".join(lines))):
                 yield from _cut(sentence)
         return
     for line in "\n".join(fields(passage)).split("\n") if _BRACKETS.match(passage) else _lines(passage):
@@ -119,12 +130,28 @@ def pieces(passage: str, *, structured: bool) -> Iterator[str]:
 
 def _lines(passage: str) -> Iterator[str]:
     """The lines of a passage. A line of several fields, one of them a yes or a no, is several lines."""
-    for line in passage.split("\n"):
+    for line in _answered(passage.split("\n")) if "?" in passage else passage.split("\n"):
         each = _BETWEEN_FIELDS.split(line)
         if len(each) > 1 and any(map(boolean_field, each)) and all(_LINE.match(part) for part in each):
             yield from each
         else:
             yield line
+
+
+def _answered(texts: Iterable[str]) -> Iterator[str]:
+    """Sentences or lines, with a yes or no as a part of the question that it answers: `Are dogs allowed? No`."""
+    asked = ""
+    for text in texts:
+        if asked:
+            label = _LABEL.match(text)
+            answer = _ANSWER.match(text, label.end() if label else 0)
+            yield f"{_LABEL.sub('', asked, 1)} {answer[1]}." if answer else asked
+            text = text[answer.end() :] if answer else text
+        asked = text if text.rstrip(_AROUND_QUESTIONS).endswith(_QUESTION_MARKS) else ""
+        if text and not asked:
+            yield text
+    if asked:
+        yield asked
 
 
 def _cut(sentence: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
     forty-two, 42, 42nd -> 42      1.5 million -> 1500000      two thirds, 2/3 -> 0.667      三百, 第十二 -> 300, 12
     March 3, 2021 = 3rd of March 2021 = 2021-03-03 = 2021年3月3日 -> 3 3mo 2021
+    $5m, 5 million dollars -> 5000000 dollar      50k, 50 000 -> 50000      1.234,56 -> 1234.56
     the 19th century -> the 19cy      twice, once a day -> 2 times, 1 time a day      330 m, 330 metres -> 330 meter
 
 Ordinals become their number. Months and centuries get tokens of their own. Signs stay as they are. Number words are
@@ -76,7 +77,8 @@ _JOINING = frozenset({"and", "or", "to"})
 
 _NUMBER_WORDS = frozenset({**_NAMED, **_UNITS, **_SCALES, **_PARTS, **_MONTHS, **_TIMES, **UNIT_SPELLINGS})
 _FIGURE = re.compile(r"\d++(?:[.,]\d++)*")
-_BILLIONS = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)bn")
+_SCALED = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)(bn|[kKMB])")
+_SUFFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "bn": 10**9}
 _ORDINAL = re.compile(r"(\d++(?:,\d{3})*)(?:st|nd|rd|th)", re.IGNORECASE)
 _OWN_TOKEN = re.compile(r"\d{1,2}(?:h\d\d|mo|cy)")
 _LONGEST_FIGURE = 15
@@ -162,7 +164,7 @@ def _at(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[s
     """The tokens of the number at a position, empty if there is none, and the position after it."""
     word = low[at]
     if word[0].isdigit():
-        return _digits(low, at)
+        return _digits(written, low, at)
     if word in _TIMES:
         return (_TIMES[word] if word != "once" or _AFTER_ONCE & {*low[at + 1 : at + 2]} else ()), at + 1
     if word in _MONTHS:
@@ -175,14 +177,14 @@ def _at(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[s
     return _with_part(low, value, end)
 
 
-def _digits(low: Sequence[str], at: int) -> tuple[Sequence[str], int]:
+def _digits(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[str], int]:
     word = low[at]
     if _OWN_TOKEN.fullmatch(word):
         return [word], at + 1
     if ordinal := _ORDINAL.fullmatch(word):
         word = ordinal[1]
-    elif (billions := _BILLIONS.fullmatch(word)) and len(parts := _figures(billions[1])) == 1:
-        return [_decimal(Decimal(parts[0]) * 10**9)], at + 1
+    elif (scaled := _SCALED.fullmatch(written[at])) and len(parts := _figures(scaled[1])) == 1:
+        return [_decimal(Decimal(parts[0]) * _SUFFIXES[scaled[2]])], at + 1
     elif not _FIGURE.fullmatch(word):
         return [word], at + 1
     parts = _figures(word)
@@ -303,7 +305,7 @@ def _figures(word: str) -> tuple[str, ...]:
         parts = ["".join(parts)]
     elif len(parts) == 2:
         parts = [".".join(parts)]
-    elif figure.count(".") == 1 and figure[-len(parts[-1]) - 1] == ".":
+    elif any(figure.count(mark) == 1 and figure[-len(parts[-1]) - 1] == mark for mark in ".,"):
         parts = ["".join(parts[:-1]) + "." + parts[-1]]
     return tuple(_trimmed(part) for part in parts)
 
@@ -333,6 +335,17 @@ _HAN_NUMBER = re.compile(f"(百分之|第)?(?!十分(?![钟鐘])|万一|千[万�
 _HAN_DATE = re.compile(r"(?:(\d{4}) ?年 ?)?(\d{1,2}) ?月(?: ?(\d{1,2}) ?[日号號])?")
 _ISO_DATE = re.compile(r"(?<![\d.-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d-])")
 _DAY_DATE = re.compile(r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})\2(\d{4})(?![\d/-])")
+_NO_ZERO = re.compile(r"\.(?=\d)(?<![\w.]\.)")
+# Not "5-10", "5 - 10" or "F-35".
+_MINUS = re.compile(r"[-−](?=\.?\d)(?<![\w.,)\]%+−-].)(?<!\d .)")
+_SPACED_GROUP = re.compile("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
+_SIGNS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "USD": "dollar", "EUR": "euro", "GBP": "pound"}
+_LETTERS = {"": "", "k": "thousand", "m": "million", "b": "billion", "bn": "billion"}
+_PRICE = re.compile(
+    r"(?:\b(?:US|CA|AU|NZ|HK|A|C))?([$€£¥]|\b(?:USD|EUR|GBP)) ?(\d++(?:[.,]\d++)*)"
+    r"(?: ?([kKmM]|[bB]n?)\b|[ -]?([tT]housand|[mbtMBT]r?illion)\b)?"
+)
+_PRICE_AFTER = re.compile(r"(?<=\d) ?([$€£¥])(?!\w)")
 _FRACTION = re.compile(r"(?<![\d/.,])([1-9])/([2-9]|10)(?![\d/])")
 
 
@@ -343,16 +356,29 @@ def evened_dates(text: str) -> str:
 
 
 def evened_numbers(text: str) -> str:
-    """The text with normalized percentages and Chinese numerals."""
+    """The text with normalized percentages, prices and Chinese numerals, and `.5` as `0.5`."""
     if "%" in text or "％" in text:
         text = text.replace("%", " percent ").replace("％", " percent ")
+    if "-" in text or "−" in text:
+        text = _MINUS.sub("minus ", text)
+    if "." in text:
+        text = _NO_ZERO.sub("0.", text)
+    if "$" in text or "USD" in text or "EUR" in text or "GBP" in text or not text.isascii():
+        text = _PRICE_AFTER.sub(lambda found: f" {_SIGNS[found[1]]} ", _PRICE.sub(_price, text))
     if "per cent" in text:
         text = text.replace("per cent", "percent")
     if not text.isascii():
+        text = _SPACED_GROUP.sub("", text)
         text = _HAN_DATE.sub(
             lambda found: _date(found, found[3] or "", found[2], found[1] or ""), _HAN_NUMBER.sub(_han, text)
         )
     return text
+
+
+def _price(found: re.Match[str]) -> str:
+    """A price with its currency after the number: `$5 million` and `$5m` become `5 million dollar`."""
+    sign, number, letter, scale = found.groups()
+    return f" {number} {scale or _LETTERS[(letter or '').lower()]} {_SIGNS[sign]} "
 
 
 def _date(found: re.Match[str], day: str, month: str, year: str) -> str:
