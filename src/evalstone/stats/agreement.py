@@ -130,20 +130,18 @@ def _beyond_chance(
     possible: Iterable[Parts],
     chance: float,
     confidence: float,
-    sizes: Sequence[float] | None = None,
 ) -> Interval | None:
-    """1 - D / E with its limits, from each unit's contributions to D and E; None if E is 0. sizes: unit weights."""
+    """1 - D / E with its limits, from each unit's contributions to D and E; None if E is 0."""
     check_confidence(confidence)
     if chance < 1e-12:
         return None
     n = len(units)
-    total = n if sizes is None else math.fsum(sizes)
-    observed = math.fsum(size * d for size, (d, _) in zip(sizes or [1.0] * n, units, strict=True)) / total
+    observed = math.fsum(d for d, _ in units) / n
     coefficient = 1 - observed / chance
     if n < 2:
         return Interval(coefficient, None, None, n, confidence, caution=single(n))
     highest = max(2.0, observed / chance)
-    low, high = ratio_limits(units, possible, low=0.0, high=highest, confidence=confidence, weights=sizes)
+    low, high = ratio_limits(units, possible, low=0.0, high=highest, confidence=confidence)
     return Interval(coefficient, 1 - high, 1 - low, n, confidence, method=FIELLER)
 
 
@@ -268,12 +266,12 @@ def krippendorff_alpha(
 
     def parts(row: Counter[R]) -> Parts:
         size = row.total()
+        weight = size * len(counts) / n
         away = math.fsum(count * distances[rating] for rating, count in row.items()) / size
-        return 2 * _apart(row, places) / (size * (size - 1)), 2 * away - chance
+        return weight * 2 * _apart(row, places) / (size * (size - 1)), weight * (2 * away - chance)
 
-    sizes = [row.total() for row in counts]
-    possible = map(parts, _split(totals, max(sizes)))
-    return _beyond_chance([parts(row) for row in counts], possible, chance, confidence, sizes)
+    possible = map(parts, _split(totals, max(row.total() for row in counts)))
+    return _beyond_chance([parts(row) for row in counts], possible, chance, confidence)
 
 
 def _apart(counts: Counter[R], places: Mapping[R, float] | None) -> float:

@@ -129,7 +129,7 @@ def compare_pairs(
     passes = independent and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
     changed = mcnemar(wins, losses) if passes else None
     interval = difference_interval(d.tolist(), scale=scale, confidence=confidence, groups=groups, weights=weights)
-    evidence = WeightedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights)
+    evidence = WeightedMean.of_units(d.tolist(), -scale, scale, groups=groups, weights=weights)
     if changed is not None:
         test = PairedTest("McNemar's test, mid-p", changed.p_value)
         interval = _consistent(interval, changed, scale)

@@ -31,6 +31,7 @@ from evalstone.errors import ConfigError
 from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
 from evalstone.stats.intervals import check_confidence
+from evalstone.stats.weighted_mean import WeightedMean
 
 MAX_SAMPLES = 1_000_000_000
 PRACTICAL = 1_000_000
@@ -289,7 +290,7 @@ class Pilot:
         x = column("values", values, low, scale)
         if n < 2:
             return None
-        evidence = BoundedMean.of(x.tolist(), low, scale, groups=groups)
+        evidence = WeightedMean.of_units(x.tolist(), low, scale, groups=groups)
         units = n if groups is None else len(set(groups))
         if units < 2:
             return None
@@ -430,9 +431,8 @@ def _typical_sample(points: Points, mean: float, units: float, low: float, high:
         sums[x, w] = sums.get((x, w), 0.0) + count
     counts = _with_whole_ends([(x, w, count) for (x, w), count in sorted(sums.items())])
     counts = _with_whole_ends(counts[::-1])
-    mass = math.fsum(w * count for _, w, count in counts)
-    typical = math.fsum(w * w * count for _, w, count in counts) / mass
-    return BoundedMean(low, high, mean, units, tuple(sorted(counts)), typical)
+    kind = BoundedMean if len({w for _, w, _ in counts}) == 1 else WeightedMean
+    return kind(low, high, mean, units, tuple(sorted(counts)))
 
 
 def _tilt(pulls: Floats, base: Floats) -> float:

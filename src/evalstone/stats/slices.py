@@ -287,7 +287,7 @@ class _Weighted(_Unweighted):
         """Inference about the weighted mean of these samples."""
         groups = self.groups[chosen].tolist() if self.clustered else None
         values, weights = self.x[chosen].tolist(), self.weights[chosen].tolist()
-        return WeightedMean.of(values, 0.0, self.scale, groups=groups, weights=weights)
+        return WeightedMean.of_units(values, 0.0, self.scale, groups=groups, weights=weights)
 
     def both(self, places: Positions) -> tuple[BoundedMean, BoundedMean]:
         """Inference about the weighted means of a slice and of the others."""
@@ -331,7 +331,7 @@ def _evidence(x: Floats, scale: float, groups: Positions | None) -> BoundedMean:
     if groups is None:
         return BoundedMean.of(_coarse(x, scale), 0.0, scale)
     sizes = np.bincount(groups)
-    return BoundedMean.of(_coarse(group_sums(x, groups) / sizes, scale), 0.0, scale, weights=sizes.tolist())
+    return WeightedMean.of_units(_coarse(group_sums(x, groups) / sizes, scale), 0.0, scale, weights=sizes.tolist())
 
 
 def _coarse(x: Floats, scale: float) -> list[float]:
