@@ -169,6 +169,27 @@ def test_a_pilot_that_says_little_says_so() -> None:
     assert unchanged.needed == samples_needed(Changes(0.0), 0.05) < unchanged.needed_high
 
 
+@pytest.mark.parametrize("pass_fail", [True, False])
+def test_a_difference_beyond_the_changes_of_the_pilot_is_planned_by_a_bound(pass_fail: bool) -> None:
+    pilot = Pilot.of([1.0] + [0.0] * 79, pass_fail=pass_fail)
+    found = plan(pilot, 0.05)
+    assert found.caution == (
+        "in the pilot, 1.2% of the samples changed, which can't add up to a difference of 0.05: the plan allows for as "
+        "many further changes as that needs"
+    )
+    # The changes of the pilot stay, and 5% more samples change.
+    assert found.needed_low < found.needed < found.needed_high
+    if pass_fail:
+        assert found.needed == samples_needed(Changes(1 / 80 + 0.05), 0.05)
+        assert mcnemar_power(found.needed_high, 0.065, 0.015) > 0.8
+    assert pilot is not None
+    detectable = pilot.detectable()
+    assert detectable is not None
+    assert plan(pilot, detectable).needed <= 81
+    within = plan(Pilot.of([1.0, -1.0] * 4 + [0.0] * 72, pass_fail=pass_fail), 0.05)
+    assert within.caution == ""
+
+
 def test_what_no_sample_can_show() -> None:
     assert detectable_difference(Changes(1.0), 2) is None
     assert detectable_difference(Changes(0.1), 1) is None
