@@ -149,7 +149,7 @@ class Decision:
     judge gave no answer."""
     more_samples: int | None
     """The number of further samples that would decide the criterion with a power of 0.8, if the estimate is the true
-    value. None if it is decided, or if a hundred times as many as now wouldn't decide it."""
+    value. None if it is decided, or if neither 10,000 more nor a hundred times as many as now would decide it."""
     caution: str
     """Why to trust the decision less, or ""."""
     lower_is_better: bool = False

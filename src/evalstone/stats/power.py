@@ -35,8 +35,10 @@ from evalstone.stats.intervals import check_confidence
 from evalstone.stats.weighted_mean import WeightedMean
 
 MAX_SAMPLES = 1_000_000_000
-PRACTICAL = 100
-"""If more than this many times the current units are needed, the mean is too close to the threshold to decide."""
+PRACTICAL = 10_000
+PRACTICAL_TIMES = 100
+"""If more units than this are needed, and more than this many times the current ones, a mean is too close to the
+threshold to decide."""
 NORMAL_FROM = 1_000_000
 """With more changed pairs than this, the power is that of the normal approximation, within 0.001."""
 SMALL_PILOT = 20
@@ -219,8 +221,8 @@ def more_units(evidence: BoundedMean, threshold: float, side: Side, alpha: float
         power: The probability that the test rejects, in (0, 1).
 
     Returns:
-        1 or more. None if the mean isn't on that side of the threshold, or if a hundred times as many units as now
-        aren't enough.
+        1 or more. None if the mean isn't on that side of the threshold, or is too close to it: if neither 10,000 more
+        units nor a hundred times as many as now are enough.
     """
     if side * (evidence.mean - threshold) <= 0:
         return None
@@ -234,7 +236,7 @@ def more_units(evidence: BoundedMean, threshold: float, side: Side, alpha: float
         sample = _typical_sample(points, edge, units, evidence.low, evidence.high)
         return sample is not None and sample.p_value(threshold, side, share=EXACT) <= alpha
 
-    return _first(enough, 1, PRACTICAL * math.ceil(evidence.units))
+    return _first(enough, 1, max(PRACTICAL, PRACTICAL_TIMES * math.ceil(evidence.units)))
 
 
 @dataclass(frozen=True)
@@ -310,7 +312,7 @@ class Pilot:
         deviation = math.sqrt(factor) * float(x.std(ddof=1)) if x.max() > x.min() else 0.0
         kinds = _classes(deviations, weights, shares)
         clustered = groups is not None
-        most = scale * float(np.mean(x != 0)) if paired else math.inf
+        most = scale * int(np.count_nonzero(x)) / n if paired else math.inf
         return cls(n, units, evidence.mean, squares, largest, kinds, scale, deviation, pairs, clustered, most)
 
     def population(self, square: float | None = None, *, difference: float = 0.0) -> Population:
