@@ -99,8 +99,9 @@ class ManyComparison:
     """Several runs over the same samples."""
 
     n: int
+    """The number of samples with a score in all runs."""
     means: Mapping[str, float]
-    """The mean score by run."""
+    """The mean score by run, over these samples."""
     pairs: tuple[Pair, ...]
     """Every pair of runs."""
     ranks: Mapping[str, tuple[int, int]]
@@ -339,24 +340,26 @@ def _lowest_share(changed: McNemar, alpha: float) -> float:
 
 
 def compare_many(
-    runs: Mapping[str, Sequence[float]],
+    runs: Mapping[str, Sequence[float | None]],
     *,
     scale: float = 1.0,
     confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
     lower_is_better: bool = False,
+    ends: Mapping[str, Sequence[Ends]] | None = None,
     correction: Correction = "holm",
 ) -> ManyComparison | None:
     """All pairwise comparisons of runs, with corrected p-values, and the ranks that they leave possible.
 
     Args:
-        runs: Scores by run, of the same samples in the same order; two runs or more.
+        runs: Scores by run, of the same samples in the same order; two runs or more. None is a missing one.
+        ends: By run, the lowest and the highest possible values, as for `compare_pairs`.
         correction: How to adjust the p-values of the pairs for multiple testing.
         scale, confidence, groups, weights, lower_is_better: As for `compare_pairs`.
 
     Returns:
-        The comparison; None for no samples.
+        The comparison; None for no sample with a score in all runs.
 
     Raises:
         ConfigError: Fewer than two runs, or an unknown correction.
@@ -364,12 +367,15 @@ def compare_many(
     """
     if len(runs) < 2:
         raise ConfigError(f"need at least two runs, got {len(runs)}")
-    n = same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups, weights=weights)
-    if n == 0:
-        return None
+    same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups, weights=weights)
     check_weights(weights)
     weights = unequal(weights)
-    table = np.stack([column(name, values, 0.0, scale) for name, values in runs.items()], axis=1)
+    known: Mask = np.array([None not in row for row in zip(*runs.values(), strict=True)], dtype=np.bool_)
+    n = int(known.sum())
+    if n == 0:
+        return None
+    table = [column(name, _some(values, known), 0.0, scale).tolist() for name, values in runs.items()]
+    own_weights = None if weights is None else _some(weights, known)
     pairs: list[tuple[str, str, Comparison]] = []
     for a, b in itertools.combinations(runs, 2):
         pair = compare_pairs(
@@ -380,6 +386,7 @@ def compare_many(
             groups=groups,
             weights=weights,
             lower_is_better=lower_is_better,
+            ends=ends and (ends[a], ends[b]),
         )
         if pair is not None:
             pairs.append((a, b, pair))
@@ -387,7 +394,7 @@ def compare_many(
     compared = tuple(Pair(*item, p) for item, p in zip(pairs, adjusted, strict=True))
     return ManyComparison(
         n=n,
-        means={name: weighted_average(weights, values) for name, values in zip(runs, table.T.tolist(), strict=True)},
+        means={name: weighted_average(own_weights, values) for name, values in zip(runs, table, strict=True)},
         pairs=compared,
         ranks=_ranks(list(runs), compared, confidence),
     )
