@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import coverage_agree
+import coverage_compare
 import coverage_groups
 import coverage_labels
 import coverage_looks
@@ -215,6 +216,7 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     *coverage_trials.SECTIONS,
     *coverage_weights.SECTIONS,
     *coverage_groups.SECTIONS,
+    *coverage_compare.SECTIONS,
 )
 
 

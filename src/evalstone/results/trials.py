@@ -135,7 +135,7 @@ def _by_sample(run: Run) -> Mapping[str, Mapping[str, list[Record]]]:
     return trials
 
 
-class _Counts(NamedTuple):
+class Counts(NamedTuple):
     """The trials of a sample."""
 
     passed: int
@@ -155,13 +155,13 @@ def _reliability(
     limit = info.scale / 2 if threshold is None else threshold
     if not 0 <= limit <= info.scale:
         raise ConfigError(f"{info.name}: the threshold must be in [0, {info.scale:g}], not {limit:g}")
-    trials_of: dict[str, _Counts] = {}
+    trials_of: dict[str, Counts] = {}
     for sample, trials in records.items():
         counted = [r for r in trials if r.value is not None or _by_target(r.outcome) or counts(r, missing)]
         passed = sum(isinstance(r.outcome, Score) and _passes(r.outcome, limit, info) for r in counted)
         without = sum(r.value is None and not _by_target(r.outcome) for r in counted)
         if counted:
-            trials_of[sample] = _Counts(passed, without, len(counted))
+            trials_of[sample] = Counts(passed, without, len(counted))
     known = {sample: (passed, n - without) for sample, (passed, without, n) in trials_of.items() if n > without}
     flaky = [Flaky(sample, passed, n) for sample, (passed, n) in known.items() if 0 < passed < n]
     flaky.sort(key=lambda sample: abs(sample.passed / sample.trials - 0.5))
@@ -189,7 +189,7 @@ def _passes(score: Score, threshold: float, info: ScorerInfo) -> bool:
 
 
 def _passes_of(
-    trials_of: Mapping[str, _Counts], records: Mapping[str, list[Record]], trials: int, confidence: float
+    trials_of: Mapping[str, Counts], records: Mapping[str, list[Record]], trials: int, confidence: float
 ) -> Iterator[PassK]:
     for k in sizes(trials):
         samples = [sample for sample, of_sample in trials_of.items() if of_sample.trials >= k]
@@ -200,15 +200,15 @@ def _passes_of(
 
         more: dict[str, Any] = {"groups": group_labels(samples, groups), "weights": weight_column(samples, weights)}
         at_least_one, all_pass = (
-            _bounded([trials_of[sample] for sample in samples], share, k, confidence, more)
+            bounded_share([trials_of[sample] for sample in samples], share, k, confidence, more)
             for share in (pass_at_k, pass_all_k)
         )
         if at_least_one is not None and all_pass is not None:
             yield PassK(k, at_least_one, all_pass)
 
 
-def _bounded(
-    samples: Sequence[_Counts],
+def bounded_share(
+    samples: Sequence[Counts],
     share: Callable[[int, int, int], float],
     k: int,
     confidence: float,

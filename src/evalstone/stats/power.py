@@ -66,7 +66,8 @@ class SampleSizePlan:
     difference: float
     """The difference to detect."""
     needed: int
-    """The required number of samples."""
+    """The required number of samples. It is `needed_high` if the difference is larger than the changes of the pilot can
+    add up to (`Pilot.most`)."""
     needed_low: int
     """The required number at the lower end of the 80% confidence interval of the differences' mean square."""
     needed_high: int
@@ -367,6 +368,8 @@ def plan_sample_size(
         )
     )
     caution = ""
+    if difference > pilot.most:
+        needed = high  # few changes say little about how many there will be
     if difference > pilot.most:
         caution = (
             f"in the pilot, {percent(pilot.most / pilot.scale)} of the samples changed, which can't add up to a "
