@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 
 import coverage_agree
+import coverage_compare
+import coverage_groups
 import coverage_labels
 import coverage_looks
 import coverage_plan
@@ -39,6 +41,7 @@ from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.intervals import Interval, mean_interval
 from evalstone.stats.paired_tests import mcnemar
 from evalstone.stats.special import binomial_cdf
+from evalstone.stats.weighted_mean import WeightedMean
 
 SIZES = (8, 15, 30, 100, 300)
 
@@ -88,7 +91,7 @@ def clusters(replications: int) -> None:
             wide: list[Interval | None] = []
             for turn in range(replications // 2):
                 values, groups = grouped_passes(source, sizes, rate, correlation)
-                found = BoundedMean.of(values, 0, 1, groups=groups)
+                found = WeightedMean.of_units(values, 0, 1, groups=groups)
                 plain.append(BoundedMean.of(values, 0, 1).two_sided_p(rate) >= 0.05)
                 robust.append(found.two_sided_p(rate) >= 0.05)
                 passes.append(found.p_value(rate, 1) <= 0.05)
@@ -120,7 +123,7 @@ def unequal_clusters(replications: int) -> None:
             for _ in range(replications):
                 sizes = np.maximum(1, np.rint(source.lognormal(1.5, spread, 100))).astype(int).tolist()
                 values, groups = grouped_passes(source, sizes, rate, 0.9)
-                found = BoundedMean.of(values, 0, 1, groups=groups)
+                found = WeightedMean.of_units(values, 0, 1, groups=groups)
                 held.append(found.two_sided_p(rate) >= 0.05)
                 passes.append(found.p_value(rate, 1) <= 0.05)
             rows.append([f"{spread:g}", f"{rate:g}", f"**{percent(held)}**", percent(passes)])
@@ -212,6 +215,8 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_agree.components,
     *coverage_trials.SECTIONS,
     *coverage_weights.SECTIONS,
+    *coverage_groups.SECTIONS,
+    *coverage_compare.SECTIONS,
 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from tables import holds, percent, table, width
 
 from evalstone.results.calibration import Calibration, LabeledScore, fit, verdicts_at_fitted
-from evalstone.stats.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
+from evalstone.stats.agreement import cohen_kappa, krippendorff_alpha
 from evalstone.stats.calibration import expected_calibration_error
 from evalstone.stats.classification import Confusion, auroc, measure_intervals
 from evalstone.stats.intervals import Interval
@@ -59,14 +59,12 @@ def _rated(source: np.random.Generator, n: int, raters: int, noise: float) -> np
 
 
 def coefficients(replications: int) -> None:
-    """Agreement on ratings from 1 to 5 of two raters (weighted kappa, alpha) and of three (Fleiss, AC1, alpha)."""
+    """Agreement on ratings from 1 to 5 of two raters and of three."""
     weighted: dict[str, tuple[int, Callable[[list[list[float]]], Interval | None]]] = {
         "weighted kappa, linear": (2, lambda r: cohen_kappa(*zip(*r, strict=True), weights="linear")),
         "weighted kappa, quadratic": (2, lambda r: cohen_kappa(*zip(*r, strict=True), weights="quadratic")),
         "Krippendorff's alpha, ordinal": (2, lambda r: krippendorff_alpha(r, level="ordinal")),
         "Krippendorff's alpha, interval": (3, lambda r: krippendorff_alpha(r, level="interval")),
-        "Fleiss' kappa": (3, fleiss_kappa),
-        "Gwet's AC1": (3, lambda r: gwet_ac1(r, categories=5)),
     }
     rows: list[list[str]] = []
     for name, (raters, coefficient) in weighted.items():

@@ -191,7 +191,8 @@ def test_compare_says_whether_the_judge_of_anchors_drifted(folder: Path, evalsto
         (["--min", "given=0.95"], 1, "fail"),
         (["--min", "given=0.5"], 4, "10 samples without a score may decide it"),
         (["--min", "given=0.5", "--missing", "ignore"], 0, "pass"),
-        (["--min", "given=0.73", "--missing", "ignore"], 4, "would decide it at the next look (--look 2)"),
+        (["--min", "given=0.7", "--missing", "ignore"], 4, "would decide it at the next look (--look 2)"),
+        (["--min", "given=0.7333", "--missing", "ignore"], 4, "the estimate is too close to the threshold to decide"),
         (["--min", "given=0.73", "--inconclusive", "pass"], 0, "inconclusive"),
         (["--min", "given=0.73", "--inconclusive", "fail"], 1, "inconclusive"),
         (["--max", "harm=0.95", "--max-regression", "given=0.6", "--baseline", "b"], 0, "pass"),
@@ -246,11 +247,9 @@ def test_a_run_that_ended_early_says_so_in_every_report(folder: Path, evalstone:
         assert "ended early: unfinished" in evalstone("report", "one", *form).stdout.replace("\\", "")
 
 
-def test_a_comparison_tells_the_other_tests_and_what_changed_most_in_each_form(
-    folder: Path, evalstone: Evalstone
-) -> None:
+def test_a_comparison_tells_what_changed_most_in_each_form(folder: Path, evalstone: Evalstone) -> None:
     markdown = evalstone("compare", "a", "b", "--markdown", "-", "--top", "1").stdout
-    assert "given\\: Wilcoxon" in markdown
+    assert "corrected for" in markdown
     assert markdown.count("\n- `s") == 2
     passes = run_of(["1", "0", "0", "0", "1"])
     write_run(passes, "p")
@@ -490,3 +489,21 @@ def test_a_gate_takes_labels_of_the_run_and_of_its_baseline(folder: Path, evalst
     assert "has labels already; put all of them into one file" in told(*check, *twice)
     of_one = ("--labels", "A:given=a.csv", "--labels", "A:given=b.csv")
     assert "has labels already; put all of them into one file" in told("compare", "a", "b", *of_one)
+
+
+def test_a_comparison_takes_a_largest_change_a_margin_and_what_missing_scores_are(
+    folder: Path, evalstone: Evalstone, told: Told
+) -> None:
+    write_run(run_of([f"{0.5 + n % 7 / 50}" for n in range(40)]), "before")
+    write_run(run_of([f"{0.53 + n % 7 / 50}" for n in range(38)] + ["fail"] * 2), "after")
+    shown = evalstone("compare", "before", "after").stdout
+    assert "no significant difference" in shown
+    assert "whatever the missing scores of 2 samples are; --missing ignore leaves them out" in " ".join(shown.split())
+    for most in ("0.1", "given=0.1"):
+        found = evalstone("compare", "before", "after", "--max-change", most, "--missing", "ignore").stdout
+        assert "better" in found
+    same = ("compare", "before", "before", "--max-change", "0.1", "--margin", "0.05")
+    assert "= equivalent" in evalstone(*same).stdout
+    assert "--margin takes one number for all scorers or SCORER=NUMBER, not 2 numbers" in told(*same, "--margin", "1")
+    assert "--missing must be worst, failed or ignore" in told("compare", "before", "after", "--missing", "some")
+    assert "--max-change of given must be above 0 and at most 1, not 2" in told(*same[:3], "--max-change", "2")

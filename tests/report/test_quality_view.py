@@ -82,7 +82,7 @@ def test_labels_that_all_say_the_same_have_no_invented_numbers() -> None:
 def test_split_annotators_are_named() -> None:
     shown = on_screen(calibration_view(calibration([1, 0], [0, 0], [1, 1], [0, 0])))
     assert "1 sample with evenly split annotators left out of the verdicts." in shown
-    assert "between annotators: Fleiss' kappa" in shown
+    assert "between annotators: Krippendorff's alpha, nominal" in shown
     assert "judge and annotator 2: Cohen's kappa" in shown
     assert warnings(calibration([1, 0], [0, 1])) == [
         "Annotators are evenly split on every sample: no verdict can be checked and no threshold was learned."

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Run, Score, Scorer, compare, evaluate, scorer
+from evalstone import ConfigError, DataError, Run, Score, Scorer, compare, evaluate, scorer
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
 from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.files import read_run, write_run
+from evalstone.results.missing_scores import Missing
 from evalstone.results.pairing import Pairing
 from evalstone.scorers import Pairwise, PerTurn
 from evalstone.stats.bounded_mean import BoundedMean
@@ -54,14 +55,77 @@ def test_the_samples_that_changed_most_come_first() -> None:
     assert {change.sample for change in changes} == {"s1", "s3", "s4"}
 
 
-def test_a_sample_that_only_one_run_has_a_score_for_is_left_out_and_counted() -> None:
-    line = compare(run_of(["0.5", "skip", "1.0"]), run_of(["0.5", "0.5", "fail"]))["given"]
-    assert (line.result.n, line.unpaired) == (1, 2)
+@pytest.mark.parametrize(("missing", "counted", "unpaired"), [("worst", 2, 0), ("failed", 1, 1), ("ignore", 0, 2)])
+def test_a_sample_without_a_score_in_one_run_counts_as_it_is_told_to(
+    missing: Missing, counted: int, unpaired: int
+) -> None:
+    runs = run_of(["0.5", "skip", "1.0", "skip"]), run_of(["0.5", "0.5", "fail", "skip"])
+    line = compare(*runs, missing=missing)["given"]
+    assert isinstance(line.result, Comparison)
+    assert (line.result.n, line.result.missing, line.unpaired) == (1, counted, unpaired)
+    assert "skip" not in str(line.changes)
 
 
-def test_samples_without_a_partner_are_counted_in_both_runs() -> None:
+def test_what_has_no_score_is_counted_in_both_directions() -> None:
     a, b = run_of(["0.1", "0.2", "0.3", "skip"]), run_of(["skip", "skip", "0.4", "0.5"])
-    assert [compare(*both)["given"].unpaired for both in ((a, b), (b, a))] == [3, 3]
+    for both in ((a, b), (b, a)):
+        assert compare(*both, missing="ignore")["given"].unpaired == 3
+        found = compare(*both)["given"].result
+        assert isinstance(found, Comparison)
+        assert found.missing == 3
+    with pytest.raises(ConfigError, match="missing must be worst, failed or ignore, not 'best'"):
+        compare(a, b, missing="best")  # type: ignore[arg-type]
+
+
+def test_a_difference_holds_whatever_the_missing_scores_are() -> None:
+    a, b = run_of(["0"] * 20 + ["1"] * 20), run_of(["1"] * 10 + ["0"] * 10 + ["fail"] * 8 + ["1"] * 12)
+    assert compare(a, b, missing="ignore")["given"].verdict == "better"
+    line = compare(a, b)["given"]
+    assert (line.verdict, line.result.difference.mean) == ("inconclusive", pytest.approx(10 / 32))
+    told = 'given: p and the interval hold whatever the missing scores of 8 samples are; missing="ignore" leaves them'
+    assert told in str(compare(a, b))
+    sliced = compare(a, b, slice_by=first_digit).slices
+    assert sum(getattr(one.result, "missing", 0) for one in sliced) == 8
+
+
+def test_a_declared_largest_change_finds_a_smaller_difference() -> None:
+    a, b = run_of([f"{0.5 + n % 7 / 50}" for n in range(40)]), run_of([f"{0.53 + n % 7 / 50}" for n in range(40)])
+    plain, declared = (compare(a, b, max_change=most)["given"] for most in (None, 0.1))
+    assert (plain.verdict, declared.verdict) == ("inconclusive", "better")
+    assert compare(a, b, max_change={"given": 0.1})["given"].result == declared.result
+    with pytest.raises(
+        DataError, match=r"max_change=0\.02, but given of sample .* changes by 0\.03, from 0\.5 to 0\.53"
+    ):
+        compare(a, b, max_change=0.02)
+    for value in (0, 1.5, "0.2"):
+        with pytest.raises(ConfigError, match="max_change of given must be"):
+            compare(a, b, max_change=value)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="max_change=… is for paired samples: leave it out, or unpaired=True"):
+        compare(a, b, max_change=0.2, unpaired=True)
+
+
+def test_runs_within_the_margin_are_equivalent_even_if_they_differ() -> None:
+    a, b = run_of(["0.5"] * 200), run_of(["0.51"] * 200)
+    assert compare(a, b)["given"].verdict == "inconclusive"
+    line = compare(a, b, margin=0.05)["given"]
+    assert (line.verdict, compare(a, b, margin=0.001)["given"].verdict) == ("equivalent", "inconclusive")
+    assert line.to_dict()["verdict"] == "equivalent"
+    assert "= equivalent" in str(compare(a, b, margin=0.05))
+    significant = compare(a, b, margin=0.05, max_change=0.05)["given"]
+    assert significant.adjusted_p_value < 0.05
+    assert significant.verdict == "equivalent"
+    two = compare(a, b, run_of(["0.51"] * 200), margin=0.05)
+    alone = line.adjusted_equivalence
+    assert alone is not None
+    assert two["given"].adjusted_equivalence == pytest.approx(2 * alone)
+
+
+def test_an_undecided_comparison_says_what_it_would_have_found() -> None:
+    a, b = run_of(["0", "1", "1", "1"] * 10), run_of(["1", "0", "1", "1"] * 10)
+    line = compare(a, b)["given"]
+    assert line.detectable == pytest.approx(0.31, abs=0.03)
+    assert "given: a true difference of 0.3" in str(compare(a, b))
+    assert compare(a, run_of(["1"] * 40))["given"].detectable is None
 
 
 def test_p_values_are_adjusted_over_all_scorers_and_runs() -> None:
@@ -78,13 +142,12 @@ def test_p_values_are_adjusted_over_all_scorers_and_runs() -> None:
 
 
 def test_three_runs_are_also_tested_all_at_once() -> None:
-    many = [str(n / 20) for n in range(10)]
-    more = [str(n / 20 + 0.25) for n in range(10)]
+    many, more = ["0"] * 10, ["1"] * 10
     compared = compare(run_of(many), run_of(more), run_of(many))
     found = compared.all_runs["given"]
     assert (found.n, len(found.pairs)) == (10, 3)
-    assert found.friedman is not None
-    assert found.friedman.p_value < 0.001
+    assert found.ranks == {"A": (2, 3), "B": (1, 1), "C": (2, 3)}
+    assert "given, possible ranks by all pairs of runs (10 samples): A 2 to 3, B 1, C 2 to 3." in str(compared)
     assert compare(run_of(many), run_of(more)).all_runs == {}
 
 
@@ -291,8 +354,7 @@ def test_all_runs_are_tested_by_the_same_variant_of_a_scorer() -> None:
     assert (one.titles[OF_ONE[0].signature], both.titles[OF_BOTH[0].signature]) == ("offset", "offset")
     (found,) = compare(one, one, both).all_runs.values()
     assert set(found.means.values()) == {one["offset"].mean}
-    assert found.friedman is not None
-    assert found.friedman.p_value == 1
+    assert set(found.ranks.values()) == {(1, 3)}
 
 
 def test_runs_without_a_scorer_are_in_no_test_of_all_and_other_signatures_are_if_told_to() -> None:

@@ -430,7 +430,7 @@ def test_means_and_pass_rates_are_corrected_within_strata_of_the_scores() -> Non
 def test_a_check_without_a_single_score_promises_nothing_of_more_samples() -> None:
     found = gate(run_of(["fail", "fail"]), GateCriteria(minimum={"given": 0.5}))
     assert "? inconclusive; no sample has a score" in str(found)
-    assert "no realistic number" not in str(found)
+    assert "too close" not in str(found)
 
 
 BROKEN_OFF = [ending for ending in ENDINGS if ending.broken_off and ending.name is not None]

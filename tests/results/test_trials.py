@@ -81,24 +81,39 @@ def test_pass_at_k_and_pass_k_are_means_over_samples_with_intervals() -> None:
     assert [(one.sample, one.passed, one.trials) for one in found.flaky] == [("b", 2, 4), ("d", 1, 4)]
 
 
-def test_a_trial_whose_target_failed_did_not_pass_and_an_undefined_one_is_left_out() -> None:
+def test_a_trial_whose_target_failed_did_not_pass_and_an_undefined_one_can_be_left_out() -> None:
     run = run_of(
         {"a": [1, Failed("the target failed: down"), 1], "b": [1, Skipped("nothing"), 1], "c": [Skipped("x")] * 3}
     )
-    (found,) = run.reliability()
+    (found,) = run.reliability(missing="failed")
     assert found.passes[0].at_least_one.mean == pytest.approx((2 / 3 + 1) / 2)
     assert [(one.k, one.all.n) for one in found.passes] == [(1, 2), (2, 2), (3, 1)]
     assert (found.always, found.never, len(found.flaky)) == (1, 0, 1)
+    assert (found.missing, found.left_out) == (0, 4)
+    (found,) = run.reliability()
+    assert [(one.k, one.all.n) for one in found.passes] == [(1, 3), (2, 3), (3, 3)]
+    assert (found.always, found.never, len(found.flaky), found.undecided) == (0, 0, 1, 2)
+    assert (found.missing, found.left_out) == (4, 0)
 
 
-def test_failures_of_the_judge_or_the_user_are_not_counted_against_the_target() -> None:
+def test_the_limits_of_trials_hold_whatever_the_missing_scores_are() -> None:
     judge, user = Failed("the judge gave no JSON"), Failed("the user failed: no JSON")
-    (found,) = run_of({"a": [1, judge], "b": [1, user], "c": [0, 1], "d": [judge, user]}).reliability()
-    assert found.passes[0].all.mean == pytest.approx((1 + 1 + 1 / 2) / 3)
-    assert [(one.k, one.all.n) for one in found.passes] == [(1, 3), (2, 1)]
-    assert (found.always, found.never, len(found.flaky)) == (2, 0, 1)
+    run = run_of({"a": [1, judge], "b": [1, user], "c": [0, 1], "d": [judge, user]})
+    (found,) = run.reliability()
+    (lowest,) = run_of({"a": [1, 0], "b": [1, 0], "c": [0, 1], "d": [0, 0]}).reliability()
+    (highest,) = run_of({"a": [1, 1], "b": [1, 1], "c": [0, 1], "d": [1, 1]}).reliability()
+    for one, low, high in zip(found.passes, lowest.passes, highest.passes, strict=True):
+        assert (one.all.mean, one.all.low, one.all.high) == (low.all.mean, low.all.low, high.all.high)
+        assert (one.at_least_one.mean, one.at_least_one.high) == (low.at_least_one.mean, high.at_least_one.high)
+    assert [(one.k, one.all.n) for one in found.passes] == [(1, 4), (2, 4)]
+    assert (found.always, found.never, len(found.flaky), found.undecided) == (0, 0, 1, 3)
+    (ignored,) = run.reliability(missing="ignore")
+    assert ignored.passes[0].all.mean == pytest.approx((1 + 1 + 1 / 2) / 3)
+    assert [(one.k, one.all.n) for one in ignored.passes] == [(1, 3), (2, 1)]
     (nothing,) = run_of({"a": [judge, judge], "b": [user, user]}).reliability()
     assert (nothing.passes, nothing.always, nothing.never) == ((), 0, 0)
+    with pytest.raises(ConfigError, match="missing must be worst, failed or ignore, not 'all'"):
+        run.reliability(missing="all")  # type: ignore[arg-type]
 
 
 def test_a_threshold_and_the_direction_say_what_passes() -> None:

@@ -14,6 +14,7 @@ from scipy.stats import beta, binomtest, ttest_1samp
 
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, probability_below_zero
 from evalstone.stats.paired_tests import mcnemar
+from evalstone.stats.weighted_mean import WeightedMean
 
 RATINGS = [1.0] * 25 + [0.5] * 3 + [0.75] * 2
 SCORES = np.random.default_rng(1).beta(5, 1, 50).tolist()
@@ -21,9 +22,9 @@ CASES = {
     "pass/fail": BoundedMean.of([1.0] * 27 + [0.0] * 3, 0, 1),
     "ratings": BoundedMean.of([5 * x for x in RATINGS], 0, 5),
     "scores": BoundedMean.of(SCORES, 0, 1),
-    "groups": BoundedMean.of(SCORES, 0, 1, groups=[place // 5 for place in range(50)]),
-    "unequal groups": BoundedMean.of(SCORES, 0, 1, groups=[place**2 // 100 for place in range(50)]),
-    "weights": BoundedMean.of(SCORES, 0, 1, weights=[1 + place % 4 for place in range(50)]),
+    "groups": WeightedMean.of_units(SCORES, 0, 1, groups=[place // 5 for place in range(50)]),
+    "unequal groups": WeightedMean.of_units(SCORES, 0, 1, groups=[place**2 // 100 for place in range(50)]),
+    "weights": WeightedMean.of_units(SCORES, 0, 1, weights=[1 + place % 4 for place in range(50)]),
     "all at the top": BoundedMean.of([1.0] * 40, 0, 1),
     "all equal inside": BoundedMean.of([0.7] * 40, 0, 1),
     "one": BoundedMean.of([0.7], 0, 1),
@@ -169,25 +170,17 @@ def test_a_higher_value_never_lowers_the_lower_limit(values: list[float], place:
 
 def test_groups_of_one_and_equal_weights_change_nothing_and_copies_in_a_group_add_nothing() -> None:
     plain = BoundedMean.of(RATINGS, 0, 1).interval(0.95)
-    assert BoundedMean.of(RATINGS, 0, 1, groups=range(30)).interval(0.95) == plain
-    assert BoundedMean.of(RATINGS, 0, 1, weights=[2.0] * 30).interval(0.95) == plain
-    thrice = BoundedMean.of(RATINGS * 3, 0, 1, groups=[*range(30)] * 3)
+    assert WeightedMean.of_units(RATINGS, 0, 1, groups=range(30)).interval(0.95) == plain
+    assert WeightedMean.of_units(RATINGS, 0, 1, weights=[2.0] * 30).interval(0.95) == plain
+    thrice = WeightedMean.of_units(RATINGS * 3, 0, 1, groups=[*range(30)] * 3)
     assert thrice.interval(0.95) == (pytest.approx(plain[0]), pytest.approx(plain[1]))
     assert thrice.units == 30
 
 
-def test_the_unit_added_to_unequal_groups_has_the_weight_of_a_typical_samples_group() -> None:
-    # Groups of 8, 1 and 1: a random sample is in a group of (64 + 1 + 1) / 10 = 6.6 samples on average.
-    found = BoundedMean.of([1.0] * 8 + [0.5, 0.0], 0, 1, groups=["a"] * 8 + ["b", "c"])
-    m = 0.6
-    terms = [(8 * (1 - m), 1), (0.5 - m, 1), (-m, 1), (6.6 * -m, 1)]
-    assert found.p_value(m, 1) == pytest.approx(probability_below_zero(terms))
-
-
 def test_weights_weigh_and_more_unequal_ones_widen() -> None:
     values = [1.0, 0.5, 0.75, 1.0] * 10
-    slightly = BoundedMean.of(values, 0, 1, weights=[1.0, 2.0, 1.0, 2.0] * 10)
-    mostly = BoundedMean.of(values, 0, 1, weights=[1.0, 2.0, 1.0, 2.0] * 9 + [1.0, 2.0, 1.0, 40.0])
+    slightly = WeightedMean.of_units(values, 0, 1, weights=[1.0, 2.0, 1.0, 2.0] * 10)
+    mostly = WeightedMean.of_units(values, 0, 1, weights=[1.0, 2.0, 1.0, 2.0] * 9 + [1.0, 2.0, 1.0, 40.0])
     assert slightly.mean == pytest.approx((1 + 1 + 0.75 + 2) / 6)
     one, other = slightly.interval(0.95), mostly.interval(0.95)
     assert other[1] - other[0] > 1.3 * (one[1] - one[0])
@@ -199,7 +192,7 @@ def test_bins_change_nothing_that_shows() -> None:
     one, other = BoundedMean.of(values, 0, 1).interval(0.95), BoundedMean.of(rounded, 0, 1).interval(0.95)
     assert one == (pytest.approx(other[0], abs=2e-4), pytest.approx(other[1], abs=2e-4))
     weights = [1 + place % 3 for place in range(600)]
-    one, other = (BoundedMean.of(x, 0, 1, weights=weights).interval(0.95) for x in (values, rounded))
+    one, other = (WeightedMean.of_units(x, 0, 1, weights=weights).interval(0.95) for x in (values, rounded))
     assert one == (pytest.approx(other[0], abs=1e-3), pytest.approx(other[1], abs=1e-3))
 
 
@@ -259,7 +252,7 @@ def test_the_smallest_numbers_and_any_weights_give_probabilities_and_limits_in_o
     a_weight = st.floats(1e-300, 1.7e308)
     weights = data.draw(st.none() | st.lists(a_weight, min_size=len(values), max_size=len(values)))
     groups = data.draw(st.none() | st.lists(st.integers(0, 2), min_size=len(values), max_size=len(values)))
-    found = BoundedMean.of(values, 0.0, scale, groups=groups, weights=weights)
+    found = WeightedMean.of_units(values, 0.0, scale, groups=groups, weights=weights)
     for m in (5e-324, 1e-13 * scale, data.draw(EDGES) * scale, math.nextafter(scale, 0)):
         for share in (EXACT, SHARE):
             assert 0 <= found.p_value(m, 1, share=share) <= 1
@@ -270,7 +263,7 @@ def test_the_smallest_numbers_and_any_weights_give_probabilities_and_limits_in_o
 
 def test_only_the_ratios_of_weights_count() -> None:
     weights = [1.0 + place % 4 for place in range(50)]
-    p = BoundedMean.of(SCORES, 0, 1, weights=weights).p_value(0.8, 1)
+    p = WeightedMean.of_units(SCORES, 0, 1, weights=weights).p_value(0.8, 1)
     for factor in (1e-300, 1e300, 4e307):
-        other = BoundedMean.of(SCORES, 0, 1, weights=[factor * weight for weight in weights])
+        other = WeightedMean.of_units(SCORES, 0, 1, weights=[factor * weight for weight in weights])
         assert other.p_value(0.8, 1) == pytest.approx(p, rel=1e-9)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -139,7 +141,7 @@ def test_copies_in_groups_count_once() -> None:
     assert grouped is not None
     assert alone is not None
     assert grouped.p_value == pytest.approx(alone.p_value)
-    assert grouped.wilcoxon == alone.wilcoxon
+    assert grouped.difference.low == pytest.approx(alone.difference.low)
 
 
 def test_higher_is_better_unless_said_otherwise() -> None:
@@ -166,9 +168,6 @@ def test_turning_a_comparison_round_turns_its_signs(pairs: list[tuple[float, flo
     assert other is not None
     assert (one.wins, one.losses) == (other.losses, other.wins)
     assert one.p_value == pytest.approx(other.p_value)
-    assert one.wilcoxon is not None
-    assert other.wilcoxon is not None
-    assert one.wilcoxon.p_value == pytest.approx(other.wilcoxon.p_value)
     assert one.difference.low == pytest.approx(-(other.difference.high or 0.0), abs=1e-9)
 
 
@@ -200,15 +199,17 @@ def test_several_runs_are_compared_in_pairs_and_adjusted() -> None:
     }
     found = compare_many(runs)
     assert found is not None
-    assert found.friedman is not None
-    assert found.friedman.p_value < 0.001
     assert found.means["a"] == pytest.approx(float(base.mean()))
     assert [(pair.a, pair.b) for pair in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     raw = sorted(pair.comparison.p_value for pair in found.pairs)
     assert min(pair.adjusted_p for pair in found.pairs) == pytest.approx(3 * raw[0])
+    assert found.ranks == {"a": (1, 2), "b": (1, 2), "c": (3, 3)}
+    turned = compare_many(runs, lower_is_better=True)
+    assert turned is not None
+    assert turned.ranks == {"a": (2, 3), "b": (2, 3), "c": (1, 1)}
     two = compare_many({"a": A, "b": B}, groups=[0, 0, 1, 1, 2, 2])
     assert two is not None
-    assert two.friedman is None
+    assert two.ranks == {"a": (1, 2), "b": (1, 2)}
     assert two.pairs[0].comparison == compare_pairs(A, B, groups=[0, 0, 1, 1, 2, 2])
     assert compare_many({"a": [], "b": []}) is None
     with pytest.raises(ConfigError, match="need at least two runs, got 1"):
@@ -227,15 +228,121 @@ def test_a_run_may_be_called_anything() -> None:
     assert list(found.means) == ["groups", "b"]
 
 
-def test_changes_of_a_group_that_cancel_but_for_rounding_cancel() -> None:
-    found = compare_pairs([0.0, 0.0, 0.3, 0.5], [0.1, 0.2, 0.0, 0.6], groups=["a", "a", "a", "b"])
-    assert found is not None
-    assert found.wilcoxon is not None
-    assert found.wilcoxon.p_value == 1  # one group is left that changed
-    assert found.wilcoxon.statistic == 0
-
-
 def test_only_the_ratios_of_weights_count() -> None:
     found = compare_pairs([0.5, 0.6, 0.1], [0.5, 0.7, 0.0], weights=[1.7e308] * 3)
     assert found is not None
     assert (found.mean_a, found.mean_b) == pytest.approx((0.4, 0.4))
+
+
+def test_without_missing_scores_the_ends_change_nothing() -> None:
+    ends = [(x, x) for x in A], [(x, x) for x in B]
+    assert compare_pairs(A, B, ends=ends) == compare_pairs(A, B)
+
+
+@pytest.mark.parametrize("pass_fail", [True, False])
+def test_the_limits_and_the_test_hold_whatever_the_missing_scores_are(pass_fail: bool) -> None:
+    source = np.random.default_rng(3)
+    before, after = (source.beta(shape, 2, 60) for shape in (1, 5))
+    if pass_fail:
+        before, after = np.round(before), np.round(after)
+    a, b = before.tolist(), after.tolist()
+    missing: list[float | None] = [None if place < 4 else x for place, x in enumerate(b)]
+    without, found = compare_pairs(a[4:], b[4:]), compare_pairs(a, missing)
+    assert without is not None
+    assert found is not None
+    assert (found.n, found.missing, without.missing) == (56, 4, 0)
+    assert (found.mean_a, found.mean_b, found.mcnemar) == (without.mean_a, without.mean_b, without.mcnemar)
+    assert found.difference.mean == without.difference.mean
+    lowest, highest = (compare_pairs(a, [value] * 4 + b[4:]) for value in (0.0, 1.0))
+    assert lowest is not None
+    assert highest is not None
+    assert (found.difference.low, found.difference.high) == (lowest.difference.low, highest.difference.high)
+    assert found.p_value == lowest.p_value
+    turned = compare_pairs(missing, a)
+    assert turned is not None
+    assert turned.p_value == pytest.approx(found.p_value)
+
+
+def test_missing_scores_that_could_turn_the_difference_leave_it_undecided() -> None:
+    a, b = [0.0] * 10 + [1.0] * 10, [1.0] * 4 + [0.0] * 6 + [None] * 10
+    found = compare_pairs(a, b)
+    assert found is not None
+    assert (found.n, found.difference.mean, found.p_value) == (10, 0.4, 1)
+    assert found.difference.low is not None
+    assert found.difference.low < 0
+    assert compare_pairs([None, 0.5], [0.5, None]) is None
+
+
+def test_a_score_that_is_missing_in_part_counts_with_its_ends() -> None:
+    a, b = [0.2] * 30, [0.4] * 30
+    ends = [(x, x) for x in a], [(0.3, 0.6)] * 3 + [(x, x) for x in b[3:]]
+    found = compare_pairs(a, b, ends=ends)
+    lowest, highest = (compare_pairs(a, [value] * 3 + b[3:]) for value in (0.3, 0.6))
+    assert found is not None
+    assert lowest is not None
+    assert highest is not None
+    assert (found.n, found.missing, found.difference.mean) == (30, 3, pytest.approx(0.2))
+    assert (found.difference.low, found.difference.high) == (lowest.difference.low, highest.difference.high)
+
+
+def test_equal_systems_are_not_called_different_where_bad_answers_are_judged_less_often() -> None:
+    source = np.random.default_rng(3)
+    wrong = 0
+    for _ in range(200):
+        passed = source.random(200) < 0.85
+        later = np.where(source.random(200) < 0.25, source.random(200) < 0.85, passed)
+        judged = source.random(200) >= np.where(later, 0.01, 0.3)
+        b = [float(x) if known else None for x, known in zip(later.tolist(), judged.tolist(), strict=True)]
+        found = compare_pairs(passed.astype(float).tolist(), b)
+        assert found is not None
+        wrong += found.p_value <= 0.05
+    assert wrong <= 0.025 * 200 + 2
+
+
+def test_a_declared_largest_change_gives_small_shifts_their_power() -> None:
+    a, b = [0.80, 0.75, 0.9, 0.85] * 15, [0.83, 0.77, 0.91, 0.87] * 15
+    plain, declared = compare_pairs(a, b), compare_pairs(a, b, max_change=0.1)
+    assert plain is not None
+    assert declared is not None
+    assert (plain.max_change, declared.max_change) == (None, 0.1)
+    assert declared.difference.mean == plain.difference.mean
+    assert declared.p_value < 0.001 < 0.05 < plain.p_value
+    assert declared.p_value == BoundedMean.of([y - x for x, y in zip(a, b, strict=True)], -0.1, 0.1).two_sided_p(0)
+    assert declared.difference.low is not None
+    assert declared.difference.low > 0
+    missing = compare_pairs([*a, 0.8], [*b, None], max_change=0.1)
+    assert missing is not None
+    lowest = compare_pairs([*a, 0.8], [*b, 0.7], max_change=0.1)
+    assert lowest is not None
+    assert missing.difference.low == pytest.approx(lowest.difference.low)
+
+
+def test_a_change_beyond_the_declared_largest_one_is_refused() -> None:
+    with pytest.raises(DataError, match=r"max_change is 0\.1, but sample 2 changes by 0\.3"):
+        compare_pairs([0.5, None, 0.5], [0.6, 0.5, 0.2], max_change=0.1)
+    for max_change in (0.0, -1.0, 1.1, math.nan):
+        with pytest.raises(ConfigError, match="max_change must be above 0 and at most 1"):
+            compare_pairs([0.5], [0.5], max_change=max_change)
+    with pytest.raises(ConfigError, match="margin must be above 0 and at most 1, not 2"):
+        compare_pairs([0.5], [0.5], margin=2)
+
+
+def test_equivalence_takes_both_one_sided_tests() -> None:
+    a, b = [0.5] * 200, [0.51, 0.49] * 100
+    found = compare_pairs(a, b, margin=0.05)
+    assert found is not None
+    assert found.equivalence is not None
+    assert found.equivalence.p_value < 0.05
+    d = BoundedMean.of([y - x for x, y in zip(a, b, strict=True)], -1, 1)
+    assert found.equivalence.p_value == max(d.p_value(-0.05, 1), d.p_value(0.05, -1))
+    few = compare_pairs(a[:20], b[:20], margin=0.05)
+    assert few is not None
+    assert few.equivalence is not None
+    assert few.equivalence.p_value > 0.05
+    missing = compare_pairs([*a, *[0.5] * 40], [*b, *[None] * 40], margin=0.05)
+    assert missing is not None
+    assert missing.equivalence is not None
+    assert missing.equivalence.p_value > 0.9
+    plain = compare_pairs(a, b)
+    assert plain is not None
+    assert plain.equivalence is None

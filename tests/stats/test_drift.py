@@ -59,6 +59,17 @@ def test_drift_is_tested_at_one_minus_the_confidence(changed: int, confidence: f
     assert (found.verdict == "drifted") == drifted
 
 
+def test_pass_fail_anchors_have_the_test_of_a_comparison() -> None:
+    before = [0.0] * 5 + [1.0] * 35
+    found = drift(before, [1.0] * 40)
+    assert found is not None
+    assert (found.test, found.verdict) == (found.comparison.test, "drifted")
+    assert found.p_value == pytest.approx(1 / 2**5)  # twice half of 1 / 2^5
+    grouped = drift(before, [1.0] * 40, groups=list(range(40)))
+    assert grouped is not None
+    assert grouped.p_value == 2 / 2**5
+
+
 def test_a_judge_is_stable_only_if_both_limits_are_within_the_tolerance() -> None:
     found = drift([0.5] * 60, [0.5 + (0.04 if place < 4 else 0.0) for place in range(60)], tolerance=0.057)
     assert found is not None

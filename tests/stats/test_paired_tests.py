@@ -12,7 +12,7 @@ import statsmodels.stats.contingency_tables as tables  # pyright: ignore[reportM
 from evalstone.errors import DataError
 from evalstone.stats._arrays import Floats
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.paired_tests import friedman, mcnemar, mean_test, mid_ranks, wilcoxon
+from evalstone.stats.paired_tests import mcnemar, mean_test, mid_ranks, wilcoxon
 
 
 def drawn(seed: int, n: int, digits: int | None = None) -> Floats:
@@ -80,26 +80,10 @@ def test_mcnemar_without_changes_sees_nothing_and_refuses_what_is_no_count() -> 
         mcnemar(-1, 2)
 
 
-def test_friedman_is_scipys_ties_included() -> None:
-    table = np.random.default_rng(4).integers(0, 4, (30, 4)).astype(np.float64)
-    expected = cast("Any", scipy.stats.friedmanchisquare(*np.transpose(table)))
-    found = friedman(table)
-    assert (found.statistic, found.p_value) == (
-        pytest.approx(float(expected.statistic)),
-        pytest.approx(float(expected.pvalue)),
-    )
-    assert friedman(np.ones((5, 3))).p_value == 1
-
-
 def test_differences_that_are_equal_but_for_rounding_are_ties() -> None:
     exact = np.array([3.0, 3.0, 3.0, -1.0, -3.0, 2.0])
     rounded = np.array([0.4 - 0.1, 0.3, 0.9 - 0.6, -0.1, 0.7 - 1.0, 0.2])
     assert wilcoxon(rounded) == wilcoxon(exact)
-    table, exact = (
-        np.array([[0.1 + 0.2, 0.3, 0.5], [0.3, 0.1 + 0.2, 0.7]]),
-        np.array([[3.0, 3.0, 5.0], [3.0, 3.0, 7.0]]),
-    )
-    assert friedman(table) == friedman(exact)
 
 
 def test_the_unit_of_the_differences_does_not_matter_to_wilcoxon():

@@ -166,7 +166,28 @@ def test_a_pilot_that_says_little_says_so() -> None:
     assert still.needed_high > 2 * still.needed
     assert Pilot.of([0.1]) is None
     unchanged = plan(Pilot.of([0.0] * 30, pass_fail=True), 0.05)
-    assert unchanged.needed == samples_needed(Changes(0.0), 0.05) < unchanged.needed_high
+    assert samples_needed(Changes(0.0), 0.05) == unchanged.needed_low < unchanged.needed == unchanged.needed_high
+
+
+@pytest.mark.parametrize("pass_fail", [True, False])
+def test_a_difference_beyond_the_changes_of_the_pilot_is_planned_by_a_bound(pass_fail: bool) -> None:
+    pilot = Pilot.of([1.0] + [0.0] * 79, pass_fail=pass_fail)
+    found = plan(pilot, 0.05)
+    assert found.caution == (
+        "in the pilot, 1.2% of the samples changed, which can't add up to a difference of 0.05: the plan allows for as "
+        "many further changes as that needs"
+    )
+    # The changes of the pilot stay, and 5% more samples change.
+    assert found.needed_low < found.needed == found.needed_high
+    assert pilot is not None
+    if pass_fail:
+        assert found.needed == samples_needed(Changes(pilot.limits()[1] + 0.05), 0.05)
+        assert mcnemar_power(found.needed, 0.07, 0.02) > 0.8
+    detectable = pilot.detectable()
+    assert detectable is not None
+    assert samples_needed(pilot.population(difference=detectable), detectable) <= 81
+    within = plan(Pilot.of([1.0, -1.0] * 4 + [0.0] * 72, pass_fail=pass_fail), 0.05)
+    assert within.caution == ""
 
 
 def test_what_no_sample_can_show() -> None:

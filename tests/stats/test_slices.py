@@ -14,6 +14,7 @@ from evalstone.stats import mean_interval
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.slices import SliceFinding, slice_by
 from evalstone.stats.slices import worst_slices as worst_of
+from evalstone.stats.weighted_mean import WeightedMean
 
 SOURCE = np.random.default_rng(1)
 TOPICS = ["tax", "travel", "health", "law"] * 30
@@ -268,7 +269,7 @@ def test_the_limits_of_a_difference_are_those_of_both_means(groups: list[int] | 
         keys = TOPICS if one.field == "topic" else tenths
         others = [place for place, key in enumerate(keys) if key != one.key]
         labels = None if groups is None else [groups[place] for place in others]
-        rest = BoundedMean.of([values[place] for place in others], 0, 1, groups=labels)
+        rest = WeightedMean.of_units([values[place] for place in others], 0, 1, groups=labels)
         assert one.rest == pytest.approx(rest.mean if groups is None else np.mean([values[i] for i in others]))
         if one.interval.low is None or one.interval.high is None:
             assert one.difference.low is None

@@ -198,6 +198,20 @@ def scorer_numbers(texts: Iterable[str], option: str) -> dict[str, float]:
     return values
 
 
+def numbers_or_one(texts: Sequence[str], option: str) -> dict[str, float] | float | None:
+    """`["0.02"]` as a number for all scorers, or `["faithfulness=0.02"]` by scorer; None without a text.
+
+    Raises ConfigError like scorer_numbers.
+    """
+    if not texts:
+        return None
+    if any("=" in text for text in texts):
+        return scorer_numbers(texts, option)
+    if len(texts) > 1:
+        raise ConfigError(f"{option} takes one number for all scorers or SCORER=NUMBER, not {len(texts)} numbers")
+    return finite(texts[0], option)
+
+
 def pass_rates(texts: Iterable[str]) -> dict[str, tuple[float, float]]:
     """`["faithfulness@0.8=0.9"]` as a mapping from scorer to score and share. Raises like scorer_numbers."""
     rates: dict[str, tuple[float, float]] = {}

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import evalstone
 from evalstone._core.display import digits_for, number, safe
 from evalstone.cli import options
-from evalstone.cli.options import Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
+from evalstone.cli.options import (
+    Values,
+    numbers_or_one,
+    option,
+    pass_rates,
+    scorer_named,
+    scorer_numbers,
+    scorers_named,
+)
 from evalstone.cli.output import (
     calibrations_of,
     console,
@@ -203,6 +211,25 @@ def compare(
         str, option("--correction holm|fdr_bh|none", "Correction of p-values for multiple comparisons.")
     ] = "holm",
     confidence: options.Confidence = 0.95,
+    missing: Annotated[
+        str,
+        option(
+            "--missing worst|failed|ignore",
+            "How samples count that have no score in one of the runs: p-values and intervals hold whatever their "
+            "scores are (worst), the same for failed ones and those without an answer from the judge only (failed), "
+            "or they are left out (ignore).",
+        ),
+    ] = "worst",
+    max_change: Annotated[
+        Values,
+        option(
+            "--max-change [SCORER=]X",
+            "A sample's score can't change by more than X. Finds much smaller differences; declare it before you look.",
+        ),
+    ] = None,
+    margin: Annotated[
+        Values, option("--margin [SCORER=]X", "Means that differ by less than X are equivalent. Repeatable.")
+    ] = None,
     labels: Annotated[
         Values,
         option(
@@ -235,6 +262,9 @@ def compare(
         allow_mismatch=allow_mismatch,
         correction=cast("Correction", correction),
         confidence=confidence,
+        missing=cast("Missing", missing),
+        max_change=_by_title(loaded[0], max_change, "--max-change"),
+        margin=_by_title(loaded[0], margin, "--margin"),
         labels=_labels_of_runs(loaded, labels or ()),
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
@@ -242,6 +272,14 @@ def compare(
     exports = {"csv": (csv, lambda: comparison_csv(compared))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, compared.to_dict()))
     return ExitCode.OK
+
+
+def _by_title(run: evalstone.Run, texts: Sequence[str] | None, option: str) -> dict[str, float] | float | None:
+    """One number for all scorers, or by the titles of the scorers that the option names."""
+    values = numbers_or_one(texts or [], option)
+    if not isinstance(values, dict):
+        return values
+    return {run.titles[info.signature]: value for info, value in scorers_named(values, run.scorers, option).items()}
 
 
 def drift(

@@ -306,7 +306,10 @@ def effect(
 
     repeated: scores of the unchanged samples when the question is repeated. scorer: its signature.
     """
-    from evalstone.stats.comparison import compare_pairs  # noqa: PLC0415 - numpy, which only an audit needs
+    import numpy as np  # noqa: PLC0415 - only an audit needs it
+
+    from evalstone.stats.comparison import compare_pairs, differences  # noqa: PLC0415 - numpy
+    from evalstone.stats.paired_tests import wilcoxon  # noqa: PLC0415 - numpy
 
     before = {sample: value for sample in perturbed if (value := plain.get(sample)) is not None}
     pairs = [(sample, was, now) for sample, was in before.items() if (now := perturbed[sample]) is not None]
@@ -324,7 +327,7 @@ def effect(
         changed=sum(not reaches(abs(now - was), CHANGED * scale, scale, lower_is_better=True) for _, was, now in pairs),
         flips=proportion_interval(raised + lowered, len(pairs)),
         shift=shift and shift.difference,
-        shift_p=None if control or shift is None or shift.wilcoxon is None else shift.wilcoxon.p_value,
+        shift_p=None if control else wilcoxon(differences(*np.array([pair[1:] for pair in pairs]).T)).p_value,
         flips_p=None if control else _flips_p(pairs, repeated, lambda value: reaches(value, threshold, scale)),
     )
 

@@ -42,7 +42,7 @@ from evalstone.report.view import (
     words,
 )
 from evalstone.results.compare import Change, Comparison, ScorerComparison
-from evalstone.results.comparison_text import VERDICTS, about_samples, difference, left_out, sizes, wins
+from evalstone.results.comparison_text import VERDICTS, about_samples, difference, left_out, ranks_text, sizes, wins
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
@@ -52,7 +52,7 @@ from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample, Score
 
-TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "inconclusive": "dim"}
+TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "equivalent": "good", "inconclusive": "dim"}
 
 
 # ---- Differences between runs ----
@@ -226,24 +226,9 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         weighted = any(line.result.difference.effective is not None for line in judged)
         correct = f"; {term('labels', ...)} corrects them" if paired and not weighted else ""
         yield f"This compares the judge's means, not what people would say{correct}."
-    by_pair: dict[str, list[str]] = {}
-    for line, result in changed:
-        if result.wilcoxon is not None:
-            ranks = f"{result.wilcoxon.name} p {p_value(result.wilcoxon.p_value)}"
-            by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {ranks}")
-    yield from (
-        f"Tests of symmetry (not of the mean), {pair}, unadjusted. {'; '.join(tests_of_pair)}."
-        for pair, tests_of_pair in by_pair.items()
-    )
-    for title, result in comparison.all_runs.items():
-        if result.friedman is not None:
-            test = f"{result.friedman.name} p {p_value(result.friedman.p_value)}"
-            yield f"{title}, all {len(comparison.runs)} runs, {count(result.n, 'sample')}: {test}."
+    yield from ranks_text(comparison)
     if any(result.difference.effective is not None for _, result in paired):
-        yield (
-            "Means are weighted; wins, ties and losses are counts. Tests of symmetry, McNemar's and Friedman's test "
-            "have no weighted form and are left out."
-        )
+        yield "Means are weighted; wins, ties and losses are counts."
     about = (
         (f"{line.title}, {line.a} and {line.b}", text) for line in comparison.scorers for text in about_samples(line)
     )
@@ -343,11 +328,11 @@ def drift_view(result: DriftResult) -> View:
     weighted = any(one.drift.comparison.difference.effective is not None for one in result.scorers)
     tests: dict[str, list[str]] = {}
     for one in result.scorers:
-        symmetry = (
-            "Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
-            "judge are"
-        )
-        test = "test of the weighted mean change" if one.drift.comparison.wilcoxon is None else symmetry
+        test = one.drift.test.name
+        if one.drift.comparison.difference.effective is not None:
+            test = "test of the weighted mean change"
+        elif test.startswith("Wilcoxon"):
+            test += " of whether scores before and now are interchangeable, as those of an unchanged judge are"
         tests.setdefault(test, []).append(one.title)
     rule = (
         f"p: {tests_used(tests)}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "

@@ -89,7 +89,7 @@ def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -
 
 COMPARISON_HEADER = (
     "scorer", "a", "b", "field", "slice", "n", "mean a", "mean b", "difference", "low", "high", "p", "adjusted p",
-    "wins", "ties", "losses", "verdict", "signature", "wilcoxon p", "mcnemar p",
+    "wins", "ties", "losses", "verdict", "signature", "mcnemar p",
 )  # fmt: skip
 
 
@@ -104,11 +104,10 @@ def _comparison_row(line: ScorerComparison) -> Sequence[Cell]:
     result = line.result
     difference, paired = result.difference, None if isinstance(result, UnpairedComparison) else result
     changed = None if paired is None else paired.mcnemar
-    ranks = None if paired is None or paired.wilcoxon is None else paired.wilcoxon.p_value
     return (
         line.title, line.a, line.b, line.field, line.key, difference.n, result.mean_a, result.mean_b, difference.mean,
         difference.low, difference.high, result.p_value, line.adjusted_p_value,
         *((None,) * 3 if paired is None else (paired.wins, paired.ties, paired.losses)),
-        line.verdict, line.info.signature, ranks,
+        line.verdict, line.info.signature,
         None if changed is None else changed.p_value,
     )  # fmt: skip

@@ -217,10 +217,9 @@ def _confusion(verdicts: Verdicts, threshold: str) -> Section:
 
 def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
     names = calibration.columns if len(calibration.columns) == annotators.columns else ()
-    between = {"Fleiss' kappa": annotators.fleiss_kappa, "Gwet's AC1": annotators.gwet_ac1}
-    between |= {f"Krippendorff's alpha, {level}": value for level, value in annotators.alpha.items()}
     rows: list[Sequence[Cell | str]] = [
-        (f"between annotators: {name}", *_estimate(value)) for name, value in between.items()
+        (f"between annotators: Krippendorff's alpha, {level}", *_estimate(value))
+        for level, value in annotators.alpha.items()
     ]
     for index, kappa in enumerate(annotators.judge_kappa):
         name = names[index] if names else f"annotator {index + 1}"

@@ -518,8 +518,10 @@ def _trials(run: Run) -> Iterator[Section]:
     columns += (Column("SD of the judge"),) * repeated
     rows = [row[: len(columns)] for result in results for row in _trial_rows(result)]
     lead = [
-        f"{result.title}: {result.always:,} of {count(result.always + result.never + len(result.flaky), 'sample')} "
-        f"passed in every trial, {result.never:,} in none, {len(result.flaky):,} in some."
+        f"{result.title}: {result.always:,} of {count(result.passes[0].all.n, 'sample')} passed in every trial, "
+        f"{result.never:,} in none, {len(result.flaky):,} in some"
+        + f"; {result.undecided:,} can't be told without the missing scores" * bool(result.undecided)
+        + "."
         for result in results
     ]
     flaky = [
@@ -540,9 +542,15 @@ def _trials(run: Run) -> Iterator[Section]:
     both = " where the scorer is not repeated" * repeated
     notes = (
         "pass@k: at least one of k trials passes; pass^k: all k trials pass. A trial whose target failed counts as not "
-        "passed; other trials without a score are left out."
+        "passed."
         + f" The SD between trials includes the judge's own{both}." * judged
         + " The SD of the judge is that of a single judgment." * repeated,
+        *(
+            f"{result.title}: {count(result.missing, 'trial')} without a score count as not passed, and in the upper "
+            "limits as passed"
+            for result in results
+            if result.missing
+        ),
         *(f"{title}: {variance.caution}" for title, variance in variances if repeated and variance.caution),
     )
     yield Section(

@@ -13,7 +13,7 @@ from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, unknown
-from evalstone.stats.agreement import LEVELS, WEIGHTS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
+from evalstone.stats.agreement import LEVELS, WEIGHTS, cohen_kappa, krippendorff_alpha
 from evalstone.stats.calibration import (
     Bin,
     Fit,
@@ -325,10 +325,6 @@ class Annotators:
 
     columns: int
     """The number of annotators."""
-    fleiss_kappa: Interval | None
-    """Fleiss' kappa over the samples that all annotators labeled."""
-    gwet_ac1: Interval | None
-    """Gwet's AC1."""
     alpha: Mapping[str, Interval | None]
     """Krippendorff's alpha by level of measurement; "nominal" is of labels thresholded to yes or no."""
     judge_kappa: tuple[Interval | None, ...]
@@ -449,16 +445,8 @@ def _annotators(calibration: Calibration) -> Annotators | None:
     threshold, scale, cut = calibration.default_threshold, calibration.scale, calibration.label_threshold
     truths = [tuple(None if label is None else reaches(label, cut, scale) for label in row) for row in labels]
     verdicts = [reaches(pair.value, threshold, scale) for pair in calibration.pairs]
-    kappas: list[Interval | None] = []
-    for column in range(columns):
-        pairs = [
-            (verdict, row[column]) for verdict, row in zip(verdicts, truths, strict=True) if row[column] is not None
-        ]
-        kappas.append(cohen_kappa([verdict for verdict, _ in pairs], [truth for _, truth in pairs]))
     return Annotators(
         columns=columns,
-        fleiss_kappa=fleiss_kappa([row for row in truths if None not in row]),
-        gwet_ac1=gwet_ac1(truths, categories=2),
         alpha={level: krippendorff_alpha(truths if level == "nominal" else labels, level=level) for level in LEVELS},
-        judge_kappa=tuple(kappas),
+        judge_kappa=tuple(cohen_kappa(verdicts, [row[column] for row in truths]) for column in range(columns)),
     )

@@ -8,10 +8,7 @@ differ.
 
 from __future__ import annotations
 
-import dataclasses
-from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from evalstone._core.display import count, excerpt
@@ -19,10 +16,10 @@ from evalstone._core.json import content_hash
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.entries import comparable
+from evalstone.results.missing_scores import Missing
+from evalstone.results.paired_scores import PairedScores, paired_scores
 from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
-from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, OfScorer, Run
-from evalstone.results.scores import check_same_weights, group_labels, scores_by_sample, weight_column
-from evalstone.results.slices import ABSENT, slice_order
+from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, Run
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores
 from evalstone.types import USER_METADATA, Sample, metadata_at
@@ -31,54 +28,12 @@ CASE_FIELDS = ("input", "reference", "instructions")
 TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 
-@dataclass(frozen=True)
-class PairedScores(OfScorer):
-    """One scorer's values in two runs, sample by sample, in the order of the first run."""
-
-    info_b: ScorerInfo
-    """The scorer in the second run."""
-    samples: tuple[str, ...]
-    """The ids of the samples with a score in both runs."""
-    a: Sequence[float]
-    """The values in the first run."""
-    b: Sequence[float]
-    """The values in the second run."""
-    groups: tuple[str, ...] | None
-    """The samples' groups. The first run's if both runs have one; None if neither has any."""
-    weights: tuple[float, ...] | None
-    """The samples' weights, which are the same in both runs; None if all are equal."""
-    unpaired: int
-    """The number of samples with a score in only one of the runs."""
-    pairing: Pairing
-    """Which sample of the second run is which sample of the first."""
-
-    @property
-    def units(self) -> int:
-        """The number of independent units: samples with a score in both runs, or their groups."""
-        return len(self.samples) if self.groups is None else len(set(self.groups))
-
-    def slices(self, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
-        """The scores of each slice, by key. keys: that of each sample."""
-        members: dict[str, list[int]] = {}
-        for index, sample in enumerate(self.samples):
-            members.setdefault(keys.get(sample, ABSENT), []).append(index)
-        for key, indexes in sorted(members.items(), key=lambda item: slice_order(item[0])):
-            yield (
-                key,
-                dataclasses.replace(
-                    self,
-                    samples=tuple(self.samples[index] for index in indexes),
-                    a=[self.a[index] for index in indexes],
-                    b=[self.b[index] for index in indexes],
-                    groups=None if self.groups is None else tuple(self.groups[index] for index in indexes),
-                    weights=None if self.weights is None else tuple(self.weights[index] for index in indexes),
-                    unpaired=0,
-                ),
-            )
-
-
-def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[PairedScores], tuple[str, ...]]:
+def pair_runs(
+    a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore"
+) -> tuple[list[PairedScores], tuple[str, ...]]:
     """The paired scores of each scorer that both runs have, and notes on other differences between the runs.
+
+    missing: which samples without a score in one of the runs are kept (`PairedScores.open`).
 
     Raises:
         ConfigError: the runs have no scorer or no scored sample in common, it is not clear which samples belong
@@ -87,7 +42,7 @@ def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[Pai
     """
     scorers = _common_scorers(a, b)
     pairing = pair_samples(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := _pair(a, b, ours, theirs, pairing)).samples]
+    pairs = [pair for ours, theirs in scorers if (pair := paired_scores(a, b, ours, theirs, pairing, missing)).known]
     if not pairs:
         by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
         raise ConfigError(
@@ -281,24 +236,3 @@ def _hashes(samples: Iterable[Sample], entries: Sequence[str], *, by_trial: bool
         )
         for sample in samples
     }
-
-
-def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing) -> PairedScores:
-    first, second = scores_by_sample(a, ours.signature), scores_by_sample(b, theirs.signature)
-    if max(a.trials, b.trials) > 1:
-        first, second = first.by_sample, second.by_sample
-    second = pairing.scores(second)
-    samples = tuple(name for name in first.values if name in second.values)
-    check_same_weights(samples, first.weight_of, second.weight_of)
-    return PairedScores(
-        title=a.titles[ours.signature],
-        info=ours,
-        info_b=theirs,
-        samples=samples,
-        a=array("d", (first.values[name] for name in samples)),
-        b=array("d", (second.values[name] for name in samples)),
-        groups=group_labels(samples, {**second.group_of, **first.group_of}),
-        weights=weight_column(samples, first.weight_of),
-        unpaired=len(first.values) + len(second.values) - 2 * len(samples),
-        pairing=pairing,
-    )

@@ -10,21 +10,23 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
-from evalstone.errors import ConfigError, unknown
-from evalstone.results.comparable_runs import PairedScores, pair_runs, same_outputs, unpaired_runs
+from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
+from evalstone.results.missing_scores import Missing, check_missing
+from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import Pairing
 from evalstone.results.run import OfScorer, Run, result_for
 from evalstone.results.scores import group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.summary import ScorerInfo, values_by_scorer
 from evalstone.results.unpaired import UnpairedScores
-from evalstone.stats.intervals import MIN_SAMPLES
+from evalstone.stats.intervals import MIN_SAMPLES, check_number
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 
 if TYPE_CHECKING:
@@ -34,6 +36,13 @@ if TYPE_CHECKING:
 CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg"}
 COMPARISON_FORMAT = 1
 MAX_CHANGES = 10
+
+
+ComparisonVerdict: TypeAlias = Literal["better", "worse", "equivalent", "inconclusive"]
+BySetting: TypeAlias = float | Mapping[str, float] | None
+"""A number for all scorers, or one by scorer (title, signature or name)."""
+LARGEST_CHANGE = "max_change"
+MARGIN = "margin"
 
 
 @dataclass(frozen=True)
@@ -67,13 +76,18 @@ class ScorerComparison(OfScorer):
     confidence: float
     """The confidence level. A difference is significant if the adjusted p-value is at most 1 - confidence."""
     unpaired: int = 0
-    """The number of samples with a score in only one of the runs; they are left out."""
+    """The number of samples with a score in only one of the runs that are left out."""
     field: str = ""
     """The field of the slice; "" for all samples."""
     key: str = ""
     """The value of the field in the slice."""
     changes: tuple[Change, ...] = ()
     """The samples with the largest changes, largest first."""
+    adjusted_equivalence: float | None = None
+    """The p-value of the test of equivalence, corrected for multiple comparisons; None without a margin."""
+    detectable: float | None = None
+    """The smallest true difference that this many pairs would have detected with a power of 80%. None if not even the
+    largest possible one, if the difference is significant, and for slices, weighted samples and unpaired runs."""
 
     @property
     def improvement(self) -> float:
@@ -82,8 +96,13 @@ class ScorerComparison(OfScorer):
         return -difference if self.info.lower_is_better else difference
 
     @property
-    def verdict(self) -> Literal["better", "worse", "inconclusive"]:
-        """Whether b is significantly better or worse than a, after correction."""
+    def verdict(self) -> ComparisonVerdict:
+        """Whether b is significantly better or worse than a, or equivalent within the margin, after correction.
+
+        A significant difference within the margin is "equivalent".
+        """
+        if self.adjusted_equivalence is not None and self.adjusted_equivalence <= 1 - self.confidence:
+            return "equivalent"
         if self.adjusted_p_value > 1 - self.confidence or self.improvement == 0:
             return "inconclusive"
         return "better" if self.improvement > 0 else "worse"
@@ -97,6 +116,8 @@ class ScorerComparison(OfScorer):
             "slice": {"field": self.field, "key": self.key} if self.field else None,
             "verdict": self.verdict,
             "adjusted_p_value": self.adjusted_p_value,
+            "adjusted_equivalence": self.adjusted_equivalence,
+            "detectable": self.detectable,
             "unpaired": self.unpaired,
             **to_jsonable(self.result),
             "improvement": self.improvement,
@@ -125,7 +146,7 @@ class Comparison:
     corrected: tuple[CorrectedDifference, ...] = ()
     """The differences corrected by human labels, for the runs and scorers with labels."""
     all_runs: Mapping[str, stats.ManyComparison] = dataclasses.field(default_factory=dict[str, "stats.ManyComparison"])
-    """With three runs or more: Friedman's test and all pairs, by scorer, over the samples that every run scored."""
+    """With three runs or more: all pairs and the possible ranks, by scorer, over the samples that every run scored."""
 
     def __getitem__(self, scorer: str) -> ScorerComparison:
         """The first comparison of a scorer, by title, signature or name.
@@ -175,6 +196,9 @@ def compare(
     allow_mismatch: bool = False,
     correction: Correction = "holm",
     confidence: float = 0.95,
+    missing: Missing = "worst",
+    max_change: BySetting = None,
+    margin: BySetting = None,
     labels: Mapping[str, Mapping[str, Labels]] | None = None,
 ) -> Comparison:
     """Compare runs over the same samples.
@@ -189,12 +213,21 @@ def compare(
         correction: the correction for multiple comparisons. "holm" controls the family-wise error rate, "fdr_bh" the
             false discovery rate, and "none" doesn't correct.
         confidence: the confidence level of intervals and verdicts.
+        missing: how samples count that have no score in one of the runs. "worst": p-values and intervals hold whatever
+            these scores are. "failed" does so for failures and missing answers of the judge, and leaves out samples
+            whose score is undefined. "ignore" leaves them all out, which is valid only if scores are missing at random.
+        max_change: the largest possible change of a sample's score, for all scorers or by scorer. Without it, the tests
+            allow for rare changes by the whole scale that no sample shows; with it, they find much smaller differences.
+            Declare it before you look at the scores.
+        margin: means that differ by less are equivalent, for all scorers or by scorer.
         labels: human scores of the outputs, by run ("A", "B" …), scorer and sample ID. They add differences corrected
             for the judge's errors. Only samples with a label for the outputs of both runs are used.
 
     Raises:
         ConfigError: the runs are not comparable, or an argument is invalid.
+        DataError: a sample changes by more than `max_change`.
     """
+    check_missing(missing)
     if correction not in CORRECTIONS:
         raise ConfigError(f"{term('correction')} must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
     if labels and any(run.trials > 1 for run in (a, b, *others)):
@@ -203,22 +236,31 @@ def compare(
         raise ConfigError(
             f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
         )
+    if unpaired and not (max_change is None and margin is None):
+        name = MARGIN if max_change is None else LARGEST_CHANGE
+        raise ConfigError(f"{term(name, ...)} is for paired samples: leave it out, or {term('unpaired', True)}")
     runs = letters_of((a, b, *others))
+    settings = _Settings(a, missing, confidence, max_change, margin)
     human = _by_signature(runs, labels or {})
     fields = [(field, slice_keys(a, field)) for field in slice_fields(slice_by)]
     lines: list[ScorerComparison] = []
     sliced: list[ScorerComparison] = []
     corrected: list[CorrectedDifference] = []
     pairings: dict[str, Pairing] = {"A": Pairing()}
+    by_run: dict[tuple[str, str], PairedScores] = {}
     small: dict[str, set[str]] = {}
     notes: dict[str, None] = {}
     for letter, run in itertools.islice(runs.items(), 1, None):
-        pairs, differences = (unpaired_runs if unpaired else pair_runs)(a, run, allow_mismatch=allow_mismatch)
+        if unpaired:
+            pairs, differences = unpaired_runs(a, run, allow_mismatch=allow_mismatch)
+        else:
+            pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
         notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
         for pair in pairs:
             if isinstance(pair, PairedScores):
                 pairings[letter] = pair.pairing
-            lines += _compare_scorer(pair, letter, confidence)
+                by_run[letter, pair.info.signature] = pair
+            lines += _compare_scorer(pair, letter, settings)
             both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
             if any(both) and isinstance(pair, PairedScores):
                 corrected.append(
@@ -231,28 +273,60 @@ def compare(
                     if part.units < MIN_SAMPLES:
                         small.setdefault(field, set()).add(key)
                         continue
-                    of_slice = _compare_scorer(part, letter, confidence)
+                    of_slice = _compare_scorer(part, letter, settings)
                     sliced += (dataclasses.replace(line, field=field, key=key) for line in of_slice)
     for field, left_out in small.items():
         fewer = f"{count(len(left_out), 'slice')} of {field} with fewer than {MIN_SAMPLES} samples or groups"
         notes[f"{fewer} {'is' if len(left_out) == 1 else 'are'} left out, being too small to be tested"] = None
     return Comparison(
         runs=runs,
-        scorers=_corrected(lines, correction),
+        scorers=tuple(_with_detectable(line, by_run) for line in _corrected(lines, correction)),
         slices=_corrected(sliced, correction),
         notes=tuple(notes),
         correction=correction,
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
-        all_runs=_compare_all(runs, pairings, lines, confidence) if others and not unpaired else {},
+        all_runs=_compare_all(runs, pairings, lines, confidence, missing) if others and not unpaired else {},
     )
 
 
-def _compare_scorer(pair: PairedScores | UnpairedScores, letter: str, confidence: float) -> Iterator[ScorerComparison]:
+class _Settings:
+    """How scores are compared."""
+
+    def __init__(self, run: Run, missing: Missing, confidence: float, max_change: BySetting, margin: BySetting) -> None:
+        self.missing, self.confidence = missing, confidence
+        self._by_setting = {
+            name: _by_scorer(run, name, value) for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
+        }
+
+    def of(self, info: ScorerInfo) -> dict[str, float | None]:
+        """The largest change and the margin of a scorer."""
+        return {name: of_scorers.get(info.signature) for name, of_scorers in self._by_setting.items()}
+
+
+def _by_scorer(run: Run, setting: str, value: BySetting) -> Mapping[str, float]:
+    """A setting by the scorers' signatures. Raises ConfigError for values outside the scale."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        values = values_by_scorer(value, lambda name: run[name].info, term(setting))
+    else:
+        values = dict.fromkeys(run.scorers, value)
+    for info, number in values.items():
+        check_number(f"{term(setting)} of {info.name}", number)
+        if not 0 < number <= info.scale:
+            limits = f"above 0 and at most {info.scale:g}"
+            raise ConfigError(f"{term(setting)} of {info.name} must be {limits}, not {number:g}")
+    return {info.signature: float(number) for info, number in values.items()}
+
+
+def _compare_scorer(
+    pair: PairedScores | UnpairedScores, letter: str, settings: _Settings
+) -> Iterator[ScorerComparison]:
     from evalstone.stats.comparison import biggest_changes, compare_pairs  # noqa: PLC0415 - numpy
     from evalstone.stats.unpaired import compare_unpaired  # noqa: PLC0415 - numpy
 
-    info = pair.info
+    info, confidence = pair.info, settings.confidence
     if isinstance(pair, UnpairedScores):
         ours, theirs = pair.scores
         unpaired = compare_unpaired(
@@ -267,25 +341,75 @@ def _compare_scorer(pair: PairedScores | UnpairedScores, letter: str, confidence
         if unpaired is not None:
             yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, unpaired, unpaired.p_value, confidence)
         return
+    used = settings.of(info)
+    _check_changes(pair, used[LARGEST_CHANGE])
+    open_pairs = pair.open
     result = compare_pairs(
-        pair.a,
-        pair.b,
+        [*pair.a, *open_pairs.a],
+        [*pair.b, *open_pairs.b],
         scale=info.scale,
         confidence=confidence,
-        groups=pair.groups,
-        weights=pair.weights,
+        groups=pair.groups and (*pair.groups, *(open_pairs.groups or ())),
+        weights=pair.weights and (*pair.weights, *(open_pairs.weights or ())),
         lower_is_better=info.lower_is_better,
+        ends=(
+            [*((x, x) for x in pair.a), *open_pairs.ends_a],
+            [*((x, x) for x in pair.b), *open_pairs.ends_b],
+        ),
+        max_change=used[LARGEST_CHANGE],
+        margin=used[MARGIN],
     )
     if result is not None:
-        changed = biggest_changes(pair.a, pair.b, MAX_CHANGES)
+        names, before, after = zip(*pair.known, strict=True)
         changes = tuple(
-            Change(name := pair.samples[index], pair.a[index], pair.b[index], pair.pairing.in_second(name))
-            for index in changed
+            Change(names[index], before[index], after[index], pair.pairing.in_second(names[index]))
+            for index in biggest_changes(before, after, MAX_CHANGES)
         )
-        p_value = result.p_value
         yield ScorerComparison(
-            pair.title, info, "A", letter, pair.info_b, result, p_value, confidence, pair.unpaired, changes=changes
+            pair.title,
+            info,
+            "A",
+            letter,
+            pair.info_b,
+            result,
+            result.p_value,
+            confidence,
+            pair.unpaired,
+            changes=changes,
+            adjusted_equivalence=None if result.equivalence is None else result.equivalence.p_value,
         )
+
+
+def _check_changes(pair: PairedScores, most: float | None) -> None:
+    """Raise DataError, naming the sample, if one changes by more than the declared largest change."""
+    if most is None:
+        return
+    for name, before, after in pair.known:
+        if (change := abs(after - before)) > most * (1 + 1e-9):
+            raise DataError(
+                f"{term(LARGEST_CHANGE, most)}, but {pair.title} of sample {name!r:.80} changes by {change:.4g}, from "
+                f"{before:.4g} to {after:.4g}: declare a larger one, or leave it out"
+            )
+
+
+def _with_detectable(line: ScorerComparison, pairs: Mapping[tuple[str, str], PairedScores]) -> ScorerComparison:
+    """The comparison with its minimum detectable difference, if it is inconclusive."""
+    pair = pairs.get((line.b, line.info.signature))
+    if pair is None or pair.weights is not None or line.verdict != "inconclusive":
+        return line
+    from evalstone.stats.comparison import Comparison as Paired  # noqa: PLC0415 - numpy
+    from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
+
+    result = line.result
+    if not isinstance(result, Paired) or result.missing:
+        return line
+    pilot = Pilot.of(
+        [after - before for before, after in zip(pair.a, pair.b, strict=True)],
+        scale=result.max_change or line.info.scale,
+        pass_fail=result.mcnemar is not None,
+        groups=pair.groups,
+    )
+    return dataclasses.replace(line, detectable=pilot and pilot.detectable(confidence=line.confidence))
 
 
 def letters_of(runs: Sequence[Run]) -> Mapping[str, Run]:
@@ -330,11 +454,24 @@ def _adjusted(lines: Sequence[CorrectedDifference], correction: Correction) -> t
 
 def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tuple[ScorerComparison, ...]:
     p_values = adjust_p_values([line.result.p_value for line in lines], correction)
-    return tuple(dataclasses.replace(line, adjusted_p_value=p) for line, p in zip(lines, p_values, strict=True))
+    with_margin = [line.adjusted_equivalence for line in lines if line.adjusted_equivalence is not None]
+    equivalence = iter(adjust_p_values(with_margin, correction))
+    return tuple(
+        dataclasses.replace(
+            line,
+            adjusted_p_value=p,
+            adjusted_equivalence=None if line.adjusted_equivalence is None else next(equivalence),
+        )
+        for line, p in zip(lines, p_values, strict=True)
+    )
 
 
 def _compare_all(
-    runs: Mapping[str, Run], pairings: Mapping[str, Pairing], lines: Sequence[ScorerComparison], confidence: float
+    runs: Mapping[str, Run],
+    pairings: Mapping[str, Pairing],
+    lines: Sequence[ScorerComparison],
+    confidence: float,
+    missing: Missing,
 ) -> dict[str, stats.ManyComparison]:
     """The comparison of all runs at once, for the scorers that every run has."""
     from evalstone.stats.comparison import compare_many  # noqa: PLC0415 - numpy
@@ -346,12 +483,14 @@ def _compare_all(
             continue
         info = of_scorer[0].info
         signatures = {"A": info.signature, **{line.b: line.info_b.signature for line in of_scorer}}
-        scores = {letter: scores_by_sample(runs[letter], signature) for letter, signature in signatures.items()}
+        scores = {
+            letter: scores_by_sample(runs[letter], signature, missing) for letter, signature in signatures.items()
+        }
         if max(runs[letter].trials for letter in scores) > 1:
             scores = {letter: of.by_sample for letter, of in scores.items()}
         scores = {letter: pairings[letter].scores(of) for letter, of in scores.items()}
-        common = [sample for sample in scores["A"].values if all(sample in of.values for of in scores.values())]
-        columns = {letter: [of.values[sample] for sample in common] for letter, of in scores.items()}
+        common = [sample for sample in scores["A"].sample_of if all(sample in of.sample_of for of in scores.values())]
+        columns = {letter: [of.values.get(sample) for sample in common] for letter, of in scores.items()}
         groups = {sample: group for of in reversed(scores.values()) for sample, group in of.group_of.items()}
         result = compare_many(
             columns,
@@ -360,6 +499,7 @@ def _compare_all(
             groups=group_labels(common, groups),
             weights=weight_column(common, scores["A"].weight_of),
             lower_is_better=info.lower_is_better,
+            ends={letter: [of.ends_of(sample) for sample in common] for letter, of in scores.items()},
         )
         if result is not None:
             results[title] = result

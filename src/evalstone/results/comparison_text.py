@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from evalstone._core.display import aligned, count, digits_for, limits, number, p_value, sentence, signed, visible
+from evalstone._core.display import (
+    aligned,
+    count,
+    digits_for,
+    limits,
+    listed,
+    number,
+    p_value,
+    sentence,
+    signed,
+    visible,
+)
+from evalstone._core.terms import term
 from evalstone.results.run import sample_notes
 
 if TYPE_CHECKING:
-    from evalstone.results.compare import Comparison, ScorerComparison
+    from evalstone.results.compare import Comparison, ComparisonVerdict, ScorerComparison
     from evalstone.results.run import OfScorer
     from evalstone.stats.comparison import Comparison as PairedComparison
     from evalstone.stats.unpaired import UnpairedComparison
 
-VERDICTS: Mapping[Literal["better", "worse", "inconclusive"], str] = {
+VERDICTS: Mapping[ComparisonVerdict, str] = {
     "better": "▲ better",
     "worse": "▼ worse",
+    "equivalent": "= equivalent",
     "inconclusive": "no significant difference",
 }
 
@@ -35,6 +48,7 @@ def comparison_text(comparison: Comparison) -> str:
     for line in comparison.scorers:
         title = line.title if len(comparison.runs) == 2 else f"{line.title}, {line.a} and {line.b}"
         notes += [f"{title}: {text}" for text in about_samples(line)]
+    notes += ranks_text(comparison)
     return visible("\n".join([*lines, "", f"{how}: each run minus A; {corrected}.", *notes]))
 
 
@@ -67,8 +81,25 @@ def about_samples(line: ScorerComparison) -> Iterator[str]:
     yield from (f"{text}." for text in sample_notes(line.result.difference))
     if line.unpaired:
         yield left_out(line.unpaired, "sample")
+    paired = _paired(line.result)
+    if paired is not None and paired.missing:
+        open_changes = f"the missing scores of {count(paired.missing, 'sample')} are"
+        yield f"p and the interval hold whatever {open_changes}; {term('missing', 'ignore')} leaves them out."
     if line.result.caution:
         yield f"{line.result.caution}."
+    elif line.detectable is not None:
+        found = f"{line.detectable:.2g} or more"
+        yield f"a true difference of {found} would have been found with a probability of 80%."
+
+
+def ranks_text(comparison: Comparison) -> Iterator[str]:
+    """With three runs or more, the ranks of each that the differences between all of them leave possible."""
+    for title, result in comparison.all_runs.items():
+        ranks = (
+            f"{name} {best}" if best == worst else f"{name} {best} to {worst}"
+            for name, (best, worst) in result.ranks.items()
+        )
+        yield f"{title}, possible ranks by all pairs of runs ({count(result.n, 'sample')}): {listed(ranks)}."
 
 
 def left_out(unpaired: int, noun: str) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.display import aligned, count, p_value, visible
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
-from evalstone.results.comparable_runs import PairedScores, pair_runs
+from evalstone.results.comparable_runs import pair_runs
 from evalstone.results.comparison_text import difference, left_out
 from evalstone.results.entries import comparable
+from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import pair_samples
 from evalstone.results.run import OfScorer, Run, result_for
 from evalstone.types import Sample

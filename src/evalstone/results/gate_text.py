@@ -122,10 +122,8 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
     if decision.missing:
         without = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
         return without if more is None else f"{without}, or {more}{later}"
-    if more is None and decision.effective is not None:
-        return f"{mark}; more samples may decide it{later}"
     if more is None:
-        return f"{mark}; no realistic number of samples would decide it"
+        return f"{mark}; the estimate is too close to the threshold to decide"
     return f"{mark}; {more} would decide it{later}"
 
 

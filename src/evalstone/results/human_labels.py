@@ -25,7 +25,7 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.types import Sample, reaches
 
 if TYPE_CHECKING:
-    from evalstone.results.comparable_runs import PairedScores
+    from evalstone.results.paired_scores import PairedScores
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.rogan_gladen import RoganGladenEstimate
 

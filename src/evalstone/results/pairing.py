@@ -65,6 +65,8 @@ class Pairing:
             group_of=self.renamed(of_second.group_of),
             weight_of=self.renamed(of_second.weight_of),
             sample_of={self.in_first(key): self.in_first(name) for key, name in of_second.sample_of.items()},
+            ends=self.renamed(of_second.ends),
+            undefined=frozenset(map(self.in_first, of_second.undefined)),
         )
 
     @functools.cached_property

@@ -49,6 +49,7 @@ from evalstone.types import (
 )
 
 if TYPE_CHECKING:
+    from evalstone.results.missing_scores import Missing
     from evalstone.results.slices import ScorerSlices, SliceBy
     from evalstone.results.trials import Reliability
     from evalstone.stats.intervals import Interval
@@ -264,7 +265,12 @@ class Run:
         return slices(self, by, confidence=confidence)
 
     def reliability(
-        self, scorer: str | None = None, *, threshold: float | None = None, confidence: float = 0.95
+        self,
+        scorer: str | None = None,
+        *,
+        threshold: float | None = None,
+        confidence: float = 0.95,
+        missing: Missing = "worst",
     ) -> tuple[Reliability, ...]:
         """How reliably the target passes over repeated trials: pass@k, pass^k, and the flaky samples.
 
@@ -272,7 +278,7 @@ class Run:
         """
         from evalstone.results.trials import reliability  # noqa: PLC0415 - only runs with trials need it
 
-        return reliability(self, scorer, threshold=threshold, confidence=confidence)
+        return reliability(self, scorer, threshold=threshold, confidence=confidence, missing=missing)
 
     def metadata(self) -> dict[str, Any]:
         """The run without its results: dataset, judge, scorers."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from evalstone.errors import ConfigError
-from evalstone.types import Record, Score
+from evalstone.results.missing_scores import Missing, counts, undefined
+from evalstone.types import Record
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
 
 _T = TypeVar("_T")
+Ends: TypeAlias = tuple[float, float]
+"""The lowest and the highest possible value of a score."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,11 @@ class Scores:
     """The weights of samples with a weight."""
     sample_of: Mapping[str, str]
     """The id of each sample."""
+    ends: Mapping[str, Ends] = field(default_factory=dict[str, Ends])
+    """The lowest and the highest possible score of what counts in a test although its score is missing; with trials, of
+    samples of which a trial's score is missing."""
+    undefined: frozenset[str] = frozenset()
+    """The keys in `ends` whose score is undefined; with trials, in every trial."""
 
     @property
     def groups(self) -> tuple[str, ...] | None:
@@ -37,6 +45,10 @@ class Scores:
         """The weight of each value; None if all are equal."""
         return weight_column(self.values, self.weight_of)
 
+    def ends_of(self, key: str) -> Ends:
+        """The lowest and the highest possible score."""
+        return self.ends[key] if key in self.ends else (self.values[key], self.values[key])
+
     @property
     def by_sample(self) -> Scores:
         """The mean over the trials of each sample, by the sample's id."""
@@ -44,12 +56,24 @@ class Scores:
         for key, value in self.values.items():
             trials.setdefault(self.sample_of[key], []).append(value)
         values = {sample: sum(scores) / len(scores) for sample, scores in trials.items()}
+        missing: dict[str, list[str]] = {}
+        for key in self.ends:
+            missing.setdefault(self.sample_of[key], []).append(key)
+        ends: dict[str, Ends] = {}
+        for sample, keys in missing.items():
+            known, number = sum(trials.get(sample, ())), len(trials.get(sample, ())) + len(keys)
+            low, high = (sum(self.ends[key][side] for key in keys) for side in (0, 1))
+            ends[sample] = (known + low) / number, (known + high) / number
+        undefined = {
+            sample for sample, keys in missing.items() if sample not in trials and self.undefined.issuperset(keys)
+        }
 
         def per_sample(of: Mapping[str, _T]) -> dict[str, _T]:
             return {self.sample_of[key]: value for key, value in of.items() if key in self.sample_of}
 
         groups = {sample: group for sample, group in per_sample(self.group_of).items() if group != sample}
-        return Scores(values, groups, per_sample(self.weight_of), {sample: sample for sample in values})
+        names = {sample: sample for sample in (*values, *ends)}
+        return Scores(values, groups, per_sample(self.weight_of), names, ends, frozenset(undefined))
 
     def only(self, names: Iterable[str]) -> Scores:
         """The values of some of the samples."""
@@ -59,11 +83,22 @@ class Scores:
         return Scores(values, groups, weights, {name: self.sample_of[name] for name in values})
 
 
-def scores_by_sample(run: Run, signature: str) -> Scores:
-    """A scorer's values by the sample's key, with the groups and weights of their samples."""
-    records = [record for record in run.records if record.scorer == signature and isinstance(record.outcome, Score)]
-    values = {record.key: record.outcome.value for record in records if isinstance(record.outcome, Score)}
-    return Scores(values, group_of(records), weight_of(records), {record.key: record.sample for record in records})
+def scores_by_sample(run: Run, signature: str, missing: Missing = "ignore") -> Scores:
+    """A scorer's values by the sample's key, with the groups and weights of their samples.
+
+    missing: which samples without a score count, with `Scores.ends`.
+    """
+    records = [record for record in run.records if record.scorer == signature and counts(record, missing)]
+    without = [record for record in records if record.value is None]
+    scale = run[signature].info.scale if without else 1.0
+    return Scores(
+        values={record.key: record.value for record in records if record.value is not None},
+        group_of=group_of(records),
+        weight_of=weight_of(records),
+        sample_of={record.key: record.sample for record in records},
+        ends={record.key: (0.0, scale) for record in without},
+        undefined=frozenset(record.key for record in without if undefined(record)),
+    )
 
 
 def group_of(records: Iterable[Record]) -> dict[str, str]:

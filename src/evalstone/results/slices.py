@@ -61,7 +61,7 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
     Args:
         run: the run; its samples must be available.
         by: a metadata field, a function of a sample, or several of them.
-        confidence: the confidence level of intervals and findings.
+        confidence: the confidence level of findings, and of all intervals of a scorer together.
 
     Raises:
         ConfigError: no field is given, no sample has the field, or the samples are not available.
@@ -78,16 +78,18 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
         if not scores.values:
             continue
         values, groups, weights = list(scores.values.values()), scores.groups, scores.weights
+        columns = {field: [key_of.get(sample, ABSENT) for sample in scores.values] for field, key_of in keys.items()}
         parts = {
             field: slice_by(
                 values,
-                [key_of.get(sample, ABSENT) for sample in scores.values],
+                column,
                 scale=info.scale,
                 confidence=confidence,
                 groups=groups,
                 weights=weights,
+                together=sum(len(set(every)) for every in columns.values()),
             )
-            for field, key_of in keys.items()
+            for field, column in columns.items()
         }
         findings = worst_slices(
             values,

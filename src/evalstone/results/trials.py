@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import comb
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
+from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.run import OfScorer, Run
 from evalstone.results.scores import group_labels, weight_column
 from evalstone.results.summary import ScorerInfo
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PassK:
-    """pass@k and pass^k: means over the samples with at least k trials."""
+    """pass@k and pass^k: means over all samples.
+
+    A trial without a score counts as not passed in the mean and in the lower limit, and as passed in the upper limit:
+    the interval holds whatever the missing scores are.
+    """
 
     k: int
     """The number of trials."""
@@ -53,8 +58,14 @@ class Reliability(OfScorer):
     """The number of samples that passed in every trial."""
     never: int
     """The number of samples that passed in no trial."""
+    undecided: int
+    """The number of samples that passed in all or in none of the trials with a score, if others have none."""
     flaky: tuple[Flaky, ...]
     """The samples that passed in some trials, those with a pass rate closest to 0.5 first."""
+    missing: int
+    """The number of trials without a score that count."""
+    left_out: int
+    """The number of trials that are left out because of `missing`, or that were not run."""
     variance: VarianceComponents | None
     """The variance components of the scores: `samples` between samples, and `noise` between the trials of a sample,
     which includes the judge's noise. For a `repeated` scorer, `noise` is the judge's alone, for a single judgment, and
@@ -63,7 +74,12 @@ class Reliability(OfScorer):
 
 
 def reliability(
-    run: Run, scorer: str | None = None, *, threshold: float | None = None, confidence: float = 0.95
+    run: Run,
+    scorer: str | None = None,
+    *,
+    threshold: float | None = None,
+    confidence: float = 0.95,
+    missing: Missing = "worst",
 ) -> tuple[Reliability, ...]:
     """How reliably the target passes, by scorer.
 
@@ -73,15 +89,18 @@ def reliability(
         pass@k = mean over samples of 1 - C(n - c, k) / C(n, k)
         pass^k = mean over samples of C(c, k) / C(n, k)
 
-    Both are in [0, 1], and unbiased for any k up to n. A trial whose target failed counts as not passed. Other trials
-    without a score are left out: the score is undefined, or the judge, the simulated user or the scorer failed.
-    Intervals are those of means over samples, clustered by group.
+    Both are in [0, 1], and unbiased for any k up to n. A trial whose target failed counts as not passed. For other
+    trials without a score, see `PassK` and `missing`. A sample with fewer than k trials that count is left out of
+    pass@k and pass^k. Intervals are those of means over samples, clustered by group.
 
     Args:
         run: A run with trials.
         scorer: A scorer by title, signature or name; None for all.
         threshold: The score to reach, on the scorer's scale. None: half of the scale.
         confidence: The confidence level of the intervals.
+        missing: Which trials without a score count. "worst": all. "failed": only those whose judge, simulated user or
+            scorer failed or gave no answer, not those whose score is undefined. "ignore": none, which is valid only if
+            scores are missing at random.
 
     Raises:
         ConfigError: The run has no trials or no such scorer, or the threshold is outside the scale.
@@ -92,9 +111,10 @@ def reliability(
     check_confidence(confidence)
     if run.trials < 2:
         raise ConfigError(f"the run has one trial of each sample; run the target with {term('trials', ...)}")
+    check_missing(missing)
     infos = run.scorers if scorer is None else (run[scorer].info,)
     records = _by_sample(run)
-    return tuple(_reliability(run, info, records[info.signature], threshold, confidence) for info in infos)
+    return tuple(_reliability(run, info, records[info.signature], threshold, confidence, missing) for info in infos)
 
 
 def pass_at_k(passed: int, trials: int, k: int) -> float:
@@ -115,29 +135,47 @@ def _by_sample(run: Run) -> Mapping[str, Mapping[str, list[Record]]]:
     return trials
 
 
+class Counts(NamedTuple):
+    """The trials of a sample."""
+
+    passed: int
+    missing: int
+    """Trials without a score that count."""
+    trials: int
+
+
 def _reliability(
-    run: Run, info: ScorerInfo, records: Mapping[str, list[Record]], threshold: float | None, confidence: float
+    run: Run,
+    info: ScorerInfo,
+    records: Mapping[str, list[Record]],
+    threshold: float | None,
+    confidence: float,
+    missing: Missing,
 ) -> Reliability:
     limit = info.scale / 2 if threshold is None else threshold
     if not 0 <= limit <= info.scale:
         raise ConfigError(f"{info.name}: the threshold must be in [0, {info.scale:g}], not {limit:g}")
-    counts: dict[str, tuple[int, int]] = {}
+    trials_of: dict[str, Counts] = {}
     for sample, trials in records.items():
-        outcomes = [record.outcome for record in trials]
-        outcomes = [outcome for outcome in outcomes if isinstance(outcome, Score) or _by_target(outcome)]
-        passed = sum(isinstance(outcome, Score) and _passes(outcome, limit, info) for outcome in outcomes)
-        if outcomes:
-            counts[sample] = passed, len(outcomes)
-    flaky = [Flaky(sample, passed, n) for sample, (passed, n) in counts.items() if 0 < passed < n]
+        counted = [r for r in trials if r.value is not None or _by_target(r.outcome) or counts(r, missing)]
+        passed = sum(isinstance(r.outcome, Score) and _passes(r.outcome, limit, info) for r in counted)
+        without = sum(r.value is None and not _by_target(r.outcome) for r in counted)
+        if counted:
+            trials_of[sample] = Counts(passed, without, len(counted))
+    known = {sample: (passed, n - without) for sample, (passed, without, n) in trials_of.items() if n > without}
+    flaky = [Flaky(sample, passed, n) for sample, (passed, n) in known.items() if 0 < passed < n]
     flaky.sort(key=lambda sample: abs(sample.passed / sample.trials - 0.5))
     return Reliability(
         title=run.titles[info.signature],
         info=info,
         threshold=limit,
-        passes=tuple(_passes_of(counts, records, run.trials, confidence)),
-        always=sum(passed == n for passed, n in counts.values()),
-        never=sum(passed == 0 for passed, _ in counts.values()),
+        passes=tuple(_passes_of(trials_of, records, run.trials, confidence)) if known else (),
+        always=sum(passed == n for passed, _, n in trials_of.values()),
+        never=sum(passed + without == 0 for passed, without, _ in trials_of.values()),
+        undecided=sum(without > 0 and passed in (0, n - without) for passed, without, n in trials_of.values()),
         flaky=tuple(flaky),
+        missing=sum(without for _, without, _ in trials_of.values()),
+        left_out=run.trials * len(records) - sum(n for _, _, n in trials_of.values()),
         variance=_variance(records.values(), info, confidence),
     )
 
@@ -151,10 +189,10 @@ def _passes(score: Score, threshold: float, info: ScorerInfo) -> bool:
 
 
 def _passes_of(
-    counts: Mapping[str, tuple[int, int]], records: Mapping[str, list[Record]], trials: int, confidence: float
+    trials_of: Mapping[str, Counts], records: Mapping[str, list[Record]], trials: int, confidence: float
 ) -> Iterator[PassK]:
     for k in sizes(trials):
-        samples = [sample for sample, (_, n) in counts.items() if n >= k]
+        samples = [sample for sample, of_sample in trials_of.items() if of_sample.trials >= k]
         # Trials of a sample without a group have the sample as their group. Here a sample is a single value.
         first = {sample: records[sample][0] for sample in samples}
         groups = {name: record.group for name, record in first.items() if record.group not in (None, name)}
@@ -162,11 +200,32 @@ def _passes_of(
 
         more: dict[str, Any] = {"groups": group_labels(samples, groups), "weights": weight_column(samples, weights)}
         at_least_one, all_pass = (
-            mean_interval([share(*counts[s], k) for s in samples], low=0.0, high=1.0, confidence=confidence, **more)
+            bounded_share([trials_of[sample] for sample in samples], share, k, confidence, more)
             for share in (pass_at_k, pass_all_k)
         )
         if at_least_one is not None and all_pass is not None:
             yield PassK(k, at_least_one, all_pass)
+
+
+def bounded_share(
+    samples: Sequence[Counts],
+    share: Callable[[int, int, int], float],
+    k: int,
+    confidence: float,
+    more: Mapping[str, Any],
+) -> Interval | None:
+    """The mean with trials without a score as not passed; the upper limit is that with these as passed."""
+    lowest, highest = (
+        mean_interval(
+            [share(passed + best * missing, trials, k) for passed, missing, trials in samples],
+            low=0.0,
+            high=1.0,
+            confidence=confidence,
+            **more,
+        )
+        for best in (0, 1)
+    )
+    return None if lowest is None or highest is None else replace(lowest, high=highest.high)
 
 
 def sizes(trials: int) -> list[int]:

@@ -1,13 +1,11 @@
-"""Chance-corrected agreement between raters. Ratings have one row per unit and one column per rater; None is missing.
+"""Chance-corrected agreement between raters. A rating that is None or NaN is missing.
 
-    kappa, AC1, alpha = 1 - D / E        at most 1; 0 is chance, below 0 is worse than chance
+    kappa, alpha = 1 - D / E        at most 1; 0 is chance, below 0 is worse than chance
 
 D is the observed disagreement: the mean distance between two raters' ratings of a unit. For nominal ratings, that is
 the share of pairs that differ. E is the disagreement expected by chance. The coefficients differ in their model of
-chance. Cohen's kappa uses each rater's own distribution of ratings. Fleiss' kappa and Krippendorff's alpha use the
-pooled distribution. Gwet's AC1 assumes chance agreement only on units that are hard to rate, so it stays high when
-nearly all ratings are the same. A coefficient is None where it is undefined: if no unit is rated twice, or if all
-ratings are the same.
+chance. Cohen's kappa uses each rater's own distribution of ratings, Krippendorff's alpha the pooled one. A coefficient
+is None where it is undefined: if no unit is rated twice, or if all ratings are the same.
 
 Confidence limits come from `ratio_limits` and assume independent units. E is linearized: to first order, it is the mean
 of one contribution per unit. Units that were not observed are represented by all pairs of categories, so the interval
@@ -38,8 +36,8 @@ MOST_CATEGORIES = 12
 
 
 def cohen_kappa(
-    first: Sequence[Hashable],
-    second: Sequence[Hashable],
+    first: Sequence[Hashable | None],
+    second: Sequence[Hashable | None],
     *,
     weights: Weights | None = None,
     confidence: float = 0.95,
@@ -50,7 +48,7 @@ def cohen_kappa(
         E = Σ over pairs of categories of (share in first) · (share in second) · distance
 
     The distance is 1 for different categories and 0 for equal ones; with weights, |a - b| (linear) or (a - b)²
-    (quadratic).
+    (quadratic). Units that a rater didn't rate are left out.
     Sources: Cohen 1960; Cohen 1968, Psychological Bulletin 70(4).
 
     Args:
@@ -60,8 +58,8 @@ def cohen_kappa(
         confidence: The confidence level, in (0, 1).
 
     Returns:
-        Kappa in [-1, 1]; without limits for a single unit. None for no units, or if both raters gave every unit the
-        same category.
+        Kappa in [-1, 1]; without limits for a single unit. None for no units that both rated, or if both raters gave
+        every unit the same category.
 
     Raises:
         DataError: The sequences differ in length, or weighted ratings are not numbers.
@@ -71,8 +69,10 @@ def cohen_kappa(
         raise ConfigError(unknown("weights", weights, WEIGHTS))
     if len(first) != len(second):
         raise DataError(f"two raters rate the same units; one has {len(first)} ratings, the other {len(second)}")
-    if not first:
+    rated = [(a, b) for a, b in zip(first, second, strict=True) if not (_missing(a) or _missing(b))]
+    if not rated:
         return None
+    first, second = (list(ratings) for ratings in zip(*rated, strict=True))
     if weights is not None:
         first, second = ([_number(x, "weighted") for x in ratings] for ratings in (first, second))
     to_first, to_second = _mean_distance(first, weights), _mean_distance(second, weights)
@@ -130,53 +130,19 @@ def _beyond_chance(
     possible: Iterable[Parts],
     chance: float,
     confidence: float,
-    sizes: Sequence[float] | None = None,
 ) -> Interval | None:
-    """1 - D / E with its limits, from each unit's contributions to D and E; None if E is 0. sizes: unit weights."""
+    """1 - D / E with its limits, from each unit's contributions to D and E; None if E is 0."""
     check_confidence(confidence)
     if chance < 1e-12:
         return None
     n = len(units)
-    total = n if sizes is None else math.fsum(sizes)
-    observed = math.fsum(size * d for size, (d, _) in zip(sizes or [1.0] * n, units, strict=True)) / total
+    observed = math.fsum(d for d, _ in units) / n
     coefficient = 1 - observed / chance
     if n < 2:
         return Interval(coefficient, None, None, n, confidence, caution=single(n))
     highest = max(2.0, observed / chance)
-    low, high = ratio_limits(units, possible, low=0.0, high=highest, confidence=confidence, weights=sizes)
+    low, high = ratio_limits(units, possible, low=0.0, high=highest, confidence=confidence)
     return Interval(coefficient, 1 - high, 1 - low, n, confidence, method=FIELLER)
-
-
-def fleiss_kappa(ratings: Sequence[Sequence[Hashable | None]], *, confidence: float = 0.95) -> Interval | None:
-    """Fleiss' kappa between two or more raters, in [-1, 1], with its interval. Units may have different raters.
-
-        kappa = 1 - D / E
-        D = mean over units of the share of pairs of ratings that differ
-        E = 1 - Σ over categories of (share of the category among all ratings)²
-
-    None for no units, or if all ratings are the same. Source: Fleiss 1971.
-
-    Raises:
-        DataError: Units differ in their number of ratings, or have fewer than two. Drop such units, or use
-            Krippendorff's alpha.
-        ConfigError: confidence is outside (0, 1).
-    """
-    counts = [Counter(rating for rating in row if rating is not None) for row in ratings]
-    sizes = {row.total() for row in counts}
-    if len(sizes) > 1 or (sizes and min(sizes) < 2):
-        numbers = " and ".join(map(str, sorted(sizes)))
-        raise DataError(f"Fleiss' kappa needs the same number of ratings, two or more, of each unit, not {numbers}")
-    if not counts:
-        return None
-    totals = sum(counts, Counter[Hashable]())
-    n, raters = totals.total(), sizes.pop()
-    chance = 1 - math.fsum((count / n) ** 2 for count in totals.values())
-
-    def parts(row: Counter[Hashable]) -> Parts:
-        distance = math.fsum(count * (1 - totals[rating] / n) for rating, count in row.items()) / raters
-        return _differing(row), 2 * distance - chance
-
-    return _beyond_chance([parts(row) for row in counts], map(parts, _split(totals, raters)), chance, confidence)
 
 
 def _split(categories: Iterable[R], raters: int) -> list[Counter[R]]:
@@ -184,48 +150,6 @@ def _split(categories: Iterable[R], raters: int) -> list[Counter[R]]:
     pairs = combinations_with_replacement(cast("list[R]", _thinned(categories)), 2)
     half = raters // 2
     return [Counter([a] * half + [b] * (raters - half)) for a, b in pairs]
-
-
-def gwet_ac1(
-    ratings: Sequence[Sequence[Hashable | None]], *, categories: int | None = None, confidence: float = 0.95
-) -> Interval | None:
-    """Gwet's AC1 between two or more raters, in [-1, 1], with its interval. Missing ratings are allowed.
-
-        AC1 = 1 - D / E
-        D = mean share of pairs of ratings that differ, over units with two ratings or more
-        E = 1 - Σ over categories of p (1 - p) / (q - 1)
-
-    p is the mean share of a category over units with a rating. q is the number of categories that occur, or
-    `categories` if that is larger. None if no unit has two ratings, or if q is below 2. Source: Gwet 2008.
-
-    Raises:
-        ConfigError: confidence is outside (0, 1).
-    """
-    counts = [row for row in (Counter(r for r in row if r is not None) for row in ratings) if row]
-    pairable = sum(row.total() >= 2 for row in counts)
-    used = {category for row in counts for category in row}
-    q = max(len(used), categories or 0)
-    if not pairable or q < 2:
-        return None
-    shares = {c: math.fsum(row[c] / row.total() for row in counts) / len(counts) for c in used}
-    chance = 1 - math.fsum(share * (1 - share) for share in shares.values()) / (q - 1)
-    more = len(counts) / pairable
-
-    def parts(row: Counter[Hashable]) -> Parts:
-        size = row.total()
-        bend = math.fsum((1 - 2 * share) * (row[c] / size - share) for c, share in shares.items()) / (q - 1)
-        return (more * _differing(row) if size >= 2 else 0.0), chance - bend
-
-    possible = _split(used, max(row.total() for row in counts))
-    units = [parts(row) for row in counts]
-    unseen = [*map(parts, possible), (more, chance)]  # the last one: a rater gives a category that didn't occur
-    return _beyond_chance(units, unseen, chance, confidence)
-
-
-def _differing(row: Counter[Hashable]) -> float:
-    """The share of pairs of ratings that differ within a unit of two ratings or more."""
-    size = row.total()
-    return 1 - sum(count * (count - 1) for count in row.values()) / (size * (size - 1))
 
 
 def krippendorff_alpha(
@@ -252,7 +176,7 @@ def krippendorff_alpha(
     """
     if level not in LEVELS:
         raise ConfigError(unknown("level of measurement", level, LEVELS))
-    counts = [Counter(rating for rating in row if rating is not None) for row in ratings]
+    counts = [Counter(cast("R", rating) for rating in row if not _missing(rating)) for row in ratings]
     counts = [row for row in counts if row.total() >= 2]
     totals = sum(counts, Counter[R]())
     if len(totals) < 2:
@@ -268,12 +192,12 @@ def krippendorff_alpha(
 
     def parts(row: Counter[R]) -> Parts:
         size = row.total()
+        weight = size * len(counts) / n
         away = math.fsum(count * distances[rating] for rating, count in row.items()) / size
-        return 2 * _apart(row, places) / (size * (size - 1)), 2 * away - chance
+        return weight * 2 * _apart(row, places) / (size * (size - 1)), weight * (2 * away - chance)
 
-    sizes = [row.total() for row in counts]
-    possible = map(parts, _split(totals, max(sizes)))
-    return _beyond_chance([parts(row) for row in counts], possible, chance, confidence, sizes)
+    possible = map(parts, _split(totals, max(row.total() for row in counts)))
+    return _beyond_chance([parts(row) for row in counts], possible, chance, confidence)
 
 
 def _apart(counts: Counter[R], places: Mapping[R, float] | None) -> float:
@@ -300,6 +224,10 @@ def _places(totals: Mapping[R, int], level: Level) -> dict[R, float]:
         places[value] = below + totals[value] / 2
         below += totals[value]
     return places
+
+
+def _missing(rating: object) -> bool:
+    return rating is None or (isinstance(rating, float) and math.isnan(rating))
 
 
 def _number(value: object, level: str) -> float:

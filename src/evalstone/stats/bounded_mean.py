@@ -21,8 +21,7 @@ exact test, used for one-sided tests. s = 0.5 would be mid-p, whose 95% interval
 n >= 8. `bench/coverage.py` has the simulations. Gaffke's bound is conjectured, not proven, to hold for all
 distributions.
 
-Clusters and weights: each independent unit (a cluster, or a weighted sample) has a mean x and a weight w, and
-w · (x - m) takes the place of x - m. The added unit has the size-biased mean weight, Σ w² / Σ w.
+Clusters and weighted values are the subject of `weighted_mean`.
 
 All probabilities have the form P(Σ e(i) · (x(i) - m) <= 0) with independent exponential e(i). They are computed by the
 Lugannani-Rice saddlepoint approximation: mostly within 1%, within 8% for n >= 8, and exact for two distinct values.
@@ -37,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -54,9 +53,6 @@ SHARE = 0.7
 BINS = 512
 """If there are more distinct values than this, they are grouped into this many bins of equal width, each represented by
 its mean."""
-WEIGHT_BINS = 32
-LEAST_WEIGHT = 1e-30
-"""Relative to the largest weight. Smaller weights have no effect on a mean, and their squares could underflow to 0."""
 NORMAL = NormalDist()
 GOLDEN = (math.sqrt(5) - 1) / 2
 CLOSE = 2e-5
@@ -75,52 +71,19 @@ class BoundedMean:
     low: float
     high: float
     mean: float
-    """The weighted mean of the units."""
     units: float
     """The number of independent values or clusters. Not always an integer in power calculations."""
     points: tuple[tuple[float, float, float], ...]
-    """(value, weight, number of units with both), in ascending order."""
-    _typical: float
-    """The size-biased mean weight, Σ w² / Σ w."""
+    """(value, weight, number of units with both), in ascending order. Here, all weights are equal."""
 
     @classmethod
-    def of(
-        cls,
-        values: Sequence[float],
-        low: float,
-        high: float,
-        *,
-        groups: Sequence[Hashable] | None = None,
-        weights: Sequence[float] | None = None,
-    ) -> BoundedMean:
-        """Build it from one or more values in [low, high].
-
-        Args:
-            values: Numbers in [low, high].
-            low: The lower end of the range.
-            high: The upper end.
-            groups: One cluster label per value; values of one cluster may depend on each other.
-            weights: One weight above 0 per value that is unrelated to the value, such as a number of items. Use
-                `weighted_mean` for sampling weights, which may be related to the values. None: equal weights.
-        """
-        if weights is not None:
-            heaviest = max(weights)
-            weights = [max(weight / heaviest, LEAST_WEIGHT) for weight in weights]
-        if groups is not None:
-            values, weights = _cluster_means(values, weights, groups)
-        rounded = _rounded(values, low, high)
-        if weights is None or min(weights) == max(weights):
-            mean = math.fsum(values) / len(values)
-            counts = Counter(rounded)
-            points = _binned(counts, low, high) if len(counts) > BINS else ((x, 1.0, k) for x, k in counts.items())
-            typical = 1.0
-        else:
-            total = math.fsum(weights)
-            mean = math.fsum(w * x for w, x in zip(weights, values, strict=True)) / total
-            typical = math.fsum(w * w for w in weights) / total
-            points = _weighted_points(rounded, weights)
+    def of(cls, values: Sequence[float], low: float, high: float) -> BoundedMean:
+        """Build it from one or more independent values in [low, high]."""
+        mean = math.fsum(values) / len(values)
+        counts = Counter(rounded(values, low, high))
+        points = _binned(counts, low, high) if len(counts) > BINS else ((x, 1.0, k) for x, k in counts.items())
         inside = min(max(mean, min(values), low), max(values), high)
-        return cls(low, high, inside, len(values), tuple(sorted(points)), typical)
+        return cls(low, high, inside, len(values), tuple(sorted(points)))
 
     def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
         """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1).
@@ -148,12 +111,12 @@ class BoundedMean:
     @cached_property
     def _mirrored(self) -> BoundedMean:
         points = tuple((-x, w, k) for x, w, k in reversed(self.points))
-        return BoundedMean(-self.high, -self.low, -self.mean, self.units, points, self._typical)
+        return type(self)(-self.high, -self.low, -self.mean, self.units, points)
 
     def _p_above(self, m: float, share: float) -> float:
         """The p-value of "the true mean is at most m"."""
         low, smallest, largest = self.low, self.points[0][0], self.points[-1][0]
-        exact, (m,) = m, _rounded([m], low, self.high)  # so that a value equals m or clearly differs from it
+        exact, (m,) = m, rounded([m], low, self.high)  # so that a value equals m or clearly differs from it
         if m <= low:
             return float(self.mean <= exact)
         seen = self._seen(m, share)
@@ -214,13 +177,12 @@ class BoundedMean:
         smallest, largest = points[0][0], points[-1][0]
         if smallest == largest == added:
             return float(smallest <= m)
-        alike = points[0][1] == points[-1][1] == self._typical
-        if len(points) == 2 and alike and added in (smallest, largest):
+        if len(points) == 2 and added in (smallest, largest):
             below, above = points[0][2] + (added == smallest), points[1][2] + (added == largest)
             return beta_cdf((m - smallest) / (largest - smallest), above, below)
-        if len(points) == 1 and alike and added < smallest:
+        if len(points) == 1 and added < smallest:
             return min(1.0, max(0.0, (m - added) / (smallest - added))) ** self.units
-        return probability_below_zero([*((w * (x - m), k) for x, w, k in points), (self._typical * (added - m), 1)])
+        return probability_below_zero([*((x - m, k) for x, _, k in points), (added - m, 1)])
 
 
 def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
@@ -321,20 +283,7 @@ def crossing(p_value: Callable[[float], float], end: float, mean: float, alpha: 
     return mean if above <= 0 else root(height, mean, end, guess, at_start=above, close=1e-5)
 
 
-def _cluster_means(
-    values: Sequence[float], weights: Sequence[float] | None, groups: Sequence[Hashable]
-) -> tuple[list[float], list[float]]:
-    """The weighted mean and the total weight of each cluster."""
-    sums: dict[Hashable, list[float]] = {}
-    for place, (value, group) in enumerate(zip(values, groups, strict=True)):
-        weight = 1.0 if weights is None else weights[place]
-        totals = sums.setdefault(group, [0.0, 0.0])
-        totals[0] += weight * value
-        totals[1] += weight
-    return [total / weight for total, weight in sums.values()], [weight for _, weight in sums.values()]
-
-
-def _rounded(values: Sequence[float], low: float, high: float) -> list[float]:
+def rounded(values: Sequence[float], low: float, high: float) -> list[float]:
     """Values without rounding error: 0.1 + 0.2 becomes 0.3, and values within 1e-13 of an end are moved to it."""
     span = high - low
     known = {x: low + round((x - low) / span, DIGITS) * span for x in set(values)}
@@ -353,20 +302,3 @@ def _binned(counts: Counter[float], low: float, high: float) -> Iterable[tuple[f
         totals[1] += count
     for total, count in bins.values():
         yield total / count, 1.0, int(count)
-
-
-def _weighted_points(values: Sequence[float], weights: Sequence[float]) -> Iterable[tuple[float, float, int]]:
-    """(value, weight, count), binned by value and weight if there are many."""
-    counts = Counter(zip(values, weights, strict=True))
-    if len(counts) <= BINS:
-        return ((x, w, k) for (x, w), k in counts.items())
-    smallest, largest = min(values), max(values)
-    width, heaviest = (largest - smallest) / BINS or 1.0, max(weights)
-    bins: dict[tuple[int, int], list[float]] = {}
-    for (value, weight), count in counts.items():
-        key = (int((value - smallest) / width), int(weight / heaviest * WEIGHT_BINS))
-        totals = bins.setdefault(key, [0.0, 0.0, 0])
-        totals[0] += value * weight * count
-        totals[1] += weight * count
-        totals[2] += count
-    return ((total / weight, weight / count, int(count)) for total, weight, count in bins.values())

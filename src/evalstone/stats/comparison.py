@@ -1,7 +1,15 @@
 """Paired comparison of two or more runs over the same samples.
 
-Differences are b - a, sample by sample: a is the baseline, b the candidate. The caller drops pairs with a missing value
-and reports how many there are (see `missing_bounds`). The tests themselves are in `paired_tests`.
+Differences are b - a, sample by sample: a is the baseline, b the candidate.
+
+*Missing scores.* If scores are missing, those of bad answers may be missing more often, and the pairs that are left say
+nothing about the others. The estimate is that of the pairs at hand. The test and the limits hold whatever the missing
+scores are: a pair counts with its lowest possible difference in the test that b is higher and in the lower limit, and
+with its highest possible one on the other side. Source: Manski 1990, American Economic Review 80(2).
+
+*A largest change.* The test allows for rare changes by the whole scale that no pair shows. For small samples, that
+costs most of its power. Where such changes are impossible, declare the largest possible one: `max_change`. The tests
+themselves are in `paired_tests`.
 """
 
 from __future__ import annotations
@@ -9,21 +17,28 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
+from evalstone.stats._arrays import Floats, Mask, column, same_length
+from evalstone.stats.bounded_mean import EXACT
 from evalstone.stats.intervals import Interval, check_confidence, check_weights, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
-from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, mean_test, wilcoxon
+from evalstone.stats.paired_tests import McNemar, PairedTest, mcnemar, mean_test
 from evalstone.stats.ratios import farthest
 from evalstone.stats.special import beta_cdf
 from evalstone.stats.weighted_mean import WeightedMean, unequal, weighted_average
 
+T = TypeVar("T")
 MOST_INSIGNIFICANT = 4
 """With no more changed pass/fail pairs than this, no difference is significant at 0.05: the mid-p value of 4 gains is
 (1/2)^4 > 0.05."""
+
+
+Ends: TypeAlias = tuple[float, float]
+"""The lowest and the highest possible value of a score."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +46,16 @@ class Comparison:
     """Paired scores a and b of the same samples, in the unit of the scores."""
 
     n: int
-    """The number of pairs."""
+    """The number of pairs with both scores."""
     mean_a: float
+    """The baseline's mean over these pairs."""
     mean_b: float
     difference: Interval
-    """The mean of b - a with its interval (`difference_interval`)."""
+    """The mean of b - a over these pairs, with its interval (`difference_interval`). With missing scores, the limits
+    hold whatever the missing scores are."""
     test: PairedTest
     """The test that the mean difference is 0; for independent pass/fail values, McNemar's mid-p test. It rejects at
     1 - confidence if and only if `difference` excludes 0."""
-    wilcoxon: PairedTest | None
-    """The signed-rank test that differences are symmetric around 0; for clustered samples, of the clusters' sums. None
-    for weighted samples, because signed ranks are not about a weighted mean."""
     wins: int
     """Samples on which b is better than a."""
     ties: int
@@ -49,13 +63,20 @@ class Comparison:
     losses: int
     """Samples on which b is worse than a."""
     mcnemar: McNemar | None
-    """McNemar's test. None unless all values are 0 or `scale`, and samples are independent and equally weighted.
-    `gained` counts the pairs in which b is better."""
+    """McNemar's test of the pairs with both scores. None unless all values are 0 or `scale`, and samples are
+    independent and equally weighted. `gained` counts the pairs in which b is better."""
     lower_is_better: bool
     groups: int | None
     """The number of clusters; None for independent samples."""
     caution: str
     """Why to trust the comparison less, or ""."""
+    missing: int = 0
+    """The number of pairs of which a score is missing, at least in part."""
+    equivalence: PairedTest | None = None
+    """The test that the mean difference is beyond ± margin; None without a margin. If it rejects at 1 - confidence, the
+    runs are equivalent."""
+    max_change: float | None = None
+    """The largest possible change of a sample, as declared; None for the whole scale."""
 
     @property
     def p_value(self) -> float:
@@ -78,79 +99,177 @@ class ManyComparison:
     """Several runs over the same samples."""
 
     n: int
+    """The number of samples with a score in all runs."""
     means: Mapping[str, float]
-    """The mean score by run."""
-    friedman: PairedTest | None
-    """Friedman's test that all runs are interchangeable; None for two runs, or weighted samples."""
+    """The mean score by run, over these samples."""
     pairs: tuple[Pair, ...]
     """Every pair of runs."""
+    ranks: Mapping[str, tuple[int, int]]
+    """The best and the worst possible rank of each run, 1 for the best: with a probability of at least `confidence`,
+    all true ranks are in these ranges. A run's best rank is 1 + the number of runs that are significantly better, its
+    worst one is the number of runs less those that are significantly worse."""
 
 
 def compare_pairs(
-    a: Sequence[float],
-    b: Sequence[float],
+    a: Sequence[float | None],
+    b: Sequence[float | None],
     *,
     scale: float = 1.0,
     confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
     lower_is_better: bool = False,
+    ends: tuple[Sequence[Ends], Sequence[Ends]] | None = None,
+    max_change: float | None = None,
+    margin: float | None = None,
 ) -> Comparison | None:
     """Compare two runs' scores of the same samples.
 
     Args:
-        a: The baseline's scores, in [0, scale].
+        a: The baseline's scores, in [0, scale]; None is a missing one.
         b: The candidate's scores of the same samples in the same order.
         scale: The upper end of the range.
         confidence: The confidence level of the interval, in (0, 1).
         groups: One cluster label per sample; samples of one cluster may depend on each other. None: all independent.
         weights: One sampling weight above 0 per sample, for estimates of population means. None: all equal.
         lower_is_better: Whether a lower score is a win.
+        ends: For a and for b, the lowest and the highest possible value of each score, such as that of a mean over
+            trials of which some have no score. None: a missing score may have any value.
+        max_change: The largest possible |b - a| of a sample, in (0, scale]. None: the scale.
+        margin: Two runs whose means differ by less than this, in (0, scale], are equivalent. None: no such test.
 
     Returns:
-        The comparison; None for no pairs.
+        The comparison; None for no pair with both scores.
 
     Raises:
-        DataError: Lengths differ, or a value is not a finite number in [0, scale].
-        ConfigError: confidence is outside (0, 1).
+        DataError: Lengths differ, a value is not a finite number in [0, scale], or a sample changes by more than
+            max_change.
+        ConfigError: confidence is outside (0, 1), or max_change or margin is outside (0, scale].
     """
     check_confidence(confidence)
-    n = same_length(a=a, b=b, groups=groups, weights=weights)
+    for name, value in (("max_change", max_change), ("margin", margin)):
+        if value is not None and not 0 < value <= scale:
+            raise ConfigError(f"{name} must be above 0 and at most {scale:g}, not {value:g}")
+    same_length(a=a, b=b, groups=groups, weights=weights)
+    known: Mask = np.array([x is not None and y is not None for x, y in zip(a, b, strict=True)], dtype=np.bool_)
+    n = int(known.sum())
     if n == 0:
         return None
     check_weights(weights)
     weights = unequal(weights)
-    before, after = column("a", a, 0.0, scale), column("b", b, 0.0, scale)
+    before, after = (column(name, _some(x, known), 0.0, scale) for name, x in (("a", a), ("b", b)))
+    own_weights = None if weights is None else _some(weights, known)
     d = differences(before, after)
+    reach = scale if max_change is None else max_change
+    _check_changes(d, known, reach)
     ups, downs = int(np.sum(d > 0)), int(np.sum(d < 0))
     wins, losses = (downs, ups) if lower_is_better else (ups, downs)
-    units = d if groups is None else _cluster_changes(d, codes(groups))
-    independent = groups is None and weights is None
+    independent = groups is None and weights is None and max_change is None
     passes = independent and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
     changed = mcnemar(wins, losses) if passes else None
-    interval = difference_interval(d.tolist(), scale=scale, confidence=confidence, groups=groups, weights=weights)
-    evidence = WeightedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights)
-    if changed is not None:
-        test = PairedTest("McNemar's test, mid-p", changed.p_value)
-        interval = _consistent(interval, changed, scale)
-    else:
-        test = mean_test(evidence)
-    ranks = wilcoxon(units) if weights is None else None
+    sides = _Sides(_lowest_and_highest(a, b, d, known, ends, scale, reach), reach, confidence, groups, weights, passes)
     return Comparison(
         n=n,
-        mean_a=weighted_average(weights, before.tolist()),
-        mean_b=weighted_average(weights, after.tolist()),
-        difference=interval,
-        test=test,
-        wilcoxon=ranks,
+        mean_a=weighted_average(own_weights, before.tolist()),
+        mean_b=weighted_average(own_weights, after.tolist()),
+        difference=sides.interval(weighted_average(own_weights, d.tolist()), n, groups and _some(groups, known)),
+        test=sides.test,
         wins=wins,
         ties=n - wins - losses,
         losses=losses,
         mcnemar=changed,
         lower_is_better=lower_is_better,
-        groups=None if groups is None else len(units),
-        caution=_caution(d, changed) or ("" if ranks is None else _disagreement(test, ranks, n, 1 - confidence)),
+        groups=None if groups is None else len(set(_some(groups, known))),
+        caution=_caution(d, changed),
+        missing=sides.missing,
+        equivalence=None if margin is None else sides.equivalence(margin),
+        max_change=max_change,
     )
+
+
+def _some(values: Sequence[T | None], chosen: Mask) -> list[T]:
+    return [cast("T", value) for value, is_chosen in zip(values, chosen.tolist(), strict=True) if is_chosen]
+
+
+def _check_changes(d: Floats, known: Mask, reach: float) -> None:
+    """Raise DataError, with its position, for a difference beyond the largest possible one."""
+    beyond = np.flatnonzero(np.abs(d) > reach * (1 + 1e-9))
+    if beyond.size:
+        place = int(np.flatnonzero(known)[beyond[0]])
+        raise DataError(f"max_change is {reach:g}, but sample {place} changes by {abs(float(d[beyond[0]])):g}")
+
+
+def _lowest_and_highest(
+    a: Sequence[float | None],
+    b: Sequence[float | None],
+    d: Floats,
+    known: Mask,
+    ends: tuple[Sequence[Ends], Sequence[Ends]] | None,
+    scale: float,
+    reach: float,
+) -> tuple[Floats, Floats]:
+    """The lowest and the highest possible difference of each pair."""
+    own = ends or tuple([(0.0, scale) if x is None else (x, x) for x in values] for values in (a, b))
+    (low_a, high_a), (low_b, high_b) = (np.array(pairs, dtype=np.float64).reshape(-1, 2).T for pairs in own)
+    lowest, highest = (np.clip(differences(x, y), -reach, reach) for x, y in ((high_a, low_b), (low_a, high_b)))
+    whole = known & (low_a == high_a) & (low_b == high_b)
+    lowest[whole] = highest[whole] = d[whole[known]]
+    return lowest, highest
+
+
+class _Sides:
+    """Inference about the mean difference, with missing differences at their lowest and at their highest."""
+
+    def __init__(
+        self,
+        ends: tuple[Floats, Floats],
+        reach: float,
+        confidence: float,
+        groups: Sequence[Hashable] | None,
+        weights: Sequence[float] | None,
+        passes: bool,
+    ) -> None:
+        self.reach, self.confidence = reach, confidence
+        self.missing = int(np.sum(ends[0] != ends[1]))
+        self.options: Any = {"groups": groups, "weights": weights}
+        self.ends = ends if self.missing else ends[:1] * 2
+        self.lowest, self.highest = (
+            WeightedMean.of_units(d.tolist(), -reach, reach, **self.options) for d in self.ends
+        )
+        # A missing pass/fail score is a pass or a failure too.
+        self.changed = [mcnemar(int(np.sum(d > 0)), int(np.sum(d < 0))) for d in self.ends] if passes else None
+
+    @property
+    def test(self) -> PairedTest:
+        """The test that the mean difference is 0, whatever the missing differences are."""
+        side = 0 if self.lowest.mean > 0 or not self.missing else 1
+        test = mean_test((self.lowest, self.highest)[side])
+        if self.changed is not None:
+            test = PairedTest("McNemar's test, mid-p", self.changed[side].p_value)
+        undecided = self.missing and self.lowest.mean <= 0 <= self.highest.mean
+        return replace(test, p_value=1.0) if undecided else test
+
+    def interval(self, mean: float, n: int, groups: Sequence[Hashable] | None) -> Interval:
+        """The mean of the pairs at hand, with limits that hold whatever the missing differences are."""
+        low, high = (
+            difference_interval(d.tolist(), scale=self.reach, confidence=self.confidence, **self.options)
+            for d in self.ends
+        )
+        if self.changed is not None:
+            low, high = (
+                _consistent(interval, changed, self.reach)
+                for interval, changed in zip((low, high), self.changed, strict=True)
+            )
+        own = None if groups is None else len(set(groups))
+        return replace(low, mean=mean, low=low.low, high=high.high, n=n, groups=own)
+
+    def equivalence(self, margin: float) -> PairedTest:
+        """Two one-sided tests. Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15(6)."""
+        p = max(
+            self.lowest.p_value(max(-margin, -self.reach), 1, share=EXACT),
+            self.highest.p_value(min(margin, self.reach), -1, share=EXACT),
+        )
+        return PairedTest("two one-sided tests of the mean difference", p)
 
 
 def difference_interval(
@@ -221,26 +340,26 @@ def _lowest_share(changed: McNemar, alpha: float) -> float:
 
 
 def compare_many(
-    runs: Mapping[str, Sequence[float]],
+    runs: Mapping[str, Sequence[float | None]],
     *,
     scale: float = 1.0,
     confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
     lower_is_better: bool = False,
+    ends: Mapping[str, Sequence[Ends]] | None = None,
     correction: Correction = "holm",
 ) -> ManyComparison | None:
-    """Friedman's test over all runs, and all pairwise comparisons with corrected p-values.
-
-    With clustered samples, Friedman's test uses the clusters' means.
+    """All pairwise comparisons of runs, with corrected p-values, and the ranks that they leave possible.
 
     Args:
-        runs: Scores by run, of the same samples in the same order; two runs or more.
+        runs: Scores by run, of the same samples in the same order; two runs or more. None is a missing one.
+        ends: By run, the lowest and the highest possible values, as for `compare_pairs`.
         correction: How to adjust the p-values of the pairs for multiple testing.
         scale, confidence, groups, weights, lower_is_better: As for `compare_pairs`.
 
     Returns:
-        The comparison; None for no samples.
+        The comparison; None for no sample with a score in all runs.
 
     Raises:
         ConfigError: Fewer than two runs, or an unknown correction.
@@ -248,16 +367,15 @@ def compare_many(
     """
     if len(runs) < 2:
         raise ConfigError(f"need at least two runs, got {len(runs)}")
-    n = same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups, weights=weights)
-    if n == 0:
-        return None
+    same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups, weights=weights)
     check_weights(weights)
     weights = unequal(weights)
-    table = np.stack([column(name, values, 0.0, scale) for name, values in runs.items()], axis=1)
-    blocks = table
-    if groups is not None:
-        labels = codes(groups)
-        blocks = np.stack([group_sums(c, labels) / np.bincount(labels) for c in table.T], axis=1)
+    known: Mask = np.array([None not in row for row in zip(*runs.values(), strict=True)], dtype=np.bool_)
+    n = int(known.sum())
+    if n == 0:
+        return None
+    table = [column(name, _some(values, known), 0.0, scale).tolist() for name, values in runs.items()]
+    own_weights = None if weights is None else _some(weights, known)
     pairs: list[tuple[str, str, Comparison]] = []
     for a, b in itertools.combinations(runs, 2):
         pair = compare_pairs(
@@ -268,16 +386,30 @@ def compare_many(
             groups=groups,
             weights=weights,
             lower_is_better=lower_is_better,
+            ends=ends and (ends[a], ends[b]),
         )
         if pair is not None:
             pairs.append((a, b, pair))
     adjusted = adjust_p_values([pair.p_value for _, _, pair in pairs], correction)
+    compared = tuple(Pair(*item, p) for item, p in zip(pairs, adjusted, strict=True))
     return ManyComparison(
         n=n,
-        means={name: weighted_average(weights, values) for name, values in zip(runs, table.T.tolist(), strict=True)},
-        friedman=friedman(blocks) if len(runs) > 2 and weights is None else None,
-        pairs=tuple(Pair(*item, p) for item, p in zip(pairs, adjusted, strict=True)),
+        means={name: weighted_average(own_weights, values) for name, values in zip(runs, table, strict=True)},
+        pairs=compared,
+        ranks=_ranks(list(runs), compared, confidence),
     )
+
+
+def _ranks(runs: Sequence[str], pairs: Sequence[Pair], confidence: float) -> dict[str, tuple[int, int]]:
+    """The best and the worst rank of each run that the significant pairs leave possible."""
+    better, worse = dict.fromkeys(runs, 0), dict.fromkeys(runs, 0)
+    for pair in pairs:
+        difference = pair.comparison.difference.mean * (-1 if pair.comparison.lower_is_better else 1)
+        if pair.adjusted_p <= 1 - confidence and difference:
+            winner, loser = (pair.b, pair.a) if difference > 0 else (pair.a, pair.b)
+            better[loser] += 1
+            worse[winner] += 1
+    return {run: (1 + better[run], len(runs) - worse[run]) for run in runs}
 
 
 def biggest_changes(a: Sequence[float], b: Sequence[float], count: int = 10) -> tuple[int, ...]:
@@ -294,12 +426,6 @@ def differences(a: Floats, b: Floats) -> Floats:
     return np.where(np.abs(d) <= 1e-12 * np.maximum(np.abs(a), np.abs(b)), 0.0, d)
 
 
-def _cluster_changes(d: Floats, groups: Positions) -> Floats:
-    """The sum of each cluster's differences, and 0 if they cancel up to rounding error."""
-    sums = group_sums(d, groups)
-    return np.where(np.abs(sums) <= 1e-12 * group_sums(np.abs(d), groups), 0.0, sums)
-
-
 def _caution(d: Floats, passes: McNemar | None) -> str:
     changed = int(np.sum(d != 0))
     if d.size > MOST_INSIGNIFICANT and not changed:
@@ -307,14 +433,3 @@ def _caution(d: Floats, passes: McNemar | None) -> str:
     if d.size > MOST_INSIGNIFICANT >= changed and passes is not None:
         return f"only {changed} of {d.size} pairs changed: too few for a significant difference"
     return ""
-
-
-def _disagreement(test: PairedTest, ranks: PairedTest, n: int, alpha: float) -> str:
-    """The caution if Wilcoxon's test rejects and the mean test doesn't, or ""."""
-    if ranks.p_value > alpha or test.p_value <= alpha:
-        return ""
-    p = f"{ranks.p_value:.3f}" if ranks.p_value >= 0.001 else "below 0.001"
-    return (
-        f"most differences have the same sign (Wilcoxon p {p}), but with n = {n}, rare large differences in the other "
-        "direction could outweigh them"
-    )

@@ -3,7 +3,8 @@
 If the judge hasn't changed, its earlier and current scores are exchangeable, so their differences are symmetric around
 0. Wilcoxon's signed-rank test tests this. With few anchors, it detects small shifts in one direction that a test of the
 mean can't, because a mean could be offset by a rare large change in the other direction that was not observed. The
-interval of the mean change allows for such changes.
+interval of the mean change allows for such changes. For pass/fail scores, the test is McNemar's mid-p test, as in a
+comparison: Wilcoxon's would be the exact sign test, which has less power.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import Literal
 import numpy as np
 
 from evalstone.errors import ConfigError
-from evalstone.stats._arrays import column
+from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums
 from evalstone.stats.comparison import Comparison, compare_pairs, differences
 from evalstone.stats.intervals import Interval, check_number, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
-from evalstone.stats.weighted_mean import weighted_average
+from evalstone.stats.paired_tests import PairedTest, wilcoxon
+from evalstone.stats.weighted_mean import unequal, weighted_average
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,9 @@ class Drift:
     """The same anchors, judged before and now."""
 
     comparison: Comparison
+    test: PairedTest
+    """Wilcoxon's signed-rank test, of the clusters' sums if anchors are clustered. For pass/fail scores of independent
+    anchors, McNemar's mid-p test; for weighted anchors, the test of the mean change."""
     adjusted_p_value: float
     """`p_value`, corrected for the number of scorers tested together."""
     verdict: Literal["drifted", "stable", "inconclusive"]
@@ -42,9 +47,8 @@ class Drift:
 
     @property
     def p_value(self) -> float:
-        """The p-value of Wilcoxon's signed-rank test, of the clusters' sums if anchors are clustered. For weighted
-        anchors, the p-value of the test of the mean change."""
-        return (self.comparison.wilcoxon or self.comparison.test).p_value
+        """The p-value of `test`."""
+        return self.test.p_value
 
 
 def drift(
@@ -85,14 +89,24 @@ def drift(
     comparison = compare_pairs(before, now, scale=scale, confidence=confidence, groups=groups, weights=weights)
     if comparison is None:
         return None
-    change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
-    is_changed = (differences(column("before", before), column("now", now)) != 0).astype(np.float64).tolist()
+    changes = differences(column("before", before), column("now", now))
+    is_changed = (changes != 0).astype(np.float64).tolist()
     changed = mean_interval(is_changed, low=0.0, high=1.0, confidence=confidence, groups=groups, weights=weights)
     if changed is None:
         return None
-    mean = weighted_average(weights, change.tolist())
-    result = Drift(comparison, 1.0, "inconclusive", tolerance, changed, mean, float(change.max()))
+    test = comparison.test
+    if comparison.mcnemar is None and unequal(weights) is None:
+        test = wilcoxon(changes if groups is None else _cluster_changes(changes, codes(groups)))
+    sizes = np.abs(changes)
+    mean = weighted_average(weights, sizes.tolist())
+    result = Drift(comparison, test, 1.0, "inconclusive", tolerance, changed, mean, float(sizes.max()))
     return _with_verdict(result, result.p_value)
+
+
+def _cluster_changes(d: Floats, groups: Positions) -> Floats:
+    """The sum of each cluster's differences, and 0 if they cancel up to rounding error."""
+    sums = group_sums(d, groups)
+    return np.where(np.abs(sums) <= 1e-12 * group_sums(np.abs(d), groups), 0.0, sums)
 
 
 def adjust_drifts(drifts: Sequence[Drift], correction: Correction = "holm") -> tuple[Drift, ...]:

@@ -149,7 +149,7 @@ class Decision:
     judge gave no answer."""
     more_samples: int | None
     """The number of further samples that would decide the criterion with a power of 0.8, if the estimate is the true
-    value. None if it is decided, if no practical number would decide it, or if samples are weighted."""
+    value. None if it is decided, or if neither 10,000 more nor a hundred times as many as now would decide it."""
     caution: str
     """Why to trust the decision less, or ""."""
     lower_is_better: bool = False
@@ -408,7 +408,7 @@ def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterio
             return BettingMean.of(values[places].tolist(), low, high)
         groups = criterion.groups and [criterion.groups[place] for place in places]
         weights = criterion.weights and [criterion.weights[place] for place in places]
-        return WeightedMean.of(values[places].tolist(), low, high, groups=groups, weights=weights)
+        return WeightedMean.of_units(values[places].tolist(), low, high, groups=groups, weights=weights)
 
     worst, scored = mean_of(lowest, range(lowest.size)), mean_of(lowest, present)
     missing = lowest.size - len(present)
@@ -491,7 +491,7 @@ def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) 
     """The further samples needed to show on which side of the threshold the mean is, at the current missing rate."""
     side: Side = 1 if evidence.scored.mean > test.threshold else -1
     known = evidence.lowest if side == 1 else evidence.highest
-    if not isinstance(known, BoundedMean) or isinstance(known, WeightedMean):
+    if not isinstance(known, BoundedMean):
         return None
     alpha = alphas[0] if (side == 1) == test.upward else alphas[1]
     more = more_units(known, test.threshold, side, alpha, power=POWER)

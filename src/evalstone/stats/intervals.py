@@ -116,7 +116,7 @@ def mean_interval(
         raise DataError(f"values from {smallest} to {largest} are not all in [{low:g}, {high:g}]")
     clusters = None if groups is None else len(set(groups))
     if bounded:
-        evidence = WeightedMean.of(values, low, high, groups=groups, weights=weights)
+        evidence = WeightedMean.of_units(values, low, high, groups=groups, weights=weights)
         lower, upper = evidence.interval(confidence)
         caution = single(n) if evidence.units == 1 else ""
         effective = effective_number(weights)

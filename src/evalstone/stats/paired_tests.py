@@ -3,7 +3,6 @@
 mean test   the mean difference is 0, whatever the distribution of the differences (`bounded_mean`)
 McNemar     gained and lost passes are equally likely; for pass/fail values, the mean difference is 0
 Wilcoxon    differences are symmetric around 0; it rejects for a skewed distribution with a mean of 0
-Friedman    the runs are interchangeable
 """
 
 from __future__ import annotations
@@ -109,22 +108,3 @@ def mcnemar(gained: int, lost: int) -> McNemar:
         raise DataError(f"counts must be 0 or more: gained {gained}, lost {lost}")
     n, k = gained + lost, min(gained, lost)
     return McNemar(gained, lost, min(1.0, binomial_cdf(k, n, 0.5) + binomial_cdf(k - 1, n, 0.5)))
-
-
-def friedman(table: Floats) -> PairedTest:
-    """Friedman's test that all runs are interchangeable: χ² with (runs - 1) degrees of freedom, corrected for ties.
-
-    p is 1 if every sample has the same value in all runs. Source: Friedman 1937, JASA 32; ties as in Conover 1999,
-    Practical Nonparametric Statistics.
-
-    Args:
-        table: One row per sample and one column per run; at least three columns.
-    """
-    largest = float(np.abs(table).max())
-    rounded: Floats = np.round(table / largest, 12) if largest > 0 else table
-    if not np.ptp(rounded, axis=1).any():
-        return PairedTest("Friedman test", 1.0, 0.0)
-    from scipy.stats import friedmanchisquare  # noqa: PLC0415 - 0.5 s of import, needed for three or more runs only
-
-    result = friedmanchisquare(*rounded.T)
-    return PairedTest("Friedman test", float(result.pvalue), float(result.statistic))

@@ -27,14 +27,18 @@ from typing import TypeAlias
 
 import numpy as np
 
+from evalstone._core.display import percent
 from evalstone.errors import ConfigError
 from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
 from evalstone.stats.intervals import check_confidence
+from evalstone.stats.weighted_mean import WeightedMean
 
 MAX_SAMPLES = 1_000_000_000
-PRACTICAL = 1_000_000
-"""If more further samples than this are needed, `more_units` returns None."""
+PRACTICAL = 10_000
+PRACTICAL_TIMES = 100
+"""If more units than this are needed, and more than this many times the current ones, a mean is too close to the
+threshold to decide."""
 NORMAL_FROM = 1_000_000
 """With more changed pairs than this, the power is that of the normal approximation, within 0.001."""
 SMALL_PILOT = 20
@@ -62,7 +66,8 @@ class SampleSizePlan:
     difference: float
     """The difference to detect."""
     needed: int
-    """The required number of samples."""
+    """The required number of samples. It is `needed_high` if the difference is larger than the changes of the pilot can
+    add up to (`Pilot.most`)."""
     needed_low: int
     """The required number at the lower end of the 80% confidence interval of the differences' mean square."""
     needed_high: int
@@ -146,13 +151,9 @@ def detectable_difference(
     None if n units can't detect even the largest possible difference. Arguments and errors as for `samples_needed`.
     """
     _check(power, confidence)
-    low, high = 0.0, population.scale
-    if n < 2 or not population.enough(n, high, power, 1 - confidence):
+    if n < 2:
         return None
-    while high - low > PRECISION * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if population.enough(n, middle, power, 1 - confidence) else (middle, high)
-    return high
+    return _smallest(lambda x: population.enough(n, x, power, 1 - confidence), 0.0, population.scale)
 
 
 def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> float:
@@ -221,7 +222,8 @@ def more_units(evidence: BoundedMean, threshold: float, side: Side, alpha: float
         power: The probability that the test rejects, in (0, 1).
 
     Returns:
-        1 or more. None if the mean isn't on that side of the threshold, or if a million aren't enough.
+        1 or more. None if the mean isn't on that side of the threshold, or is too close to it: if neither 10,000 more
+        units nor a hundred times as many as now are enough.
     """
     if side * (evidence.mean - threshold) <= 0:
         return None
@@ -235,7 +237,7 @@ def more_units(evidence: BoundedMean, threshold: float, side: Side, alpha: float
         sample = _typical_sample(points, edge, units, evidence.low, evidence.high)
         return sample is not None and sample.p_value(threshold, side, share=EXACT) <= alpha
 
-    return _first(enough, 1, PRACTICAL)
+    return _first(enough, 1, max(PRACTICAL, PRACTICAL_TIMES * math.ceil(evidence.units)))
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,9 @@ class Pilot:
     pass_fail: bool
     """Whether McNemar's test is used."""
     clustered: bool
+    most: float
+    """The largest mean difference that the samples that changed can add up to, scale times their share; infinity for
+    one run's scores. A larger difference needs changes of which the pilot says nothing."""
 
     @classmethod
     def of(
@@ -289,7 +294,7 @@ class Pilot:
         x = column("values", values, low, scale)
         if n < 2:
             return None
-        evidence = BoundedMean.of(x.tolist(), low, scale, groups=groups)
+        evidence = WeightedMean.of_units(x.tolist(), low, scale, groups=groups)
         units = n if groups is None else len(set(groups))
         if units < 2:
             return None
@@ -308,15 +313,20 @@ class Pilot:
         deviation = math.sqrt(factor) * float(x.std(ddof=1)) if x.max() > x.min() else 0.0
         kinds = _classes(deviations, weights, shares)
         clustered = groups is not None
-        return cls(n, units, evidence.mean, squares, largest, kinds, scale, deviation, pairs, clustered)
+        most = scale * int(np.count_nonzero(x)) / n if paired else math.inf
+        return cls(n, units, evidence.mean, squares, largest, kinds, scale, deviation, pairs, clustered, most)
 
-    def population(self, square: float | None = None) -> Population:
+    def population(self, square: float | None = None, *, difference: float = 0.0) -> Population:
         """The expected differences, rescaled to this mean square. None: the pilot's own.
 
-        A smaller mean square shrinks the differences. A larger one adds differences as large as the scale.
+        A smaller mean square shrinks the differences. A larger one adds differences as large as the scale. If the
+        difference to detect is larger than `most`, the pilot's changes are expected to stay, and as many samples as the
+        difference needs are expected to change by the whole scale besides: no smaller changes add more to the square.
         """
         observed = float(self.squares.mean())
         square = observed if square is None else square
+        if difference > self.most:
+            square += difference * self.scale
         if self.pass_fail:
             return Changes(min(1.0, square / self.scale**2), self.scale)
         if square <= observed:
@@ -333,7 +343,12 @@ class Pilot:
 
     def detectable(self, *, power: float = 0.8, confidence: float = 0.95) -> float | None:
         """The minimum detectable difference with as many units as the pilot has (`detectable_difference`)."""
-        return detectable_difference(self.population(), self.units, power=power, confidence=confidence)
+        known = detectable_difference(self.population(), self.units, power=power, confidence=confidence)
+        if known is None or known <= self.most:
+            return known
+        return _smallest(
+            lambda x: self.population(difference=x).enough(self.units, x, power, 1 - confidence), self.most, self.scale
+        )
 
 
 def plan_sample_size(
@@ -343,12 +358,24 @@ def plan_sample_size(
     if pilot is None:
         return None
     size = pilot.n / pilot.units
+    smallest, largest = pilot.limits()
     needed, low, high = (
         samples_needed(population, difference, power=power, confidence=confidence)
-        for population in (pilot.population(), *map(pilot.population, pilot.limits()))
+        for population in (
+            pilot.population(difference=difference),
+            pilot.population(smallest),
+            pilot.population(largest, difference=difference),
+        )
     )
     caution = ""
-    if pilot.deviation == 0:
+    if difference > pilot.most:
+        needed = high  # few changes say little about how many there will be
+    if difference > pilot.most:
+        caution = (
+            f"in the pilot, {percent(pilot.most / pilot.scale)} of the samples changed, which can't add up to a "
+            f"difference of {difference:g}: the plan allows for as many further changes as that needs"
+        )
+    elif pilot.deviation == 0:
         caution = "the pilot's values don't vary: plan for the upper end of the range"
     elif pilot.units < SMALL_PILOT:
         caution = f"small pilot (n = {pilot.units}): its standard deviation is uncertain"
@@ -430,9 +457,8 @@ def _typical_sample(points: Points, mean: float, units: float, low: float, high:
         sums[x, w] = sums.get((x, w), 0.0) + count
     counts = _with_whole_ends([(x, w, count) for (x, w), count in sorted(sums.items())])
     counts = _with_whole_ends(counts[::-1])
-    mass = math.fsum(w * count for _, w, count in counts)
-    typical = math.fsum(w * w * count for _, w, count in counts) / mass
-    return BoundedMean(low, high, mean, units, tuple(sorted(counts)), typical)
+    kind = BoundedMean if len({w for _, w, _ in counts}) == 1 else WeightedMean
+    return kind(low, high, mean, units, tuple(sorted(counts)))
 
 
 def _tilt(pulls: Floats, base: Floats) -> float:
@@ -465,6 +491,16 @@ def _with_whole_ends(counts: Sequence[tuple[float, float, float]]) -> list[tuple
         if total >= math.log(2):
             return [(pull / mass, mass / total, total), *counts[place + 1 :]]
     return list(counts)
+
+
+def _smallest(enough: Callable[[float], bool], low: float, high: float) -> float | None:
+    """The smallest difference above low that is large enough, within 0.2%; None if not even the highest is."""
+    if not enough(high):
+        return None
+    while high - low > PRECISION * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def _first(enough: Callable[[int], bool], start: int, most: int) -> int | None:

@@ -37,6 +37,7 @@ from evalstone.stats.comparison import difference_interval
 from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, mean_interval, mover
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
+from evalstone.stats.weighted_mean import WeightedMean
 
 MIN_LABELS = 3
 FEW_LABELS = 30
@@ -479,7 +480,7 @@ def _labels(name: str, human: Sequence[float | None], scale: float) -> Floats:
 
 
 def _mean(values: Floats, low: float, high: float, weights: Floats, groups: Positions | None) -> BoundedMean:
-    return BoundedMean.of(
+    return WeightedMean.of_units(
         values.tolist(), low, high, groups=None if groups is None else groups.tolist(), weights=weights.tolist()
     )
 

@@ -30,7 +30,6 @@ def ratio_limits(
     low: float,
     high: float,
     confidence: float = 0.95,
-    weights: Sequence[float] | None = None,
 ) -> tuple[float, float]:
     """The confidence limits of mean(numerators) / mean(denominators), within [low, high].
 
@@ -40,11 +39,8 @@ def ratio_limits(
         low: The lowest possible ratio.
         high: The highest ratio to consider.
         confidence: The confidence level, in (0, 1).
-        weights: One weight above 0 per unit; None for equal weights.
     """
-    numerator, denominator = (
-        math.fsum(w * parts[i] for w, parts in zip(weights or [1.0] * len(units), units, strict=True)) for i in (0, 1)
-    )
+    numerator, denominator = (math.fsum(parts[i] for parts in units) for i in (0, 1))
     estimate = min(max(numerator / denominator, low), high)
     ends = {*units, *possible}
     alpha = (1 - confidence) / 2
@@ -52,7 +48,7 @@ def ratio_limits(
     def p_value(r: float, side: Side) -> float:
         reach = [a - r * b for a, b in ends]
         values = [a - r * b for a, b in units]
-        evidence = BoundedMean.of(values, min(0.0, *reach), max(0.0, *reach), weights=weights)
+        evidence = BoundedMean.of(values, min(0.0, *reach), max(0.0, *reach))
         return evidence.p_value(0.0, side, share=SHARE)
 
     return _limit(lambda r: p_value(r, 1), estimate, low, alpha), _limit(

@@ -19,7 +19,15 @@ import numpy as np
 
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.intervals import MIN_SAMPLES, MOVER, Interval, check_weights, mean_interval, mover
+from evalstone.stats.intervals import (
+    MIN_SAMPLES,
+    MOVER,
+    Interval,
+    check_confidence,
+    check_weights,
+    mean_interval,
+    mover,
+)
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.unpaired import difference_p_value
 from evalstone.stats.weighted_mean import WeightedMean, unequal, weighted_average
@@ -37,6 +45,9 @@ class Slice:
     key: Hashable
     interval: Interval
     indexes: tuple[int, ...]
+    level: float = 0.95
+    """The confidence level of this interval alone. It is higher than `interval.confidence` if several intervals hold
+    together."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,7 @@ def slice_by(
     confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
+    together: int = 1,
 ) -> tuple[Slice, ...]:
     """One slice per key, in order of first appearance. None is a key like any other.
 
@@ -82,11 +94,15 @@ def slice_by(
         confidence: The confidence level of the intervals, in (0, 1).
         groups: One cluster label per value.
         weights: One sampling weight above 0 per value, for weighted means. None: all equal.
+        together: The number of slices whose intervals hold together with a probability of at least `confidence`
+            (Bonferroni): the interval of a slice that is picked as the worst of so many holds too.
 
     Raises:
         DataError: Lengths differ, values are not finite numbers in [0, scale], or a weight is not above 0.
         ConfigError: confidence is outside (0, 1).
     """
+    check_confidence(confidence)
+    level = 1 - (1 - confidence) / together
     same_length(values=values, keys=keys, groups=groups, weights=weights)
     column("values", values, 0.0, scale)
     members: dict[Hashable, list[int]] = {}
@@ -99,16 +115,14 @@ def slice_by(
         if groups is not None or weights is not None:
             of_group = groups and [groups[place] for place in places]
             of_weight = weights and [weights[place] for place in places]
-            interval = mean_interval(
-                part, low=0.0, high=scale, confidence=confidence, groups=of_group, weights=of_weight
-            )
+            interval = mean_interval(part, low=0.0, high=scale, confidence=level, groups=of_group, weights=of_weight)
         else:
             cache_key = tuple(sorted(part))
             if cache_key not in known:
-                known[cache_key] = mean_interval(part, low=0.0, high=scale, confidence=confidence)
+                known[cache_key] = mean_interval(part, low=0.0, high=scale, confidence=level)
             interval = known[cache_key]
         if interval is not None:
-            slices.append(Slice(key, interval, tuple(places)))
+            slices.append(Slice(key, replace(interval, confidence=confidence), tuple(places), level))
     return tuple(slices)
 
 
@@ -159,7 +173,7 @@ def worst_slices(
             inside, outside = population.units(places)
             if min(inside, outside) < MIN_SAMPLES:
                 continue
-            others = population.others(places, own)
+            others = population.others(places, replace(own, confidence=part.level))
             p = population.p_value(places, 1 if lower_is_better else -1)
             difference = _difference(own, others)
             of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, difference, own.mean, p, p))
@@ -287,7 +301,7 @@ class _Weighted(_Unweighted):
         """Inference about the weighted mean of these samples."""
         groups = self.groups[chosen].tolist() if self.clustered else None
         values, weights = self.x[chosen].tolist(), self.weights[chosen].tolist()
-        return WeightedMean.of(values, 0.0, self.scale, groups=groups, weights=weights)
+        return WeightedMean.of_units(values, 0.0, self.scale, groups=groups, weights=weights)
 
     def both(self, places: Positions) -> tuple[BoundedMean, BoundedMean]:
         """Inference about the weighted means of a slice and of the others."""
@@ -331,7 +345,7 @@ def _evidence(x: Floats, scale: float, groups: Positions | None) -> BoundedMean:
     if groups is None:
         return BoundedMean.of(_coarse(x, scale), 0.0, scale)
     sizes = np.bincount(groups)
-    return BoundedMean.of(_coarse(group_sums(x, groups) / sizes, scale), 0.0, scale, weights=sizes.tolist())
+    return WeightedMean.of_units(_coarse(group_sums(x, groups) / sizes, scale), 0.0, scale, weights=sizes.tolist())
 
 
 def _coarse(x: Floats, scale: float) -> list[float]:

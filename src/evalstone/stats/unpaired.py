@@ -91,7 +91,7 @@ def compare_unpaired(
         checked: list[float] = column(name, values, 0.0, scale).tolist()
         if not checked:
             return None
-        evidence.append(WeightedMean.of(checked, 0.0, scale, groups=labels, weights=own))
+        evidence.append(WeightedMean.of_units(checked, 0.0, scale, groups=labels, weights=own))
     first, second = evidence
     d, alpha = second.mean - first.mean, (1 - confidence) / 2
     low, high = d - _reach(first, second, alpha), d + _reach(second, first, alpha)

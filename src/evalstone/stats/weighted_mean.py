@@ -1,15 +1,16 @@
-"""Inference about a population mean from values with sampling weights.
+"""Inference about a mean from clusters and from values with sampling weights.
 
-A sampling weight is the number of samples in the population that a sample represents. It may be related to the value:
-heavy samples may fail more often. `bounded_mean` assumes that weights are unrelated to values, so its interval would be
-too narrow if no heavy sample failed by chance. The population mean is the m for which the mean of
+A unit is a cluster, or a single value. Its weight w is the sum of the sampling weights of its values, without sampling
+weights their number. Weights may be related to values: long conversations may fail more often than short ones. An
+interval that ignored this would be too narrow if no heavy unit failed by chance. The mean over all values is the m for
+which the mean over units of
 
-    y = w · (x - m)
+    y = w · (x - m),   x the unit's mean
 
-is 0. y lies in [-W · (m - low), W · (high - m)], where W is the largest weight in the sample. The p-value of "the
-population mean is at most m" is that of "the mean of y is at most 0" by `bounded_mean`, without weights. This allows
-for unseen samples as heavy as the heaviest one. With equal weights, it is the p-value of the values themselves. For
-clusters, y is the sum over the cluster. No method can allow for weights larger than any in the sample.
+is 0. For a cluster, y is the sum of its values' distances to m. y lies in [-W · (m - low), W · (high - m)], where W is
+the largest weight in the sample. The p-value of "the mean is at most m" is that of "the mean of y is at most 0" by
+`bounded_mean`. This allows for unseen units as heavy as the heaviest one; no method can allow for heavier ones. With
+equal weights, it is the p-value of the units' means.
 
 Source: Fieller 1954, Journal of the Royal Statistical Society B 16(2), for the ratio of means Σ w x / Σ w.
 """
@@ -17,11 +18,16 @@ Source: Fieller 1954, Journal of the Royal Statistical Society B 16(2), for the 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evalstone.stats.bounded_mean import NORMAL, BoundedMean, crossing
+from evalstone.stats.bounded_mean import BINS, NORMAL, BoundedMean, crossing, rounded
+
+WEIGHT_BINS = 32
+LEAST_WEIGHT = 1e-30
+"""Relative to the largest weight. Smaller weights have no effect on a mean, and their squares could underflow to 0."""
 
 
 def unequal(weights: Sequence[float] | None) -> Sequence[float] | None:
@@ -50,10 +56,10 @@ def weighted_average(weights: Sequence[float] | None, numbers: Sequence[float]) 
 
 @dataclass(frozen=True)
 class WeightedMean(BoundedMean):
-    """`BoundedMean` for values with sampling weights (see the module docstring)."""
+    """`BoundedMean` for units with unequal weights (see the module docstring). Build it with `of_units`."""
 
     @classmethod
-    def of(
+    def of_units(
         cls,
         values: Sequence[float],
         low: float,
@@ -62,15 +68,27 @@ class WeightedMean(BoundedMean):
         groups: Sequence[Hashable] | None = None,
         weights: Sequence[float] | None = None,
     ) -> BoundedMean:
-        """Build it from one or more values in [low, high]. Arguments as for `BoundedMean.of`."""
-        if unequal(weights) is None:
-            return BoundedMean.of(values, low, high, groups=groups)
-        return super().of(values, low, high, groups=groups, weights=weights)
+        """Inference about the mean of one or more values in [low, high].
 
-    @cached_property
-    def _mirrored(self) -> BoundedMean:
-        points = tuple((-x, w, k) for x, w, k in reversed(self.points))
-        return WeightedMean(-self.high, -self.low, -self.mean, self.units, points, self._typical)
+        Args:
+            values: Numbers in [low, high].
+            low: The lower end of the range.
+            high: The upper end.
+            groups: One cluster label per value; values of one cluster may depend on each other. None: all independent.
+            weights: One sampling weight above 0 per value. None: equal weights.
+        """
+        weights = unequal(weights)
+        if weights is not None:
+            heaviest = max(weights)
+            weights = [max(weight / heaviest, LEAST_WEIGHT) for weight in weights]
+        if groups is not None:
+            values, weights = _clusters(values, weights, groups)
+            weights = unequal(weights)
+        if weights is None:
+            return BoundedMean.of(values, low, high)
+        mean = min(max(weighted_average(weights, values), min(values), low), max(values), high)
+        points = _points(rounded(values, low, high), weights)
+        return cls(low, high, mean, len(values), tuple(sorted(points)))
 
     @cached_property
     def _heaviest(self) -> float:
@@ -89,10 +107,40 @@ class WeightedMean(BoundedMean):
         mean = math.fsum(y * k for y, k in counts.items()) / self.units
         points = tuple((y, 1.0, k) for y, k in sorted(counts.items()))
         heaviest = self._heaviest
-        return BoundedMean(heaviest * (self.low - m), heaviest * (self.high - m), mean, self.units, points, 1.0)
+        return BoundedMean(heaviest * (self.low - m), heaviest * (self.high - m), mean, self.units, points)
 
     def _limit_below(self, alpha: float, share: float) -> float:
         if self.points[-1][0] <= self.low:
             return self.low
         guess = self.mean + self._error * NORMAL.inv_cdf(alpha)
         return crossing(lambda m: self._p_above(m, share), self.low, self.mean, alpha, guess)
+
+
+def _clusters(
+    values: Sequence[float], weights: Sequence[float] | None, groups: Sequence[Hashable]
+) -> tuple[list[float], list[float]]:
+    """The weighted mean and the total weight of each cluster."""
+    sums: dict[Hashable, list[float]] = {}
+    for place, (value, group) in enumerate(zip(values, groups, strict=True)):
+        weight = 1.0 if weights is None else weights[place]
+        totals = sums.setdefault(group, [0.0, 0.0])
+        totals[0] += weight * value
+        totals[1] += weight
+    return [total / weight for total, weight in sums.values()], [weight for _, weight in sums.values()]
+
+
+def _points(values: Sequence[float], weights: Sequence[float]) -> Iterable[tuple[float, float, int]]:
+    """(value, weight, count), binned by value and weight if there are many."""
+    counts = Counter(zip(values, weights, strict=True))
+    if len(counts) <= BINS:
+        return ((x, w, k) for (x, w), k in counts.items())
+    smallest, largest = min(values), max(values)
+    width, heaviest = (largest - smallest) / BINS or 1.0, max(weights)
+    bins: dict[tuple[int, int], list[float]] = {}
+    for (value, weight), count in counts.items():
+        key = (int((value - smallest) / width), int(weight / heaviest * WEIGHT_BINS))
+        totals = bins.setdefault(key, [0.0, 0.0, 0])
+        totals[0] += value * weight * count
+        totals[1] += weight * count
+        totals[2] += count
+    return ((total / weight, weight / count, int(count)) for total, weight, count in bins.values())

@@ -1,0 +1,169 @@
+"""Comparisons where assumptions break: missing scores, declared largest changes, equivalence, plans beyond a pilot."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import numpy as np
+from coverage_plan import share
+from populations import Floats
+from tables import holds, percent, table, width
+
+from evalstone.results.trials import Counts, bounded_share, pass_all_k
+from evalstone.stats.comparison import compare_many, compare_pairs
+from evalstone.stats.intervals import Interval
+from evalstone.stats.power import Changes, Pilot, mcnemar_power, plan_sample_size, samples_needed
+
+
+def optional(values: Floats, known: np.ndarray) -> list[float | None]:
+    """Scores, with None for those that are missing."""
+    return [x if is_known else None for x, is_known in zip(values.tolist(), known.tolist(), strict=True)]
+
+
+def missing_pairs(replications: int) -> None:
+    """Equal systems, of which the second one's bad answers lose their scores more often."""
+    rows: list[list[str]] = []
+    for n, bad, good in ((200, 0.3, 0.01), (400, 0.3, 0.01), (400, 0.15, 0.01), (100, 0.05, 0.05)):
+        source = np.random.default_rng(3)
+        ignored: list[bool] = []
+        rejected: list[bool] = []
+        covers: list[bool] = []
+        for _ in range(replications):
+            a = source.random(n) < 0.85
+            b = np.where(source.random(n) < 0.25, source.random(n) < 0.85, a)
+            known = (source.random(n) >= 0.01, source.random(n) >= np.where(b, good, bad))
+            both = known[0] & known[1]
+            x, y = a.astype(np.float64), b.astype(np.float64)
+            without = compare_pairs(x[both].tolist(), y[both].tolist())
+            found = compare_pairs(optional(x, known[0]), optional(y, known[1]))
+            ignored.append(without is not None and without.p_value <= 0.05)
+            rejected.append(found is not None and found.p_value <= 0.05)
+            covers.append(found is not None and holds(found.difference, 0.0))
+        rows.append([f"{n}", f"{bad:g}", f"{good:g}", percent(ignored), f"**{percent(rejected)}**", percent(covers)])
+    head = ["samples", "bad ones missing", "good ones missing", "ignored: rejects", "default: rejects", "covers"]
+    table("Equal systems with missing scores", head, rows)
+
+
+def missing_trials(replications: int) -> None:
+    """pass^k of samples with five trials, of which the failed ones lose their scores more often."""
+    rows: list[list[str]] = []
+    for bad in (0.0, 0.1, 0.3):
+        for k in (1, 4, 5):
+            source = np.random.default_rng(4)
+            truth = fmean((source.beta(4, 1.5, 400_000) ** k).tolist())
+            ignored: list[bool] = []
+            found: list[Interval | None] = []
+            for _ in range(replications // 2):
+                rates = source.beta(4, 1.5, 60)
+                passed = source.random((60, 5)) < rates[:, None]
+                known = passed | (source.random((60, 5)) >= bad)
+                counts = [
+                    Counts(int(row.sum()), int((~seen).sum()), 5) for row, seen in zip(passed, known, strict=True)
+                ]
+                found.append(bounded_share(counts, pass_all_k, k, 0.95, {}))
+                left = [Counts(one.passed, 0, 5 - one.missing) for one in counts if 5 - one.missing >= k]
+                ignored.append(holds(bounded_share(left, pass_all_k, k, 0.95, {}), truth))
+            covers = percent([holds(interval, truth) for interval in found])
+            rows.append([f"{bad:g}", f"{k}", f"{truth:.3f}", percent(ignored), f"**{covers}**", width(found)])
+    head = ["failures without a score", "k", "pass^k", "ignored: covers", "default: covers", "width"]
+    table("pass^k of 60 samples with five trials", head, rows)
+
+
+def largest_changes(replications: int) -> None:
+    """Similarities that rise by some amount, with and without a declared largest change."""
+    rows: list[list[str]] = []
+    for n in (20, 60, 200):
+        for rise in (0.0, 0.02, 0.05):
+            row = [f"{n}", f"{rise:g}"]
+            for most in (None, 0.3, 0.2):
+                source = np.random.default_rng(6)
+                rejected: list[bool] = []
+                for _ in range(replications // 2):
+                    a = np.clip(source.beta(20, 5, n) + source.normal(0, 0.03, n), 0, 1)
+                    b = np.clip(a + np.clip(rise + source.normal(0, 0.042, n), -0.19, 0.19), 0, 1)
+                    found = compare_pairs(a.tolist(), b.tolist(), max_change=most)
+                    rejected.append(found is not None and found.p_value <= 0.05)
+                row.append(percent(rejected))
+            rows.append(row)
+    head = ["samples", "rise", "whole scale: rejects", "largest change 0.3", "largest change 0.2"]
+    table("Similarities that rise, deviation of the differences 0.042", head, rows)
+
+
+def equivalence(replications: int) -> None:
+    """How often two systems are called equivalent: at the margin (an error), and where they are equal."""
+    rows: list[list[str]] = []
+    for n, margin in ((100, 0.05), (300, 0.05), (1000, 0.02)):
+        row = [f"{n}", f"{margin:g}"]
+        for truth in (margin, 0.0):
+            source = np.random.default_rng(7)
+            called: list[bool] = []
+            for _ in range(replications // 2):
+                lost = 0.05
+                u = source.random(n)
+                b = np.where(u < lost, 0.0, 1.0)
+                a = np.where(source.random(n) < lost + truth, 0.0, 1.0)
+                found = compare_pairs(a.tolist(), b.tolist(), margin=margin)
+                p = 1.0 if found is None or found.equivalence is None else found.equivalence.p_value
+                called.append(p <= 0.05)
+            row.append(percent(called))
+        rows.append(row)
+    table("Equivalence of pass rates near 0.95", ["samples", "margin", "at the margin", "where equal"], rows)
+
+
+def possible_ranks(replications: int) -> None:
+    """How often all true ranks are in the possible ones: five systems, all equal, or two better than three."""
+    rows: list[list[str]] = []
+    for name, rates in {"all equal": (0.8,) * 5, "two better": (0.9, 0.9, 0.8, 0.8, 0.8)}.items():
+        for n in (50, 200):
+            source = np.random.default_rng(8)
+            held: list[bool] = []
+            wide: list[float] = []
+            for _ in range(replications // 4):
+                runs = {f"{i}": (source.random(n) < rate).astype(float).tolist() for i, rate in enumerate(rates)}
+                found = compare_many(runs)
+                assert found is not None
+                best = {f"{i}": 1 + sum(other > rate for other in rates) for i, rate in enumerate(rates)}
+                worst = {f"{i}": len(rates) - sum(other < rate for other in rates) for i, rate in enumerate(rates)}
+                # Equal systems share their ranks: an assertion is wrong if it orders two systems that are equal.
+                held.append(all(low <= best[i] and worst[i] <= high for i, (low, high) in found.ranks.items()))
+                wide += [high - low for low, high in found.ranks.values()]
+            rows.append([name, f"{n}", f"**{percent(held)}**", f"{fmean(wide):.1f}"])
+    table("Possible ranks of five systems", ["", "samples", "all hold", "ranks left open"], rows)
+
+
+def plans_beyond(replications: int) -> None:
+    """Plans from pilots of 80 in which fewer samples changed than the difference needs: the power they have."""
+    rows: list[list[str]] = []
+    for gained, lost in ((0.05, 0.0), (0.06, 0.01), (0.07, 0.02)):
+        source = np.random.default_rng(9)
+        powers: list[float] = []
+        optimistic: list[float] = []
+        for _ in range(max(20, replications // 40)):
+            # The noise of the pilot: both runs are of one system, whose answers change as often as will be lost.
+            moved = source.choice([1.0, -1.0, 0.0], p=[lost, lost, 1 - 2 * lost], size=80)
+            pilot = Pilot.of(moved.tolist(), pass_fail=True)
+            assert pilot is not None
+            if pilot.most >= gained - lost:
+                continue
+            found = plan_sample_size(pilot, gained - lost)
+            assert found is not None
+            n = found.needed
+            before = samples_needed(Changes(pilot.most), gained - lost)
+            powers.append(mcnemar_power(n, gained, lost))
+            optimistic.append(mcnemar_power(before, gained, lost))
+        error = 2 * float(np.std(powers)) / math.sqrt(len(powers))
+        rows.append(
+            [
+                f"{gained:g}",
+                f"{lost:g}",
+                f"{100 * fmean(optimistic):.0f}",
+                f"**{100 * fmean(powers):.0f} ± {100 * error:.0f}**",
+                share(sum(power >= 0.8 for power in powers), len(powers)),
+            ]
+        )
+    head = ["gained", "lost", "all changes gains: power", "default: power", "plans with 80% power"]
+    table("Plans of a difference beyond the changes of the pilot", head, rows)
+
+
+SECTIONS = (missing_pairs, missing_trials, largest_changes, equivalence, possible_ranks, plans_beyond)
