@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evalstone._core.parsing import TEXT, object_schema
+from evalstone._core.parsing import object_schema
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ProviderError
 from evalstone.judges import ModelJudge
@@ -62,7 +62,7 @@ class Unbounded(Bounded):
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        return object_schema({"parts": {"type": "array", "items": TEXT}})
+        return object_schema({"parts": {"type": "array", "items": {"type": "string"}}})
 
 
 def form_of(request: dict[str, Any]) -> str | None:

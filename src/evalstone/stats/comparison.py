@@ -386,7 +386,7 @@ def compare_many(
             groups=groups,
             weights=weights,
             lower_is_better=lower_is_better,
-            ends=ends and (ends[a], ends[b]),
+            ends=(ends[a], ends[b]) if ends else None,
         )
         if pair is not None:
             pairs.append((a, b, pair))
