@@ -197,6 +197,7 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_slices.slice_reports,
     coverage_slices.clustered_slices,
     coverage_slices.slice_differences,
+    coverage_slices.picked_slices,
     coverage_slices.unpaired,
     coverage_slices.drifts,
     coverage_looks.stopped,

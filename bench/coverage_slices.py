@@ -173,3 +173,22 @@ def drifts(replications: int) -> None:
             adjusted.append(any(one.verdict == "drifted" for one in adjust_drifts(found)))
         rows.append([name, share(plain), f"**{share(adjusted)}**"])
     table("Drift of an unchanged judge", ["", "some unadjusted p <= 0.05", "some scorer drifted"], rows)
+
+
+def picked_slices(replications: int) -> None:
+    """The slice with the lowest mean: whether its interval holds its true mean, alone and together with the others."""
+    rows: list[list[str]] = []
+    for slices, n in ((5, 30), (20, 20), (50, 20)):
+        for name in ("pass rate 0.9", "share of 1 to 5 claims"):
+            draw, truth = POPULATIONS[name]
+            source = np.random.default_rng(25)
+            alone: list[bool] = []
+            together: list[bool] = []
+            for _ in range(replications // 4):
+                values = draw(source, slices * n).tolist()
+                keys = [place // n for place in range(slices * n)]
+                for held, number in ((alone, 1), (together, slices)):
+                    parts = slice_by(values, keys, together=number)
+                    held.append(holds(min(parts, key=lambda part: part.interval.mean).interval, truth))
+            rows.append([f"{slices} of {n}", name, percent(alone), f"**{percent(together)}**"])
+    table("The slice with the lowest mean", ["slices", "", "its own interval covers", "default covers"], rows)
