@@ -450,11 +450,11 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/stats/test_bounded_mean.py",),
     ),
     Mutant(
-        "the added unit of unequal clusters weighs 1",
-        "src/evalstone/stats/bounded_mean.py",
-        "typical = math.fsum(w * w for w in weights) / total",
-        "typical = 1.0",
-        ("tests/stats/test_bounded_mean.py",),
+        "clusters of unequal size weigh the same",
+        "src/evalstone/stats/weighted_mean.py",
+        "            weights = unequal(weights)\n        if weights is None:",
+        "            weights = None\n        if weights is None:",
+        ("tests/stats/test_weighted_mean.py",),
     ),
     Mutant(
         "unseen samples weigh as little as the lightest one",

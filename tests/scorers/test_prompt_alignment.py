@@ -123,7 +123,7 @@ def test_an_empty_prompt_or_answer_is_skipped_and_by_mastra_an_error(mode: Mode,
     assert outcome_of(mastra, sample, []) == Failed(f"prompt_alignment: {told}")
 
 
-@pytest.mark.parametrize("number", [-0.01, 1.01, True, "1", None])
+@pytest.mark.parametrize("number", [-0.01, 1.01, True, "one", None])
 def test_a_number_outside_0_to_1_is_asked_again_and_then_fails(number: Any):
     outcome = outcome_of(PromptAlignment(), SAMPLE, [judged(1, number, 1, 1)])
     assert isinstance(outcome, Failed)
