@@ -87,6 +87,9 @@ class RunConfig:
     fail_over: dict[str, float] = field(default_factory=dict[str, float])
     require: list[str] = field(default_factory=list[str])
     gate: bool = False
+    baseline: str | None = None
+    max_regression: dict[str, float] = field(default_factory=dict[str, float])
+    max_change: float | dict[str, float] | None = None
     missing: str | None = None
     top: int = 3
     experiment: dict[str, Any] | None = None
@@ -181,6 +184,8 @@ def _read(file: Path) -> dict[str, Any]:
         not_paths = NO_FILES if key == "ledger" else ("", "-")
         if isinstance(path := settings.get(key), str) and "://" not in path and path.lower() not in not_paths:
             settings[key] = str(file.parent / home_expanded(path))
+    if isinstance(run := settings.get("baseline"), str) and (folder := file.parent / home_expanded(run)).is_dir():
+        settings["baseline"] = str(folder)
     if "target" in settings:
         settings["target"] = _target_beside(file, settings["target"])
     if "user" in settings:

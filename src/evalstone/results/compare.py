@@ -15,10 +15,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from evalstone._core.display import count, excerpt
+from evalstone._core.display import count, excerpt, listed
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.results.drawn import check_one_order, in_order
 from evalstone.results.entries import comparable
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
 from evalstone.results.missing_scores import Missing, check_missing
@@ -94,7 +95,8 @@ class ScorerComparison(OfScorer):
     """The p-value of the test of equivalence, corrected for multiple comparisons; None without a margin."""
     detectable: float | None = None
     """The smallest true difference that this many pairs would have detected with a power of 80%. None if not even the
-    largest possible one, if the difference is significant, and for slices, weighted samples and unpaired runs."""
+    largest possible one, if the difference is significant, and for slices, weighted samples, unpaired runs and runs
+    that their gate stopped."""
 
     @property
     def improvement(self) -> float:
@@ -153,7 +155,8 @@ class Comparison:
     corrected: tuple[CorrectedDifference, ...] = ()
     """The differences corrected by human labels, for the runs and scorers with labels."""
     all_runs: Mapping[str, stats.ManyComparison] = dataclasses.field(default_factory=dict[str, "stats.ManyComparison"])
-    """With three runs or more: all pairs and the possible ranks, by scorer, over the samples that every run scored."""
+    """With three runs or more: all pairs and the possible ranks, by scorer, over the samples that every run scored.
+    Empty if a gate stopped one of them."""
 
     def __getitem__(self, scorer: str) -> ScorerComparison:
         """The first comparison of a scorer, by title, signature or name.
@@ -237,6 +240,9 @@ def compare(
     check_missing(missing)
     if correction not in CORRECTIONS:
         raise ConfigError(f"{term('correction')} must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
+    stopped = any(run.drawn is not None for run in (a, b, *others))
+    if labels and stopped:
+        raise ConfigError("human labels can't correct the difference of a run that its own gate stopped")
     if labels and any(run.trials > 1 for run in (a, b, *others)):
         raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
     if unpaired and labels:
@@ -282,6 +288,9 @@ def compare(
                         continue
                     of_slice = _compare_scorer(part, letter, settings)
                     sliced += (dataclasses.replace(line, field=field, key=key) for line in of_slice)
+    ranked = bool(others) and not unpaired and not stopped
+    if others and stopped and not unpaired:
+        notes["the runs are not ranked, because a gate stopped one of them"] = None
     for field, left_out in small.items():
         fewer = f"{count(len(left_out), 'slice')} of {field} with fewer than {MIN_SAMPLES} samples or groups"
         notes[f"{fewer} {'is' if len(left_out) == 1 else 'are'} left out, being too small to be tested"] = None
@@ -293,7 +302,7 @@ def compare(
         correction=correction,
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
-        all_runs=_compare_all(runs, pairings, lines, confidence, missing) if others and not unpaired else {},
+        all_runs=_compare_all(runs, pairings, lines, confidence, missing) if ranked else {},
     )
 
 
@@ -351,20 +360,27 @@ def _compare_scorer(
     used = settings.of(info)
     _check_changes(pair, used[LARGEST_CHANGE])
     open_pairs = pair.open
-    result = compare_pairs(
+    columns: tuple[Sequence[Any], ...] = (
         [*pair.a, *open_pairs.a],
         [*pair.b, *open_pairs.b],
+        [*((x, x) for x in pair.a), *open_pairs.ends_a],
+        [*((x, x) for x in pair.b), *open_pairs.ends_b],
+    )
+    if (places := pair.places) is not None:
+        order = [place for _, place in sorted((places[name], i) for i, name in enumerate(pair.all_samples))]
+        columns = tuple([column[place] for place in order] for column in columns)
+    result = compare_pairs(
+        columns[0],
+        columns[1],
         scale=info.scale,
         confidence=confidence,
         groups=pair.groups and (*pair.groups, *(open_pairs.groups or ())),
         weights=pair.weights and (*pair.weights, *(open_pairs.weights or ())),
         lower_is_better=info.lower_is_better,
-        ends=(
-            [*((x, x) for x in pair.a), *open_pairs.ends_a],
-            [*((x, x) for x in pair.b), *open_pairs.ends_b],
-        ),
+        ends=(columns[2], columns[3]),
         max_change=used[LARGEST_CHANGE],
         margin=used[MARGIN],
+        stopped=places is not None,
     )
     if result is not None:
         names, before, after = zip(*pair.known, strict=True)
@@ -389,20 +405,24 @@ def _compare_scorer(
 
 def _check_changes(pair: PairedScores, most: float | None) -> None:
     """Raise DataError, naming the sample, if one changes by more than the declared largest change."""
-    if most is None:
-        return
-    for name, before, after in pair.known:
-        if (change := abs(after - before)) > most * (1 + 1e-9):
-            raise DataError(
-                f"{term(LARGEST_CHANGE, most)}, but {pair.title} of sample {name!r:.80} changes by {change:.4g}, from "
-                f"{before:.4g} to {after:.4g}: declare a larger one, or leave it out"
-            )
+    if most is not None:
+        for name, before, after in pair.known:
+            check_change(pair.title, name, before, after, most)
+
+
+def check_change(title: str, sample: str, before: float, after: float, most: float) -> None:
+    """Raise DataError, naming the sample, if it changes by more than the declared largest change."""
+    if (change := abs(after - before)) > most * (1 + 1e-9):
+        raise DataError(
+            f"{term(LARGEST_CHANGE, most)}, but {title} of sample {sample!r:.80} changes by {change:.4g}, from "
+            f"{before:.4g} to {after:.4g}: declare a larger one, or leave it out"
+        )
 
 
 def _with_detectable(line: ScorerComparison, pairs: Mapping[tuple[str, str], PairedScores]) -> ScorerComparison:
     """The comparison with its minimum detectable difference, if it is inconclusive."""
     pair = pairs.get((line.b, line.info.signature))
-    if pair is None or pair.weights is not None or line.verdict != "inconclusive":
+    if pair is None or pair.weights is not None or pair.places is not None or line.verdict != "inconclusive":
         return line
     from evalstone.stats.comparison import Comparison as Paired  # noqa: PLC0415 - numpy
     from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
@@ -579,6 +599,13 @@ class PairedScores(OfScorer):
     """Which sample of the second run is which sample of the first."""
     open: OpenPairs
     """The samples whose change is open but counts in tests."""
+    places: Mapping[str, int] | None = None
+    """If a gate stopped one of the runs, the place of each sample in the order in which they were drawn."""
+
+    @property
+    def all_samples(self) -> Sequence[str]:
+        """The samples with a score in both runs, then those whose change is open."""
+        return [*self.samples, *self.open.samples]
 
     @property
     def known(self) -> Sequence[tuple[str, float, float]]:
@@ -593,7 +620,7 @@ class PairedScores(OfScorer):
         if self.groups is None:
             return len(self.known)
         names = {name for name, _, _ in self.known}
-        group_of = zip((*self.samples, *self.open.samples), (*self.groups, *(self.open.groups or ())), strict=True)
+        group_of = zip(self.all_samples, (*self.groups, *(self.open.groups or ())), strict=True)
         return len({group for name, group in group_of if name in names})
 
 
@@ -619,11 +646,38 @@ def pair_runs(
             f"different samples, use compare with {term('unpaired', True)}"
         )
     mismatches, notes = _differences(a, b, scorers)
+    notes += _stopped_notes(
+        a,
+        b,
+        "the difference is biased away from the threshold; its test and limits bet on the scores in the order in which "
+        "they were drawn, which is valid at any stopping time",
+    )
     notes += pairing.notes
     if a.version != b.version:
         _case_differences(a, b, pairing, mismatches, notes)
     hint = "" if pairing.partners is None or allow_mismatch else id_hint(a, b)
     return pairs, _allowed(mismatches, notes, allow_mismatch, hint)
+
+
+def pairing_with_baseline(baseline: Run, planned: Run) -> Pairing:
+    """The pairing of a run that hasn't begun with its baseline. The run may have fewer samples.
+
+    Raises:
+        ConfigError: it is not clear which samples belong together (`pair_samples`), the baseline lacks a scorer or a
+            sample of the run, or their judges, scorer signatures or cases differ.
+    """
+    scorers = _common_scorers(baseline, planned)
+    if lacking := [planned.titles[info.signature] for info in planned.scorers if info not in dict(scorers).values()]:
+        raise ConfigError(f"the baseline has no scores of {listed(lacking)}")
+    pairing = pair_samples(baseline, planned)
+    mismatches, _ = _differences(baseline, planned, scorers)
+    if baseline.version != planned.version:
+        _case_differences(baseline, planned, pairing, mismatches, [], whole=False)
+    if mismatches:
+        hint = "" if pairing.partners is None else id_hint(baseline, planned)
+        problem = f"the baseline (first) and this run (second) are not comparable: {'; '.join(mismatches)}"
+        raise ConfigError(". ".join(filter(None, (problem, hint))))
+    return pairing
 
 
 def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[UnpairedScores], tuple[str, ...]]:
@@ -638,10 +692,18 @@ def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list
     if not pairs:
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, notes = _differences(a, b, scorers)
+    notes += _stopped_notes(a, b, "its mean is biased away from the threshold, and intervals under-cover")
     if common := len(_in_both(a, b, pairs)):
         paired = f"a paired comparison, without {term('unpaired', True)}, usually has more power"
         notes.append(f"{count(common, 'sample')} in both runs: {paired}")
     return pairs, _allowed(mismatches, notes, allow_mismatch)
+
+
+def _stopped_notes(a: Run, b: Run, consequence: str) -> Iterator[str]:
+    """A note on each run that its gate stopped."""
+    for run, name in ((a, "first"), (b, "second")):
+        if run.drawn is not None:
+            yield f"its gate stopped the {name} run: {consequence}"
 
 
 def _in_both(a: Run, b: Run, pairs: Sequence[UnpairedScores]) -> set[str]:
@@ -705,10 +767,7 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
         trials = f"{a.trials}" if a.trials == b.trials else f"{a.trials} and {b.trials}"
         notes.append(f"they have {trials} trials of each sample; a sample's score is the mean of its trials")
     for run, name in ((a, "first"), (b, "second")):
-        if run.drawn is not None:
-            biased = "its mean is biased away from the threshold, and intervals under-cover"
-            notes.append(f"its gate stopped the {name} run: {biased}")
-        elif run.stop_reason:
+        if run.stop_reason and run.drawn is None:
             notes.append(f"the {name} run stopped early ({run.stop_reason})")
     in_both = {info.signature for pair in scorers for info in pair}
     single = {title for run in (a, b) for signature, title in run.titles.items() if signature not in in_both}
@@ -717,8 +776,13 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
     return mismatches, notes
 
 
-def _case_differences(a: Run, b: Run, pairing: Pairing, mismatches: list[str], notes: list[str]) -> None:
-    """Append how the datasets differ: in their cases (mismatches), or only in what is under test (notes)."""
+def _case_differences(
+    a: Run, b: Run, pairing: Pairing, mismatches: list[str], notes: list[str], *, whole: bool = True
+) -> None:
+    """Append how the datasets differ: in their cases (mismatches), or only in what is under test (notes).
+
+    whole: whether a sample only in the first run is a mismatch.
+    """
     if a.dataset is None or b.dataset is None:
         mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
         return
@@ -735,7 +799,7 @@ def _case_differences(a: Run, b: Run, pairing: Pairing, mismatches: list[str], n
             f"{expected} of {count(len(common), 'sample')} with a different expected trajectory, reference of a turn, "
             f"or entry of the metadata that scorers read ({', '.join(CASE_METADATA)})"
         )
-    if ours.keys() != theirs.keys():
+    if (ours.keys() if whole else common) != theirs.keys():
         paired = {pairing.in_second(name) for name in common}
         sides = [
             _only_in_one("the first run", a.dataset, common, by_trial=by_trial),
@@ -791,6 +855,8 @@ def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing
         first, second = first.by_sample, second.by_sample
     second = pairing.scores(second)
     in_both = [name for name in first.sample_of if name in second.sample_of]
+    if (order := _drawn_order(a, b, ours, theirs, pairing)) is not None:
+        in_both = sorted(order.keys() & in_both, key=order.__getitem__)
     is_open = {name for name in in_both if name in first.ends or name in second.ends}
     samples = tuple(name for name in in_both if name not in is_open)
     counted = tuple(name for name in in_both if name in is_open - (first.undefined & second.undefined))
@@ -820,4 +886,24 @@ def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing
             groups=groups and groups[n:],
             weights=weights and weights[n:],
         ),
+        places=order,
     )
+
+
+def _drawn_order(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing) -> dict[str, int] | None:
+    """The places of the samples that count, if a gate stopped one of the runs, in the order in which they were drawn.
+
+    Raises:
+        ConfigError: gates stopped both runs, and their orders differ.
+    """
+    check_one_order(a.drawn, b.drawn)
+    orders: list[list[str]] = []
+    if a.drawn is not None:
+        orders.append([record.key for record in in_order(a.records, a.drawn).get(ours.signature, ())])
+    if b.drawn is not None:
+        records = in_order(b.records, b.drawn).get(theirs.signature, ())
+        orders.append([pairing.in_first(record.key) for record in records])
+    if not orders:
+        return None
+    in_all = set(orders[0]).intersection(*orders[1:])
+    return {name: place for place, name in enumerate(orders[0]) if name in in_all}
