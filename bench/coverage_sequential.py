@@ -8,10 +8,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from coverage_looks import error
 from populations import Floats, judged_again, pairs
-from tables import table
+from tables import percent, table
 
+from evalstone.stats.comparison import compare_pairs
+from evalstone.stats.gates import alpha_at_look
 from evalstone.stats.power import Changes, Pilot, samples_needed
-from evalstone.stats.sequential import SequentialComparison
+from evalstone.stats.sequential import SequentialComparison, SequentialGate, Target
 
 MOST = 1000
 DrawPairs: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
@@ -110,6 +112,35 @@ def missing_in_sequence(replications: int) -> None:
     table("Sequential comparison of equal systems with missing scores", head, rows)
 
 
+def compared_after_stop(replications: int) -> None:
+    """Equal systems compared after a gate on a maximum regression has watched the run, and perhaps stopped it."""
+    rows: list[list[str]] = []
+    for name, draw in {"5% gained, 5% lost": passes(0.05, 0.05), "20% gained, 20% lost": passes(0.2, 0.2)}.items():
+        for margin in (0.0, 0.02):
+            source = np.random.default_rng(34)
+            stopped: list[bool] = []
+            rejected: dict[bool, list[bool]] = {True: [], False: []}
+            for _ in range(replications // 8):
+                a, b = (scores.tolist() for scores in draw(source, MOST))
+                gate = SequentialGate([Target("a", -margin, "max_regression", -1, 1)], alpha=alpha_at_look(0.05, 1))
+                count = next((n for n, (x, y) in enumerate(zip(a, b, strict=True), 1) if adds(gate, y - x)), MOST)
+                stopped.append(gate.settled)
+                for fixed in (True, False):
+                    found = compare_pairs(a[:count], b[:count], stopped=gate.settled and not fixed)
+                    assert found is not None
+                    rejected[fixed].append(found.p_value <= 0.05)
+            row = [name, f"{margin:g}", percent(stopped), error(rejected[True]), f"**{error(rejected[False])}**"]
+            rows.append(row)
+    head = ["", "maximum regression", "stopped", "fixed-n test: p <= 0.05", "default: p <= 0.05"]
+    table(f"Comparison of equal systems after a run of up to {MOST:,} samples with a gate", head, rows)
+
+
+def adds(gate: SequentialGate, value: float) -> bool:
+    """Whether a gate is settled with one more value."""
+    gate.add({"a": value})
+    return gate.settled
+
+
 SAVED: dict[str, tuple[Callable[[float], DrawPairs], float, float | None]] = {
     "pass/fail, 5% lost": (lambda d: passes(0.05 + d, 0.05), 0.05, None),
     "pass/fail, 2% lost": (lambda d: passes(0.02 + d, 0.02), 0.03, None),
@@ -159,4 +190,4 @@ def samples_saved(replications: int) -> None:
     table("Sequential comparison of up to twice the fixed size", head, rows)
 
 
-SECTIONS = (sequential_comparisons, missing_in_sequence, samples_saved)
+SECTIONS = (sequential_comparisons, missing_in_sequence, compared_after_stop, samples_saved)
