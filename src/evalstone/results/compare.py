@@ -367,7 +367,7 @@ def _compare_scorer(
         [*((x, x) for x in pair.b), *open_pairs.ends_b],
     )
     if (places := pair.places) is not None:
-        order = [place for _, place in sorted((places[name], i) for i, name in enumerate(pair.all_samples))]
+        order = sorted(range(len(columns[0])), key=[places[name] for name in pair.all_samples].__getitem__)
         columns = tuple([column[place] for place in order] for column in columns)
     result = compare_pairs(
         columns[0],
@@ -856,7 +856,7 @@ def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing
     second = pairing.scores(second)
     in_both = [name for name in first.sample_of if name in second.sample_of]
     if (order := _drawn_order(a, b, ours, theirs, pairing)) is not None:
-        in_both = sorted(order.keys() & in_both, key=order.__getitem__)
+        in_both = [name for name in in_both if name in order]
     is_open = {name for name in in_both if name in first.ends or name in second.ends}
     samples = tuple(name for name in in_both if name not in is_open)
     counted = tuple(name for name in in_both if name in is_open - (first.undefined & second.undefined))
