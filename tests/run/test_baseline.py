@@ -283,6 +283,10 @@ def test_a_stopped_run_with_missing_scores_is_compared_in_the_order_of_the_draw(
     (decision,) = gate(run, GateCriteria(max_regression={"given": 0.0}), baseline=before).decisions
     assert decision.missing == getattr(line.result, "missing")  # noqa: B009 - of paired runs
     assert line.result.p_value == pytest.approx(2 * (decision.p_pass or 0))
+    sliced = compare(before, run, slice_by=lambda sample: "low" if float(sample.output or 0) < 0.5 else "high").slices
+    assert {one.key for one in sliced} == {"low", "high"}
+    assert sum(one.result.difference.n for one in sliced) == line.result.difference.n
+    assert all(one.result.difference.method == "confidence sequence" for one in sliced)
 
 
 def test_what_has_no_form_for_stopped_runs_is_left_out_or_refused() -> None:

@@ -17,6 +17,7 @@ import typer
 
 import evalstone
 from evalstone._core.display import count, ended, money, safe, sentence
+from evalstone._core.files import is_folder
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, thresholds, watched_gate
 from evalstone.cli.options import Flag, Value, Values, option
@@ -462,7 +463,7 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
 
 
 def _same_folder(one: str, other: str) -> bool:
-    return Path(other).is_dir() and Path(one).resolve() == Path(other).resolve()
+    return is_folder(one) and is_folder(other) and Path(one).resolve() == Path(other).resolve()
 
 
 @contextmanager
