@@ -19,6 +19,7 @@ import coverage_groups
 import coverage_labels
 import coverage_looks
 import coverage_plan
+import coverage_sequential
 import coverage_slices
 import coverage_trials
 import coverage_weights
@@ -217,6 +218,7 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     *coverage_weights.SECTIONS,
     *coverage_groups.SECTIONS,
     *coverage_compare.SECTIONS,
+    *coverage_sequential.SECTIONS,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import pytest
 
 from evalstone.cli.config_file import RunConfig, load_config
 from evalstone.datasets.demo import DEMO_DATA
-from evalstone.results.files import read_run
+from evalstone.results.endings import BUDGET
+from evalstone.results.files import read_run, write_run
 from evalstone.types import Record
 from tests.cli.conftest import Evalstone
 from tests.serving import Response, Server, completion, obliging, serving
@@ -502,6 +503,89 @@ def test_a_gated_run_stops_early_and_its_exit_code_is_the_verdict(
     assert "tested at 4%" in evalstone("gate", "r", "--min", f"rouge_l={bar}", "--look", "1").stdout
 
 
+ANSWERS = """
+import random
+
+def before(input):
+    return "yes" if random.Random(input).random() < 0.6 else "no"
+
+def better(input):
+    return "yes" if random.Random(input).random() < 0.8 else "no"
+
+def worse(input):
+    return "yes" if random.Random(input).random() < 0.4 else "no"
+
+def often_fails(input):
+    if random.Random(input).random() < 0.3:
+        raise RuntimeError("no answer")
+    return "yes"
+"""
+
+
+@pytest.fixture
+def compared(tmp_path: Path, evalstone: Evalstone) -> tuple[str, ...]:
+    """The command that compares the answers of a target with those of a finished run in the folder A."""
+    rows = [{"id": f"q{n}", "input": f"{n}", "reference": "yes"} for n in range(300)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "answers.py").write_text(ANSWERS)
+    command = ("run", "d.jsonl", "-s", "exact_match", "-q", "--target")
+    assert evalstone(*command, "answers.py:before", "--out", "A").returncode == 0
+    return command
+
+
+@pytest.mark.parametrize(
+    ("target", "margin", "code", "verdict"),
+    [("better", "0", 0, "✓ pass"), ("worse", "0", 1, "✕ fail"), ("before", "0.1", 0, "✓ pass")],
+)
+def test_a_run_stops_once_its_comparison_with_a_baseline_is_decided(
+    tmp_path: Path, evalstone: Evalstone, compared: tuple[str, ...], target: str, margin: str, code: int, verdict: str
+) -> None:
+    against = ("--baseline", "A", "--max-regression", f"exact_match={margin}")
+    done = evalstone(*compared, f"answers.py:{target}", "--gate", *against, "--out", "B", "--concurrency", "2")
+    assert (done.returncode, verdict in done.stdout) == (code, True), done.stderr
+    assert "exact_match, difference from baseline" in done.stdout
+    assert len(records(tmp_path / "B")) < 150
+    later = evalstone("gate", "B", *against)
+    assert (later.returncode, "look 1, tested at 4%" in later.stdout) == (code, True)
+    result = evalstone("compare", "A", "B").stdout
+    assert "p: betting, valid at any stopping time" in result
+    assert "the difference is biased away from the threshold" in result
+
+
+def test_a_comparison_may_be_set_in_a_file_and_needs_another_folder(
+    tmp_path: Path, evalstone: Evalstone, compared: tuple[str, ...]
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "eval.toml").write_text(
+        'data = "../d.jsonl"\nscorers = ["exact_match"]\ntarget = "../answers.py:better"\ngate = true\n'
+        'baseline = "../A"\nmax_change = 1\n[max_regression]\nexact_match = 0\n'
+    )
+    done = evalstone("run", "sub/eval.toml", "-q")
+    assert (done.returncode, "✓ pass" in done.stdout) == (0, True), done.stderr
+    refused = evalstone("run", "sub/eval.toml", "-q", "--out", "A")
+    assert (refused.returncode, "--out and baseline are the same folder" in refused.stderr) == (2, True)
+    few = ("--max-change", "exact_match=0.5")
+    refused = evalstone("run", "sub/eval.toml", "-q", *few)
+    assert refused.returncode == 2
+    assert "--max-change 0.5, but exact_match of sample 'q" in refused.stderr
+    refused = evalstone(
+        "run", "sub/eval.toml", "-q", "-s", "exact_match", "-s", "rouge_l", "--max-change", "rouge_l=0.5"
+    )
+    assert "--max-change rouge_l requires max_regression rouge_l" in refused.stderr
+
+
+def test_missing_scores_and_samples_without_a_baseline_are_named_in_a_comparison(
+    tmp_path: Path, evalstone: Evalstone, compared: tuple[str, ...]
+) -> None:
+    run = read_run(tmp_path / "A")
+    write_run(replace(run, records=run.records[10:], ending=BUDGET, stop_reason="the budget is spent"), tmp_path / "A")
+    against = ("--gate", "--baseline", "A", "--max-regression", "exact_match=0")
+    done = evalstone(*compared, "answers.py:often_fails", *against)
+    assert (done.returncode, "✓ pass" in done.stdout) == (3, True)  # 3 because of the failed scores
+    assert "Samples without a score (difference of exact_match " in done.stdout
+    assert "Left out of the comparison: " in done.stdout
+
+
 def test_missing_scores_count_in_a_gate_that_watches_a_run_as_asked(tmp_path: Path, evalstone: Evalstone) -> None:
     rows = [{"id": f"s{number}", "output": "1.0" if number % 3 else "skip"} for number in range(150)]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -526,7 +610,11 @@ def test_missing_scores_count_in_a_gate_that_watches_a_run_as_asked(tmp_path: Pa
             "batch = true\nno_cache = true",
             "batch and no_cache exclude each other: batch answers are read from the ledger",
         ),
-        ("gate = true", "gate requires fail_under or fail_over, and can't be used with batch"),
+        ("gate = true", "gate requires fail_under, fail_over or max_regression, and can't be used with batch"),
+        ('baseline = "r"', "baseline requires gate"),
+        ("max_change = 0.2", "max_change requires max_regression"),
+        ("max_change = true", "max_change must be a number or a table, not True"),
+        ("gate = true\nmax_regression = { hallucination = 0 }", "max_regression requires baseline"),
         (
             "fail_under = { hallucination = 0.5 }",
             "fail_under: lower is better for hallucination; use fail_over hallucination=0.5",

@@ -91,7 +91,8 @@ TOPICS = {
     "Judge": "judge base_url budget no_cache per_judge",
     "Running": "concurrency batch wait dry_run",
     "Thresholds": "fail_under fail_over gate minimum maximum max_regression pass_rate",
-    "Statistics": "alpha confidence correction inconclusive power objective calibrator threshold label_threshold seed",
+    "Statistics": "alpha confidence correction inconclusive margin max_change power objective calibrator threshold "
+    "label_threshold seed",
     "Output": "out html markdown csv junit svg as_json top quiet verbose otel",
 }
 _TOPIC = {option: topic for topic, options in TOPICS.items() for option in options.split()}

@@ -31,7 +31,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
-from evalstone._core.files import file_text, home_expanded
+from evalstone._core.files import file_text, home_expanded, is_folder
 from evalstone._core.redaction import masked
 from evalstone._core.sizes import MOST_CONCURRENCY, MOST_TRIALS
 from evalstone.errors import ConfigError, unknown
@@ -87,6 +87,9 @@ class RunConfig:
     fail_over: dict[str, float] = field(default_factory=dict[str, float])
     require: list[str] = field(default_factory=list[str])
     gate: bool = False
+    baseline: str | None = None
+    max_regression: dict[str, float] = field(default_factory=dict[str, float])
+    max_change: float | dict[str, float] | None = None
     missing: str | None = None
     top: int = 3
     experiment: dict[str, Any] | None = None
@@ -181,6 +184,8 @@ def _read(file: Path) -> dict[str, Any]:
         not_paths = NO_FILES if key == "ledger" else ("", "-")
         if isinstance(path := settings.get(key), str) and "://" not in path and path.lower() not in not_paths:
             settings[key] = str(file.parent / home_expanded(path))
+    if isinstance(run := settings.get("baseline"), str) and is_folder(folder := file.parent / home_expanded(run)):
+        settings["baseline"] = str(folder)
     if "target" in settings:
         settings["target"] = _target_beside(file, settings["target"])
     if "user" in settings:

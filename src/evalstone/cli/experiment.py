@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 120
 """The most bytes of a cell's name; file systems allow 255."""
 _NOUNS: Mapping[type, str] = {str: "texts", dict: "tables", object: "values"}
-REFUSED = ("fail_under", "fail_over", "require", "gate", "batch", "html", "markdown")
+REFUSED = ("fail_under", "fail_over", "max_regression", "require", "gate", "baseline", "batch", "html", "markdown")
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,20 @@ Run = Annotated[
     str, argument("RUN", "A results folder, the ID or name of a run in the ledger, or last.", show_default=True)
 ]
 Baseline = Annotated[Value, option("--baseline RUN", "A run over the same samples.")]
+MaxRegression = Annotated[
+    Values,
+    option(
+        "--max-regression SCORER=X",
+        "The mean is worse than the baseline's by at most X (non-inferiority). Repeatable.",
+    ),
+]
+MaxChange = Annotated[
+    Values,
+    option(
+        "--max-change [SCORER=]X",
+        "A sample's score can't change by more than X. Finds much smaller differences; declare it before you look.",
+    ),
+]
 SliceBy = Annotated[Values, option("--slice-by FIELD", "Also report each value of this metadata field. Repeatable.")]
 Top = Annotated[int | None, option("--top N", "Show this many of the worst samples. Default: 3.", min=0)]
 AllowMismatch = Annotated[

@@ -220,13 +220,7 @@ def compare(
             "or they are left out (ignore).",
         ),
     ] = "worst",
-    max_change: Annotated[
-        Values,
-        option(
-            "--max-change [SCORER=]X",
-            "A sample's score can't change by more than X. Finds much smaller differences; declare it before you look.",
-        ),
-    ] = None,
+    max_change: options.MaxChange = None,
     margin: Annotated[
         Values, option("--margin [SCORER=]X", "Means that differ by less than X are equivalent. Repeatable.")
     ] = None,
@@ -312,13 +306,7 @@ def gate(
     maximum: Annotated[
         Values, option("--max SCORER=X", "The mean is at most X, for scorers where lower is better. Repeatable.")
     ] = None,
-    max_regression: Annotated[
-        Values,
-        option(
-            "--max-regression SCORER=X",
-            "The mean is worse than the baseline's by at most X (non-inferiority). Repeatable.",
-        ),
-    ] = None,
+    max_regression: options.MaxRegression = None,
     pass_rate: Annotated[
         Values,
         option(

@@ -17,6 +17,7 @@ import typer
 
 import evalstone
 from evalstone._core.display import count, ended, money, named, safe, sentence
+from evalstone._core.files import is_folder
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, options, thresholds, watched_gate
 from evalstone.cli.options import Flag, Value, Values, option
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
     from evalstone.run.plan import Plan
 
 RESUME, WITHOUT_NO_CACHE = "rerun the same command to resume", "rerun without --no-cache to resume"
+OF_BASELINE = {
+    "max_regression": ("gate", "baseline"),
+    "baseline": ("gate", "max_regression"),
+    "max_change": ("max_regression",),
+}
+"""Settings of a comparison with a baseline, and the settings that they require."""
 SAME_SIGNAL = 1.0
 """Seconds within which a repeated signal counts as the same one."""
 DEMO_SCORERS = ["faithfulness", "hallucination", "context_relevance", "context_precision", "context_position"]
@@ -100,6 +107,11 @@ def run(
         Flag,
         option("--gate/--no-gate", "Test the thresholds statistically during the run, and stop once they are decided."),
     ] = None,
+    baseline: Annotated[
+        Value, option("--baseline RUN", "With --gate, a saved run over the same samples: a folder, ID or name.")
+    ] = None,
+    max_regression: options.MaxRegression = None,
+    max_change: options.MaxChange = None,
     missing: options.Missing = None,
     out: options.Out = None,
     html: options.Html = None,
@@ -139,6 +151,9 @@ def run(
         fail_over=options.scorer_numbers(fail_over or [], "--fail-over"),
         require=require,
         gate=gate,
+        baseline=baseline,
+        max_regression=options.scorer_numbers(max_regression or [], "--max-regression"),
+        max_change=options.numbers_or_one(max_change or [], "--max-change"),
         missing=missing,
         out=out,
         html=html,
@@ -296,7 +311,7 @@ def _run(
         if config.out is not None:
             watched_gate.remember_first_look(gate, result, criteria, config.out)
         verdict = watched_gate.verdict(gate, to_stdout=shown)
-        criteria = replace(criteria, minimum={}, maximum={})
+        criteria = replace(criteria, minimum={}, maximum={}, max_regression={})
     else:
         verdict = "pass"
     if thresholds.verdict(result, criteria, config) == "fail":
@@ -406,10 +421,10 @@ def checked_plan(
             keep_reasoning=config.keep_reasoning,
             ledger=config.ledger,
         )
-    with config.naming_file("batch", "wait", "no_cache", "missing", "gate"):
+    with config.naming_file("batch", "wait", "no_cache", "missing", "gate", *OF_BASELINE):
         _check_modes(config, plan)
     plan.check(asking=calls_judge and not config.batch)
-    with config.naming_file("fail_under", "fail_over", "require"):
+    with config.naming_file("fail_under", "fail_over", "require", "max_regression"):
         criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
@@ -431,13 +446,28 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
         raise ConfigError(f"{both} exclude each other: batch answers are read from the ledger")
     if config.missing is not None and not config.gate:
         raise ConfigError(f"{config.named('missing')} requires {config.named('gate', 'missing')}")
-    if config.gate and (config.batch or not (config.fail_under or config.fail_over)):
-        under, over, batch = (config.named(setting, "gate") for setting in ("fail_under", "fail_over", "batch"))
-        raise ConfigError(f"{config.named('gate')} requires {under} or {over}, and can't be used with {batch}")
+    if config.gate and (config.batch or not (config.fail_under or config.fail_over or config.max_regression)):
+        under, over, regression, batch = (
+            config.named(setting, "gate") for setting in ("fail_under", "fail_over", "max_regression", "batch")
+        )
+        raise ConfigError(
+            f"{config.named('gate')} requires {under}, {over} or {regression}, and can't be used with {batch}"
+        )
+    for setting, needed in OF_BASELINE.items():
+        for other in needed:
+            if getattr(config, setting) not in (None, {}) and not getattr(config, other):
+                raise ConfigError(f"{config.named(setting)} requires {config.named(other, setting)}")
+    if config.out is not None and config.baseline is not None and _same_folder(config.out, config.baseline):
+        both = f"{config.named('out')} and {config.named('baseline')}"
+        raise ConfigError(f"{both} are the same folder, {config.out}: the run would replace its baseline")
     if config.batch:
         from evalstone.judges.providers.batch import batch_api
 
         batch_api(plan.judge)
+
+
+def _same_folder(one: str, other: str) -> bool:
+    return is_folder(one) and is_folder(other) and Path(one).resolve() == Path(other).resolve()
 
 
 @contextmanager

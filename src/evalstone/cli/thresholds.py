@@ -1,4 +1,5 @@
-"""`evalstone run --fail-under, --fail-over, --require`: the thresholds of a run, and whether it meets them."""
+"""`evalstone run --fail-under, --fail-over, --max-regression, --require`: the criteria of a run, and whether it meets
+the thresholds and requirements."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.GateCriteria:
-    """The thresholds of the run, by the scorers' signatures. Raises ConfigError for a threshold outside the scale, or
+    """The criteria of the run, by the scorers' signatures. Raises ConfigError for a threshold outside the scale, or
     in the wrong direction."""
     bounds_of: dict[bool, dict[str, float]] = {False: {}, True: {}}
     for setting, opposite, lower_is_better, bounds in (
@@ -37,7 +38,13 @@ def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.G
             bounds_of[lower_is_better][info.signature] = bound
     required = options.scorers_named(dict.fromkeys(config.require, True), scorers, config.named("require"))
     require = tuple(info.signature for info in required)
-    return evalstone.GateCriteria(minimum=bounds_of[False], maximum=bounds_of[True], require=require)
+    margins = options.scorers_named(config.max_regression, scorers, config.named("max_regression"))
+    return evalstone.GateCriteria(
+        minimum=bounds_of[False],
+        maximum=bounds_of[True],
+        max_regression={info.signature: margin for info, margin in margins.items()},
+        require=require,
+    )
 
 
 def verdict(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> Verdict:

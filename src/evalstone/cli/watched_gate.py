@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import evalstone
 from evalstone._core.display import count, safe
+from evalstone.cli import options
 from evalstone.cli.output import console, to_stderr
+from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
@@ -14,17 +16,44 @@ if TYPE_CHECKING:
     from evalstone.results.missing_scores import Missing
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
+    from evalstone.stats.gates import Decision
 
 ALPHA = 0.05
 """The error rate of a gate that watches a run, including all later gates on the run."""
 
 
 def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopSignal, config: RunConfig) -> RunGate:
-    """A gate that watches a run, and stops it once its thresholds are decided."""
+    """A gate that watches a run, and stops it once its criteria are decided."""
     from evalstone.run.sequential import RunGate  # imports numpy
 
-    bounds = {**criteria.minimum, **criteria.maximum}
-    return RunGate(plan, bounds, stop, alpha=ALPHA, missing=cast("Missing", config.missing or "worst"))
+    with config.naming_file("baseline", "max_regression", "max_change"):
+        gate = RunGate(
+            plan,
+            {**criteria.minimum, **criteria.maximum},
+            stop,
+            baseline=None if config.baseline is None else evalstone.read_run(config.baseline, ledger=config.ledger),
+            max_regression=criteria.max_regression,
+            max_change=_largest_changes(plan, criteria, config),
+            alpha=ALPHA,
+            missing=cast("Missing", config.missing or "worst"),
+        )
+    for note in () if gate.baseline is None else gate.baseline.notes:
+        to_stderr(f"Baseline: {note}")
+    return gate
+
+
+def _largest_changes(plan: Plan, criteria: evalstone.GateCriteria, config: RunConfig) -> dict[str, float]:
+    """The largest change of a sample by the signatures of the scorers that are compared with the baseline."""
+    from evalstone.run.plan import scorer_info
+
+    if not isinstance(config.max_change, dict):
+        return {} if config.max_change is None else dict.fromkeys(criteria.max_regression, config.max_change)
+    named = config.named("max_change")
+    changes = options.scorers_named(config.max_change, [scorer_info(one) for one in plan.scorers], named)
+    for info in changes:
+        if info.signature not in criteria.max_regression:
+            raise ConfigError(f"{named} {info.parameters} requires {config.named('max_regression')} {info.parameters}")
+    return {info.signature: change for info, change in changes.items()}
 
 
 def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalstone.GateCriteria, folder: str) -> None:
@@ -51,7 +80,10 @@ def verdict(gate: RunGate, *, to_stdout: bool) -> Verdict:
             "the random order was scored.",
             style="dim",
         )
-    if missing := ", ".join(f"{one.name} {one.missing:,}" for one in gate.decisions() if one.missing):
+    if gate.baseline is not None and gate.baseline.unpaired:
+        without = f"{count(gate.baseline.unpaired, 'score')} of samples that the baseline has not scored"
+        screen.print(f"Left out of the comparison: {without}.", style="dim")
+    if missing := ", ".join(f"{_counted(one)} {one.missing:,}" for one in gate.decisions() if one.missing):
         counted = "count as the worst in tests for a pass and as the best in tests for a fail"
         leaving = "--missing ignore leaves them out"
         screen.print(safe(f"Samples without a score ({missing}) {counted}; {leaving}.", 2000), style="dim")
@@ -62,3 +94,7 @@ def verdict(gate: RunGate, *, to_stdout: bool) -> Verdict:
         style="dim",
     )
     return gate.verdict
+
+
+def _counted(decision: Decision) -> str:
+    return f"difference of {decision.name}" if decision.kind == "max_regression" else decision.name

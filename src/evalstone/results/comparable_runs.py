@@ -8,10 +8,10 @@ differ.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstone._core.display import count, excerpt
+from evalstone._core.display import count, excerpt, listed
 from evalstone._core.json import content_hash
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
@@ -50,11 +50,39 @@ def pair_runs(
             f"different samples, use compare with {term('unpaired', True)}"
         )
     mismatches, notes = _differences(a, b, scorers)
+    notes += _stopped_notes(
+        a,
+        b,
+        "the difference is biased away from the threshold; its test and limits bet on the scores in the order in which "
+        "they were drawn, which is valid at any stopping time",
+    )
     notes += pairing.notes
     if a.version != b.version:
         _case_differences(a, b, pairing, _case_metadata(a, b, scorers), mismatches, notes)
     hint = "" if pairing.partners is None or allow_mismatch else id_hint(a, b)
     return pairs, _allowed(mismatches, notes, allow_mismatch, hint)
+
+
+def pairing_with_baseline(baseline: Run, planned: Run) -> Pairing:
+    """The pairing of a run that hasn't begun with its baseline. The run may have fewer samples.
+
+    Raises:
+        ConfigError: it is not clear which samples belong together (`pair_samples`), the baseline lacks a scorer or a
+            sample of the run, or their judges, scorer signatures or cases differ.
+    """
+    scorers = _common_scorers(baseline, planned)
+    if lacking := [planned.titles[info.signature] for info in planned.scorers if info not in dict(scorers).values()]:
+        raise ConfigError(f"the baseline has no scores of {listed(lacking)}")
+    pairing = pair_samples(baseline, planned)
+    mismatches, _ = _differences(baseline, planned, scorers)
+    if baseline.version != planned.version:
+        entries = _case_metadata(baseline, planned, scorers)
+        _case_differences(baseline, planned, pairing, entries, mismatches, [], whole=False)
+    if mismatches:
+        hint = "" if pairing.partners is None else id_hint(baseline, planned)
+        problem = f"the baseline (first) and this run (second) are not comparable: {'; '.join(mismatches)}"
+        raise ConfigError(". ".join(filter(None, (problem, hint))))
+    return pairing
 
 
 def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[UnpairedScores], tuple[str, ...]]:
@@ -69,6 +97,7 @@ def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list
     if not pairs:
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, notes = _differences(a, b, scorers)
+    notes += _stopped_notes(a, b, "its mean is biased away from the threshold, and intervals under-cover")
     if common := len(_in_both(a, b, pairs)):
         paired = f"a paired comparison, without {term('unpaired', True)}, usually has more power"
         notes.append(f"{count(common, 'sample')} in both runs: {paired}")
@@ -83,6 +112,13 @@ def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
     ours = _hashes(a.dataset, entries, by_trial=by_trial)
     theirs = pairing.renamed(_hashes(b.dataset, entries, by_trial=by_trial))
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
+
+
+def _stopped_notes(a: Run, b: Run, consequence: str) -> Iterator[str]:
+    """A note on each run that its gate stopped."""
+    for run, name in ((a, "first"), (b, "second")):
+        if run.drawn is not None:
+            yield f"its gate stopped the {name} run: {consequence}"
 
 
 def _in_both(a: Run, b: Run, pairs: Sequence[UnpairedScores]) -> set[str]:
@@ -146,10 +182,7 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
         trials = f"{a.trials}" if a.trials == b.trials else f"{a.trials} and {b.trials}"
         notes.append(f"they have {trials} trials of each sample; a sample's score is the mean of its trials")
     for run, name in ((a, "first"), (b, "second")):
-        if run.drawn is not None:
-            biased = "its mean is biased away from the threshold, and intervals under-cover"
-            notes.append(f"its gate stopped the {name} run: {biased}")
-        elif run.stop_reason:
+        if run.stop_reason and run.drawn is None:
             notes.append(f"the {name} run stopped early ({run.stop_reason})")
     in_both = {info.signature for pair in scorers for info in pair}
     single = {title for run in (a, b) for signature, title in run.titles.items() if signature not in in_both}
@@ -166,11 +199,19 @@ def _case_metadata(a: Run, b: Run, scorers: Iterable[tuple[ScorerInfo, ScorerInf
 
 
 def _case_differences(
-    a: Run, b: Run, pairing: Pairing, entries: Sequence[str], mismatches: list[str], notes: list[str]
+    a: Run,
+    b: Run,
+    pairing: Pairing,
+    entries: Sequence[str],
+    mismatches: list[str],
+    notes: list[str],
+    *,
+    whole: bool = True,
 ) -> None:
     """Append how the datasets differ: in their cases (mismatches), or only in what is under test (notes).
 
     entries: those of the metadata that belong to the case.
+    whole: whether a sample only in the first run is a mismatch.
     """
     if a.dataset is None or b.dataset is None:
         mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
@@ -188,7 +229,7 @@ def _case_differences(
         mismatches.append(
             f"{expected} of {count(len(common), 'sample')} with a different {', '.join(kinds[:-1])} or {kinds[-1]}"
         )
-    if ours.keys() != theirs.keys():
+    if (ours.keys() if whole else common) != theirs.keys():
         paired = {pairing.in_second(name) for name in common}
         sides = [
             _only_in_one("the first run", a.dataset, common, by_trial=by_trial),

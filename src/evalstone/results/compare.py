@@ -87,7 +87,8 @@ class ScorerComparison(OfScorer):
     """The p-value of the test of equivalence, corrected for multiple comparisons; None without a margin."""
     detectable: float | None = None
     """The smallest true difference that this many pairs would have detected with a power of 80%. None if not even the
-    largest possible one, if the difference is significant, and for slices, weighted samples and unpaired runs."""
+    largest possible one, if the difference is significant, and for slices, weighted samples, unpaired runs and runs
+    that their gate stopped."""
 
     @property
     def improvement(self) -> float:
@@ -146,7 +147,8 @@ class Comparison:
     corrected: tuple[CorrectedDifference, ...] = ()
     """The differences corrected by human labels, for the runs and scorers with labels."""
     all_runs: Mapping[str, stats.ManyComparison] = dataclasses.field(default_factory=dict[str, "stats.ManyComparison"])
-    """With three runs or more: all pairs and the possible ranks, by scorer, over the samples that every run scored."""
+    """With three runs or more: all pairs and the possible ranks, by scorer, over the samples that every run scored.
+    Empty if a gate stopped one of them."""
 
     def __getitem__(self, scorer: str) -> ScorerComparison:
         """The first comparison of a scorer, by title, signature or name.
@@ -230,6 +232,9 @@ def compare(
     check_missing(missing)
     if correction not in CORRECTIONS:
         raise ConfigError(f"{term('correction')} must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
+    stopped = any(run.drawn is not None for run in (a, b, *others))
+    if labels and stopped:
+        raise ConfigError("human labels can't correct the difference of a run that its own gate stopped")
     if labels and any(run.trials > 1 for run in (a, b, *others)):
         raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
     if unpaired and labels:
@@ -275,6 +280,9 @@ def compare(
                         continue
                     of_slice = _compare_scorer(part, letter, settings)
                     sliced += (dataclasses.replace(line, field=field, key=key) for line in of_slice)
+    ranked = bool(others) and not unpaired and not stopped
+    if others and stopped and not unpaired:
+        notes["the runs are not ranked, because a gate stopped one of them"] = None
     for field, left_out in small.items():
         fewer = f"{count(len(left_out), 'slice')} of {field} with fewer than {MIN_SAMPLES} samples or groups"
         notes[f"{fewer} {'is' if len(left_out) == 1 else 'are'} left out, being too small to be tested"] = None
@@ -286,7 +294,7 @@ def compare(
         correction=correction,
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
-        all_runs=_compare_all(runs, pairings, lines, confidence, missing) if others and not unpaired else {},
+        all_runs=_compare_all(runs, pairings, lines, confidence, missing) if ranked else {},
     )
 
 
@@ -344,20 +352,27 @@ def _compare_scorer(
     used = settings.of(info)
     _check_changes(pair, used[LARGEST_CHANGE])
     open_pairs = pair.open
-    result = compare_pairs(
+    columns: tuple[Sequence[Any], ...] = (
         [*pair.a, *open_pairs.a],
         [*pair.b, *open_pairs.b],
+        [*((x, x) for x in pair.a), *open_pairs.ends_a],
+        [*((x, x) for x in pair.b), *open_pairs.ends_b],
+    )
+    if (places := pair.places) is not None:
+        order = sorted(range(len(columns[0])), key=[places[name] for name in pair.all_samples].__getitem__)
+        columns = tuple([column[place] for place in order] for column in columns)
+    result = compare_pairs(
+        columns[0],
+        columns[1],
         scale=info.scale,
         confidence=confidence,
         groups=pair.groups and (*pair.groups, *(open_pairs.groups or ())),
         weights=pair.weights and (*pair.weights, *(open_pairs.weights or ())),
         lower_is_better=info.lower_is_better,
-        ends=(
-            [*((x, x) for x in pair.a), *open_pairs.ends_a],
-            [*((x, x) for x in pair.b), *open_pairs.ends_b],
-        ),
+        ends=(columns[2], columns[3]),
         max_change=used[LARGEST_CHANGE],
         margin=used[MARGIN],
+        stopped=places is not None,
     )
     if result is not None:
         names, before, after = zip(*pair.known, strict=True)
@@ -382,20 +397,24 @@ def _compare_scorer(
 
 def _check_changes(pair: PairedScores, most: float | None) -> None:
     """Raise DataError, naming the sample, if one changes by more than the declared largest change."""
-    if most is None:
-        return
-    for name, before, after in pair.known:
-        if (change := abs(after - before)) > most * (1 + 1e-9):
-            raise DataError(
-                f"{term(LARGEST_CHANGE, most)}, but {pair.title} of sample {name!r:.80} changes by {change:.4g}, from "
-                f"{before:.4g} to {after:.4g}: declare a larger one, or leave it out"
-            )
+    if most is not None:
+        for name, before, after in pair.known:
+            check_change(pair.title, name, before, after, most)
+
+
+def check_change(title: str, sample: str, before: float, after: float, most: float) -> None:
+    """Raise DataError, naming the sample, if it changes by more than the declared largest change."""
+    if (change := abs(after - before)) > most * (1 + 1e-9):
+        raise DataError(
+            f"{term(LARGEST_CHANGE, most)}, but {title} of sample {sample!r:.80} changes by {change:.4g}, from "
+            f"{before:.4g} to {after:.4g}: declare a larger one, or leave it out"
+        )
 
 
 def _with_detectable(line: ScorerComparison, pairs: Mapping[tuple[str, str], PairedScores]) -> ScorerComparison:
     """The comparison with its minimum detectable difference, if it is inconclusive."""
     pair = pairs.get((line.b, line.info.signature))
-    if pair is None or pair.weights is not None or line.verdict != "inconclusive":
+    if pair is None or pair.weights is not None or pair.places is not None or line.verdict != "inconclusive":
         return line
     from evalstone.stats.comparison import Comparison as Paired  # noqa: PLC0415 - numpy
     from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy

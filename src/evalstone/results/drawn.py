@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from evalstone.errors import ConfigError
 from evalstone.results.summary import ScorerSummary
 from evalstone.stats.intervals import Interval
 from evalstone.types import Drawn, Record, Score
@@ -37,6 +38,15 @@ def in_order(records: Iterable[Record], drawn: Drawn) -> dict[str, list[Record]]
         of_scorer.sort(key=lambda record: place_in_order(drawn.seed, record.key))
         del of_scorer[drawn.tested[signature] :]
     return ordered
+
+
+def check_one_order(first: Drawn | None, second: Drawn | None) -> None:
+    """Raise ConfigError if gates stopped both of two runs and the samples were drawn in different orders."""
+    if first is not None and second is not None and first.seed != second.seed:
+        raise ConfigError(
+            "both runs were stopped by their gates, with samples in different orders, so their difference can't be "
+            "tested; finish one of them (rerun its command without --gate)"
+        )
 
 
 def with_sequences(

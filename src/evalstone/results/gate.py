@@ -274,11 +274,6 @@ def _regression_checks(
 
     pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch)
     notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
-    if run.drawn is not None and baseline.drawn is not None and run.drawn.seed != baseline.drawn.seed:
-        raise ConfigError(
-            "both runs were stopped by their gates, with samples in different orders, so their difference can't be "
-            "tested; finish one of them (rerun its command without --gate)"
-        )
     if run.trials != baseline.trials:
         raise ConfigError(
             f"the run has {run.trials} trials of each sample and the baseline has {baseline.trials}; a regression "

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from evalstone.results.drawn import check_one_order, in_order
 from evalstone.results.missing_scores import Missing
 from evalstone.results.pairing import Pairing
 from evalstone.results.run import OfScorer, Run
@@ -51,6 +52,13 @@ class PairedScores(OfScorer):
     """Which sample of the second run is which sample of the first."""
     open: OpenPairs
     """The samples whose change is open but counts in tests."""
+    places: Mapping[str, int] | None = None
+    """If a gate stopped one of the runs, the place of each sample in the order in which they were drawn."""
+
+    @property
+    def all_samples(self) -> Sequence[str]:
+        """The samples with a score in both runs, then those whose change is open."""
+        return [*self.samples, *self.open.samples]
 
     @property
     def known(self) -> Sequence[tuple[str, float, float]]:
@@ -65,7 +73,7 @@ class PairedScores(OfScorer):
         if self.groups is None:
             return len(self.known)
         names = {name for name, _, _ in self.known}
-        group_of = zip((*self.samples, *self.open.samples), (*self.groups, *(self.open.groups or ())), strict=True)
+        group_of = zip(self.all_samples, (*self.groups, *(self.open.groups or ())), strict=True)
         return len({group for name, group in group_of if name in names})
 
     def slices(self, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
@@ -96,6 +104,8 @@ def paired_scores(
         first, second = first.by_sample, second.by_sample
     second = pairing.scores(second)
     in_both = [name for name in first.sample_of if name in second.sample_of]
+    if (order := _drawn_order(a, b, ours, theirs, pairing)) is not None:
+        in_both = [name for name in in_both if name in order]
     is_open = {name for name in in_both if name in first.ends or name in second.ends}
     samples = tuple(name for name in in_both if name not in is_open)
     counted = tuple(name for name in in_both if name in is_open - (first.undefined & second.undefined))
@@ -125,4 +135,24 @@ def paired_scores(
             groups=groups and groups[n:],
             weights=weights and weights[n:],
         ),
+        places=order,
     )
+
+
+def _drawn_order(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing) -> dict[str, int] | None:
+    """The places of the samples that count, if a gate stopped one of the runs, in the order in which they were drawn.
+
+    Raises:
+        ConfigError: gates stopped both runs, and their orders differ.
+    """
+    check_one_order(a.drawn, b.drawn)
+    orders: list[list[str]] = []
+    if a.drawn is not None:
+        orders.append([record.key for record in in_order(a.records, a.drawn).get(ours.signature, ())])
+    if b.drawn is not None:
+        records = in_order(b.records, b.drawn).get(theirs.signature, ())
+        orders.append([pairing.in_first(record.key) for record in records])
+    if not orders:
+        return None
+    in_all = set(orders[0]).intersection(*orders[1:])
+    return {name: place for place, name in enumerate(orders[0]) if name in in_all}

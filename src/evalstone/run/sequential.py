@@ -7,33 +7,55 @@ count as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from evalstone.errors import ConfigError
 from evalstone.results.endings import DECIDED
 from evalstone.results.missing_scores import Missing, check_missing, counts
+from evalstone.results.run import Run
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import scorer_titles
+from evalstone.run.baseline import Baseline, Difference
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan, scorer_info
+from evalstone.stats.betting import Value
 from evalstone.stats.gates import Decision, Verdict, alpha_at_look, overall
-from evalstone.stats.sequential import SequentialGate, Target
+from evalstone.stats.sequential import SequentialGate, SequentialKind, Target
 from evalstone.types import Record
 
 
+@dataclass(frozen=True)
+class _Watched:
+    """A criterion of the gate."""
+
+    title: str
+    """The scorer's title."""
+    target: Target
+    difference: Difference | None = None
+    """For a maximum regression."""
+
+
 class RunGate:
-    """A sequential gate: each scorer's mean must be at least its threshold, or at most if lower is better.
+    """A sequential gate: each scorer's mean must be at least its threshold, or at most if lower is better; and it must
+    be worse than the baseline's by at most a margin, sample by sample.
 
     Args:
         plan: The plan of the run.
         thresholds: Scorer signature to threshold.
-        stop: Requested when all thresholds are decided, or one has failed.
-        alpha: The probability of a wrong pass, and of a wrong fail, over all thresholds and all later gates on the run.
+        stop: Requested when all criteria are decided, or one has failed.
+        baseline: The run that regressions are measured against.
+        max_regression: Scorer signature to the largest acceptable regression. At 0, the gate passes once the run is
+            better than the baseline, and fails once it is worse.
+        max_change: Scorer signature to the largest possible change of a sample. It saves samples; declare it before you
+            look at the scores.
+        alpha: The probability of a wrong pass, and of a wrong fail, over all criteria and all later gates on the run.
             This gate is the first look and uses `alpha_at_look(alpha, 1)`.
         missing: How samples without a score count, as in `results.gate.gate`.
 
     Raises:
-        ConfigError: A threshold, alpha or `missing` is invalid, or samples are clustered or weighted.
+        ConfigError: A threshold, a margin, a largest change, alpha or `missing` is invalid, samples are clustered or
+            weighted, or the baseline is missing or not comparable.
     """
 
     def __init__(
@@ -42,25 +64,37 @@ class RunGate:
         thresholds: Mapping[str, float],
         stop: StopSignal,
         *,
+        baseline: Run | None = None,
+        max_regression: Mapping[str, float] | None = None,
+        max_change: Mapping[str, float] | None = None,
         alpha: float = 0.05,
         missing: Missing = "worst",
     ) -> None:
         check_missing(missing)
-        watched = [scorer_info(scorer) for scorer in plan.scorers if scorer.signature in thresholds]
-        titles = scorer_titles([scorer_info(scorer) for scorer in plan.scorers])
-        self._titles = {info.signature: titles[info.signature] for info in watched}
-        targets = [
-            Target(
-                self._titles[info.signature],
-                thresholds[info.signature],
-                "at_most" if info.lower_is_better else "at_least",
-                high=info.scale,
-            )
-            for info in watched
-        ]
+        margins, largest = max_regression or {}, max_change or {}
+        infos = [scorer_info(scorer) for scorer in plan.scorers]
+        titles = scorer_titles(infos)
+        self._watched: dict[str, list[_Watched]] = {
+            info.signature: [] for info in infos if info.signature in thresholds or info.signature in margins
+        }
+        for info in infos:
+            title, signature = titles[info.signature], info.signature
+            if signature in thresholds:
+                kind: SequentialKind = "at_most" if info.lower_is_better else "at_least"
+                self._watched[signature].append(
+                    _Watched(title, Target(title, thresholds[signature], kind, high=info.scale))
+                )
+            if signature in margins:
+                of_sample = Difference(info, title, margins[signature], largest.get(signature))
+                margin = margins[signature] if info.lower_is_better else -margins[signature]
+                name, reach = f"{title}, difference from baseline", of_sample.reach
+                target = Target(name, margin, "max_regression", -reach, reach, lower_is_better=info.lower_is_better)
+                self._watched[signature].append(_Watched(title, target, of_sample))
         self.alpha = alpha_at_look(alpha, 1)
         self.missing: Missing = missing
-        self._gate = SequentialGate(targets, alpha=self.alpha)
+        every = [watched for of_scorer in self._watched.values() for watched in of_scorer]
+        self._gate = SequentialGate([watched.target for watched in every], alpha=self.alpha)
+        self._titles = {watched.target.name: watched.title for watched in every}
         self._stop = stop
         if plan.trials > 1:
             raise ConfigError(
@@ -74,25 +108,44 @@ class RunGate:
                 )
         weights = ((sample.id, sample.weight) for sample in plan.dataset)
         refuse_weights(weights, "a gate that stops the run", "gate the finished run instead (evalstone gate)")
+        self.baseline: Baseline | None = None
+        """The baseline; None without a maximum regression."""
+        if margins:
+            if baseline is None:
+                raise ConfigError("a maximum regression needs a run to measure it against: a baseline")
+            compared = {info.signature: info for info in infos if info.signature in margins}
+            self.baseline = Baseline(baseline, plan, compared, missing)
         ids = [sample.id for sample in plan.dataset]
         self._order = [ids[place] for place in plan.random_order()]
-        self._next = dict.fromkeys(self._titles, 0)
-        self._waiting: dict[str, dict[str, Record]] = {signature: {} for signature in self._titles}
+        self._next = dict.fromkeys(self._watched, 0)
+        self._waiting: dict[str, dict[str, Record]] = {signature: {} for signature in self._watched}
 
     def add(self, record: Record) -> None:
-        """Add a record. The order doesn't matter."""
+        """Add a record. The order doesn't matter.
+
+        Raises:
+            DataError: The sample changes by more than the declared largest change.
+        """
         scorer = record.scorer
-        if (title := self._titles.get(scorer)) is None:
+        if scorer not in self._watched:
             return
         waiting = self._waiting[scorer]
         waiting[record.sample] = record
         while self._next[scorer] < len(self._order) and self._order[self._next[scorer]] in waiting:
             first = waiting.pop(self._order[self._next[scorer]])
             self._next[scorer] += 1
-            if counts(first, self.missing):
-                self._gate.add({title: first.value})
+            self._gate.add(dict(self._values(first)))
         if self._gate.settled:
             self._stop.request("the gate is decided", DECIDED)
+
+    def _values(self, record: Record) -> Iterator[tuple[str, Value]]:
+        """The values of a sample by target, for those in which it counts."""
+        for watched in self._watched[record.scorer]:
+            if watched.difference is None:
+                if counts(record, self.missing):
+                    yield watched.target.name, record.value
+            elif self.baseline is not None and (pair := self.baseline.pair(record)) is not None:
+                yield watched.target.name, watched.difference.of(record, *pair)
 
     @property
     def waiting(self) -> int:
@@ -100,10 +153,10 @@ class RunGate:
         return sum(record.value is not None for records in self._waiting.values() for record in records.values())
 
     def decisions(self) -> tuple[Decision, ...]:
-        """The current decision on each threshold."""
-        return self._gate.decisions()
+        """The current decision on each criterion."""
+        return tuple(replace(decision, name=self._titles[decision.name]) for decision in self._gate.decisions())
 
     @property
     def verdict(self) -> Verdict:
-        """ "fail" if any threshold fails, else "inconclusive" if any is, else "pass"."""
+        """ "fail" if any criterion fails, else "inconclusive" if any is, else "pass"."""
         return overall(self.decisions())

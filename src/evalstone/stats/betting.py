@@ -7,8 +7,9 @@ reaches 1 / alpha is at most alpha (Ville's inequality). So 1 / (largest capital
 time. λ maximizes the growth of the capital if mean and variance stay as they are so far (aGRAPA), capped at 3/4 of the
 bet that could ruin the bettor.
 
-Values must arrive in an order unrelated to their size; shuffle them. A missing value may lie anywhere in the range. It
-counts as the lowest value for the bettor against "at most", and as the highest for the bettor against "at least".
+Values must arrive in an order unrelated to their size; shuffle them. A missing value may lie anywhere in the range, or
+between two ends of its own. It counts as the lowest of these for the bettor against "at most", and as the highest for
+the bettor against "at least".
 Source: Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", JRSS B 86(1).
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +27,8 @@ from evalstone.stats._arrays import Floats
 from evalstone.stats.bounded_mean import DIGITS, Side
 from evalstone.stats.intervals import check_confidence
 
+Value: TypeAlias = float | tuple[float, float] | None
+"""A value, the lowest and the highest that it can be, or None for a missing one, which can be anything in the range."""
 MAX_BET = 0.75
 GRID = 1000
 FINER = 100
@@ -34,35 +38,45 @@ FINER = 100
 class ConfidenceSequence:
     """A confidence sequence for the mean of values in [low, high]: its interval is valid at all sample sizes at once.
 
-    The interval spans the means that no bettor has ruled out, on a grid of 1/1,000 of the range, plus one grid step at
-    either end.
+    The interval is open. It spans the means that no bettor has ruled out, on a grid of 1/1,000 of the range, up to the
+    nearest ones that are ruled out.
+
+    Args:
+        low: The lowest possible value.
+        high: The highest possible value.
+        confidence: The confidence level, in (0, 1).
+        at: Further means for the grid, such as thresholds that the interval is compared with.
 
     Raises:
         ConfigError: low or high is not finite, low is not below high, or confidence is outside (0, 1).
     """
 
-    def __init__(self, low: float = 0.0, high: float = 1.0, *, confidence: float = 0.95) -> None:
+    def __init__(
+        self, low: float = 0.0, high: float = 1.0, *, confidence: float = 0.95, at: Sequence[float] = ()
+    ) -> None:
         check_confidence(confidence)
         check_range("the range", low, high)
         self._low, self._span = low, high - low
-        self._means = np.linspace(0, 1, GRID + 1)[1:-1]
-        self._bettors = Bettors(self._means)
+        inside = low + self._span * np.arange(1, GRID) / GRID
+        inside = np.union1d(inside, [mean for mean in at if low < mean < high])
+        self._ends: Floats = np.concatenate(([low], inside, [high]))
+        self._bettors = Bettors((inside - low) / self._span)
         self._limit = math.log(2 / (1 - confidence))
-        self._from, self._to = 0.0, 1.0
+        self._from, self._to = 0, self._ends.size - 1
 
-    def add(self, value: float | None) -> None:
-        """Add one value; None for a missing one. Raises DataError outside the range."""
+    def add(self, value: Value) -> None:
+        """Add one value. Raises DataError outside the range."""
         self._bettors.add(*shares("value", value, self._low, self._span))
         over, under = self._bettors.best
         possible = np.flatnonzero((over < self._limit) & (under < self._limit))
         if possible.size:
-            self._from = max(self._from, float(self._means[possible[0]]) - 1 / GRID)
-            self._to = min(self._to, float(self._means[possible[-1]]) + 1 / GRID)
+            self._from = max(self._from, int(possible[0]))
+            self._to = min(self._to, int(possible[-1]) + 2)
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The current interval (low, high). It never widens."""
-        return self._low + self._span * self._from, self._low + self._span * self._to
+        return float(self._ends[self._from]), float(self._ends[self._to])
 
 
 @dataclass(frozen=True)
@@ -146,7 +160,7 @@ class _Moments:
         self._squares += (x - (0.5 + self._sum) / (1 + self._n)) ** 2
 
 
-def sequence_bounds(values: Iterable[float], low: float, high: float, confidence: float) -> tuple[float, float]:
+def sequence_bounds(values: Iterable[Value], low: float, high: float, confidence: float) -> tuple[float, float]:
     """The interval of the confidence sequence after the last of the values, all in [low, high]."""
     sequence = ConfidenceSequence(low, high, confidence=confidence)
     for value in values:
@@ -154,19 +168,19 @@ def sequence_bounds(values: Iterable[float], low: float, high: float, confidence
     return sequence.bounds
 
 
-def shares(name: str, value: float | None, low: float, span: float) -> tuple[float, float]:
-    """The lowest and the highest share of the range that a value can be: equal, or 0 and 1 if it is missing.
+def shares(name: str, value: Value, low: float, span: float) -> tuple[float, float]:
+    """The lowest and the highest share of the range that a value can be: equal, unless it is missing.
 
     Raises:
         DataError: The value is outside the range.
     """
     if value is None:
         return 0.0, 1.0
-    share = (value - low) / span
-    if not -1e-9 <= share <= 1 + 1e-9:
-        raise DataError(f"{name}: {value} is not a number in [{low:g}, {low + span:g}]")
-    share = min(1.0, max(0.0, share))
-    return share, share
+    lowest, highest = value if isinstance(value, tuple) else (value, value)
+    for end in (lowest, highest):
+        if not -1e-9 <= (end - low) / span <= 1 + 1e-9:
+            raise DataError(f"{name}: {end} is not a number in [{low:g}, {low + span:g}]")
+    return min(1.0, max(0.0, (lowest - low) / span)), min(1.0, max(0.0, (highest - low) / span))
 
 
 def check_range(name: str, low: float, high: float) -> None:

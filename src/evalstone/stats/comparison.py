@@ -23,6 +23,7 @@ import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Mask, column, same_length
+from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import EXACT
 from evalstone.stats.intervals import Interval, check_confidence, check_weights, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
@@ -32,6 +33,8 @@ from evalstone.stats.special import beta_cdf
 from evalstone.stats.weighted_mean import WeightedMean, unequal, weighted_average
 
 T = TypeVar("T")
+STOPPED_TEST, SEQUENCE = "betting, valid at any stopping time", "confidence sequence"
+"""The test and the limits of runs whose number of samples depends on their scores."""
 MOST_INSIGNIFICANT = 4
 """With no more changed pass/fail pairs than this, no difference is significant at 0.05: the mid-p value of 4 gains is
 (1/2)^4 > 0.05."""
@@ -122,6 +125,7 @@ def compare_pairs(
     ends: tuple[Sequence[Ends], Sequence[Ends]] | None = None,
     max_change: float | None = None,
     margin: float | None = None,
+    stopped: bool = False,
 ) -> Comparison | None:
     """Compare two runs' scores of the same samples.
 
@@ -137,6 +141,8 @@ def compare_pairs(
             trials of which some have no score. None: a missing score may have any value.
         max_change: The largest possible |b - a| of a sample, in (0, scale]. None: the scale.
         margin: Two runs whose means differ by less than this, in (0, scale], are equivalent. None: no such test.
+        stopped: Whether the number of samples depends on their scores. They must then be in the order in which they
+            were drawn, and tests and limits are those of `betting`, which are valid at any stopping time.
 
     Returns:
         The comparison; None for no pair with both scores.
@@ -144,13 +150,15 @@ def compare_pairs(
     Raises:
         DataError: Lengths differ, a value is not a finite number in [0, scale], or a sample changes by more than
             max_change.
-        ConfigError: confidence is outside (0, 1), or max_change or margin is outside (0, scale].
+        ConfigError: confidence is outside (0, 1), max_change or margin is outside (0, scale], or the scores of a
+            stopped run have groups or weights.
     """
     check_confidence(confidence)
     for name, value in (("max_change", max_change), ("margin", margin)):
-        if value is not None and not 0 < value <= scale:
-            raise ConfigError(f"{name} must be above 0 and at most {scale:g}, not {value:g}")
+        check_reach(name, value, scale)
     same_length(a=a, b=b, groups=groups, weights=weights)
+    if stopped and (groups is not None or weights is not None):
+        raise ConfigError("scores of a stopped run can't have groups or weights")
     known: Mask = np.array([x is not None and y is not None for x, y in zip(a, b, strict=True)], dtype=np.bool_)
     n = int(known.sum())
     if n == 0:
@@ -164,10 +172,15 @@ def compare_pairs(
     _check_changes(d, known, reach)
     ups, downs = int(np.sum(d > 0)), int(np.sum(d < 0))
     wins, losses = (downs, ups) if lower_is_better else (ups, downs)
-    independent = groups is None and weights is None and max_change is None
+    independent = groups is None and weights is None and max_change is None and not stopped
     passes = independent and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
     changed = mcnemar(wins, losses) if passes else None
-    sides = _Sides(_lowest_and_highest(a, b, d, known, ends, scale, reach), reach, confidence, groups, weights, passes)
+    either_end = _lowest_and_highest(a, b, d, known, ends, scale, reach)
+    sides = (
+        _Stopped(either_end, reach, confidence)
+        if stopped
+        else _Sides(either_end, reach, confidence, groups, weights, passes)
+    )
     return Comparison(
         n=n,
         mean_a=weighted_average(own_weights, before.tolist()),
@@ -270,6 +283,69 @@ class _Sides:
             self.highest.p_value(min(margin, self.reach), -1, share=EXACT),
         )
         return PairedTest("two one-sided tests of the mean difference", p)
+
+
+class _Stopped:
+    """The same for pairs whose number depends on their scores, in the order in which they were drawn."""
+
+    def __init__(self, ends: tuple[Floats, Floats], reach: float, confidence: float) -> None:
+        self.reach, self.confidence = reach, confidence
+        self.missing = int(np.sum(ends[0] != ends[1]))
+        self.lowest, self.highest = (BettingMean.of(d.tolist(), -reach, reach) for d in ends)
+
+    @property
+    def _p_values(self) -> tuple[float, float]:
+        """The p-values of "the mean difference is at most 0" and of "at least 0"."""
+        return self.lowest.p_value(0.0, 1), self.highest.p_value(0.0, -1)
+
+    @property
+    def test(self) -> PairedTest:
+        """The test that the mean difference is 0, whatever the missing differences are."""
+        return PairedTest(STOPPED_TEST, min(1.0, 2 * min(self._p_values)))
+
+    def interval(self, mean: float, n: int, groups: Sequence[Hashable] | None) -> Interval:
+        """The mean of the pairs at hand, with the confidence sequence after the last one."""
+        alpha = (1 - self.confidence) / 2
+        low, high = self.lowest.limit(alpha, 1), self.highest.limit(alpha, -1)
+        p_low, p_high = self._p_values
+        # The limits are on a grid, so that either may be a step beyond 0 on the wrong side of it.
+        low = max(low, 0.0) if p_low <= alpha else min(low, 0.0)
+        high = min(high, 0.0) if p_high <= alpha else max(high, 0.0)
+        low, high = min(low, mean), max(high, mean)
+        return Interval(mean, low, high, n, self.confidence, groups=None, method=SEQUENCE)
+
+    def equivalence(self, margin: float) -> PairedTest:
+        """Two one-sided tests."""
+        p = max(self.lowest.p_value(max(-margin, -self.reach), 1), self.highest.p_value(min(margin, self.reach), -1))
+        return PairedTest(f"two one-sided tests, {STOPPED_TEST}", p)
+
+
+def check_reach(name: str, value: float | None, scale: float) -> None:
+    """Raise ConfigError unless a largest change or a margin is None or in (0, scale]."""
+    if value is not None and not 0 < value <= scale:
+        raise ConfigError(f"{name} must be above 0 and at most {scale:g}, not {value:g}")
+
+
+def possible_difference(a: float | None, b: float | None, *, scale: float, reach: float) -> Ends:
+    """The lowest and the highest possible b - a of a sample. They differ if a score is missing (None).
+
+    Args:
+        a: The baseline's score, in [0, scale].
+        b: The candidate's score.
+        scale: The upper end of the range of scores.
+        reach: The largest possible |b - a|.
+
+    Raises:
+        DataError: A score is outside [0, scale], or they differ by more than `reach`.
+    """
+    (low_a, high_a), (low_b, high_b) = ((0.0, scale) if x is None else (x, x) for x in (a, b))
+    for name, value in (("a", a), ("b", b)):
+        if value is not None and not 0 <= value <= scale:
+            raise DataError(f"{name}: {value} is not a number in [0, {scale:g}]")
+    lowest, highest = differences(np.array([high_a, low_a]), np.array([low_b, high_b])).tolist()
+    if a is not None and b is not None and abs(lowest) > reach * (1 + 1e-9):
+        raise DataError(f"max_change is {reach:g}, but a sample changes by {abs(lowest):.4g}, from {a:.4g} to {b:.4g}")
+    return max(-reach, min(reach, lowest)), max(-reach, min(reach, highest))
 
 
 def difference_interval(

@@ -1,7 +1,8 @@
-"""Sequential gates: criteria that can be checked after every sample, with error rates valid under optional stopping.
+"""Sequential gates and comparisons: decided while samples arrive, with error rates valid under optional stopping.
 
-Each target has two bettors: one against "the mean is at most the threshold" and one against "the mean is at least the
-threshold"; see `betting`. Samples must arrive in an order unrelated to their scores; shuffle them.
+Each target of a gate has two bettors: one against "the mean is at most the threshold" and one against "the mean is at
+least the threshold"; see `betting`. Verdicts of a comparison are read from a confidence sequence. Samples must arrive
+in an order unrelated to their scores; shuffle them.
 """
 
 from __future__ import annotations
@@ -14,19 +15,21 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from evalstone.errors import ConfigError, unknown
-from evalstone.stats.betting import Bettors, ConfidenceSequence, check_range, shares
+from evalstone.stats.betting import Bettors, ConfidenceSequence, Value, check_range, shares
+from evalstone.stats.comparison import check_reach, possible_difference
 from evalstone.stats.gates import Decision, Verdict
 
 SequentialKind: TypeAlias = Literal["at_least", "at_most", "max_regression"]
+ComparisonVerdict: TypeAlias = Literal["better", "worse", "equivalent", "inconclusive"]
 
 
 @dataclass(frozen=True)
 class Target:
     """A criterion whose values arrive one by one, each in [low, high].
 
-    For "at_least" and "at_most", values are scores. For "max_regression", a value is the improvement over the baseline
-    on the same sample (b - a, or a - b if lower is better), low is -scale and the threshold is -margin. With clustered
-    samples, a value must be the mean of a cluster.
+    For "at_least" and "at_most", values are scores. For "max_regression", a value is the difference from the baseline
+    on the same sample (b - a), low and high are ± the largest possible difference, and the threshold is -margin, or
+    +margin if lower is better. With clustered samples, a value must be the mean of a cluster.
     """
 
     name: str
@@ -34,6 +37,13 @@ class Target:
     kind: SequentialKind = "at_least"
     low: float = 0.0
     high: float = 1.0
+    lower_is_better: bool = False
+    """For "max_regression": whether the mean must be at most the threshold."""
+
+    @property
+    def upward(self) -> bool:
+        """Whether the mean must be at least the threshold."""
+        return self.kind != "at_most" and not self.lower_is_better
 
 
 class SequentialGate:
@@ -57,11 +67,11 @@ class SequentialGate:
             raise ConfigError(f"need at least one target, with unique names, got {names}")
         self._states = {target.name: _TargetState(target, alpha / len(names)) for target in targets}
 
-    def add(self, values: Mapping[str, float | None]) -> None:
+    def add(self, values: Mapping[str, Value]) -> None:
         """Add one sample's values by target name.
 
-        A missing value (None) counts as the worst value in the test for a pass, and as the best value in the test for a
-        fail. Targets without an entry are unchanged.
+        A missing value (None, or the lowest and the highest that it can be) counts as the worst value in the test for a
+        pass, and as the best value in the test for a fail. Targets without an entry are unchanged.
 
         Raises:
             ConfigError: A name is not a target.
@@ -109,26 +119,26 @@ class _TargetState:
         self._sequence = ConfidenceSequence(target.low, target.high, confidence=1 - 2 * alpha)
         self._n, self._sum, self._missing = 0, 0.0, 0
 
-    def check(self, value: float | None) -> None:
+    def check(self, value: Value) -> None:
         shares(self._target.name, value, self._target.low, self._span)
 
-    def add(self, value: float | None) -> None:
+    def add(self, value: Value) -> None:
         target = self._target
         self._bettors.add(*shares(target.name, value, target.low, self._span))
         self._sequence.add(value)
-        if value is None:
+        if (known := known_value(value)) is None:
             self._missing += 1
         else:
-            self._n, self._sum = self._n + 1, self._sum + value
+            self._n, self._sum = self._n + 1, self._sum + known
         if self.verdict == "inconclusive":
             above, below = (float(best[0]) >= -math.log(self._alpha) for best in self._bettors.best)
             if above or below:
-                self.verdict = "pass" if above == (target.kind != "at_most") else "fail"
+                self.verdict = "pass" if above == target.upward else "fail"
 
     def decision(self, targets: int) -> Decision:
         target, (low, high) = self._target, self._sequence.bounds
         above, below = (min(1.0, targets * math.exp(-float(best[0]))) for best in self._bettors.best)
-        upward = target.kind != "at_most"
+        upward = target.upward
         return Decision(
             name=target.name,
             kind=target.kind,
@@ -145,3 +155,105 @@ class _TargetState:
             lower_is_better=not upward,
             missing=self._missing,
         )
+
+
+def known_value(value: Value) -> float | None:
+    """The value; None if it is missing."""
+    if isinstance(value, tuple):
+        return value[0] if value[0] == value[1] else None
+    return value
+
+
+class SequentialComparison:
+    """Compares two systems while their scores of the same samples arrive, until it is clear which one is better.
+
+    A confidence sequence for the mean of b - a contains the true mean difference at all sample sizes at once, with a
+    probability of 1 - alpha. All verdicts are read from it, so that the probability that any of them is ever wrong is
+    at most alpha, however often you look and whenever you stop.
+
+    Args:
+        scale: The upper end of the range of scores.
+        alpha: The error rate over all looks, in (0, 1).
+        margin: Systems whose means differ by less than this, in (0, scale), are equivalent. None: no such verdict.
+        max_change: The largest possible |b - a| of a sample, in (0, scale]. None: the scale. A smaller one saves
+            samples. Declare it before you look at the scores.
+        lower_is_better: Whether a lower score is better.
+
+    Raises:
+        ConfigError: An argument is outside its range, or the margin is not below max_change.
+    """
+
+    def __init__(
+        self,
+        *,
+        scale: float = 1.0,
+        alpha: float = 0.05,
+        margin: float | None = None,
+        max_change: float | None = None,
+        lower_is_better: bool = False,
+    ) -> None:
+        if not 0 < alpha < 1:
+            raise ConfigError(f"alpha must be above 0 and below 1, such as 0.05, not {alpha}")
+        check_reach("max_change", max_change, scale)
+        self._reach = scale if max_change is None else max_change
+        if margin is not None and not 0 < margin < self._reach:
+            raise ConfigError(f"margin must be above 0 and below {self._reach:g}, not {margin:g}")
+        self._scale, self._margin, self._lower_is_better = scale, margin, lower_is_better
+        thresholds = (0.0,) if margin is None else (-margin, 0.0, margin)
+        self._sequence = ConfidenceSequence(-self._reach, self._reach, confidence=1 - alpha, at=thresholds)
+        self._sum = 0.0
+        self.n = 0
+        """The number of samples with both scores."""
+        self.missing = 0
+        """The number of samples of which a score is missing."""
+
+    def add(self, a: float | None, b: float | None) -> None:
+        """Add the scores of one sample. A missing one (None) may be anything in [0, scale].
+
+        Raises:
+            DataError: A score is outside [0, scale], or they differ by more than max_change. The sample is not added.
+        """
+        ends = possible_difference(a, b, scale=self._scale, reach=self._reach)
+        self._sequence.add(ends)
+        if a is None or b is None:
+            self.missing += 1
+        else:
+            self.n, self._sum = self.n + 1, self._sum + ends[0]
+
+    @property
+    def estimate(self) -> float | None:
+        """The mean of b - a over the samples with both scores; None without any.
+
+        After a stop, it is biased away from 0 and from ± margin.
+        """
+        return self._sum / self.n if self.n else None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The confidence sequence of the mean of b - a: an open interval that never widens."""
+        return self._sequence.bounds
+
+    @property
+    def verdict(self) -> ComparisonVerdict:
+        """Whether b is better or worse than a, or equivalent within the margin.
+
+        A difference that is clear but within the margin is "equivalent".
+        """
+        low, high = self.bounds
+        if self._margin is not None and -self._margin <= low and high <= self._margin:
+            return "equivalent"
+        if low >= 0 or high <= 0:
+            return "better" if (low >= 0) != self._lower_is_better else "worse"
+        return "inconclusive"
+
+    @property
+    def no_worse(self) -> bool:
+        """Whether b is worse by less than the margin, or better than a (non-inferiority). It comes before a verdict."""
+        low, high = self.bounds
+        margin = self._margin or 0.0
+        return high <= margin if self._lower_is_better else low >= -margin
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is a verdict other than "inconclusive"."""
+        return self.verdict != "inconclusive"

@@ -1,0 +1,139 @@
+"""The baseline of a gate that watches a run: which scores of an earlier run the new ones are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from evalstone._core.terms import term
+from evalstone.errors import ConfigError
+from evalstone.results.comparable_runs import pairing_with_baseline
+from evalstone.results.compare import check_change
+from evalstone.results.missing_scores import Missing, pair_counts
+from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, Run
+from evalstone.results.scores import refuse_weights
+from evalstone.results.summary import WITHOUT, ScorerInfo, summarize
+from evalstone.run.plan import Plan, scorer_info
+from evalstone.scorers import Scorer
+from evalstone.stats.betting import Value
+from evalstone.stats.comparison import check_reach, possible_difference
+from evalstone.types import Record, StoredTarget
+
+
+class Baseline:
+    """A finished run over the same samples, whose scores are the baseline of a run that hasn't begun.
+
+    Args:
+        run: The finished run.
+        plan: The plan of the new run.
+        scorers: The scorers that are compared.
+        missing: How samples without a score count, as in `results.gate.gate`.
+
+    Raises:
+        ConfigError: The runs are not comparable, the baseline was stopped by its own gate, broken off or has several
+            trials of each sample, or its samples are clustered or weighted.
+    """
+
+    def __init__(self, run: Run, plan: Plan, scorers: Mapping[str, ScorerInfo], missing: Missing) -> None:
+        instead = "finish it (rerun its command without --gate)"
+        if run.kind != "evaluation":
+            raise ConfigError(f"the baseline {run.id} is part of a judge's {run.kind}, not an evaluation of outputs")
+        if run.drawn is not None:
+            raise ConfigError(f"the baseline was stopped by its own gate; {instead}")
+        if run.ending.broken_off:
+            raise ConfigError(f"the baseline was broken off ({run.stop_reason}); resume it first")
+        if run.trials > 1:
+            raise ConfigError(
+                f"the baseline has {run.trials} trials of each sample and the run has one; a comparison needs the "
+                "same number in both"
+            )
+        self._missing: Missing = missing
+        self._pairing = pairing_with_baseline(run, _planned(run, plan, scorers))
+        self.notes = self._pairing.notes
+        """What the samples are paired by, if not by ID."""
+        self._records: dict[str, dict[str, Record]] = {signature: {} for signature in scorers}
+        for record in run.records:
+            if record.scorer in self._records:
+                if record.group is not None:
+                    raise ConfigError(
+                        f"sample {record.sample!r} of the baseline is in group {record.group!r}: clustered samples "
+                        "cannot be gated one by one; gate the finished run instead"
+                    )
+                self._records[record.scorer][record.key] = record
+        weights = ((record.key, record.weight) for of in self._records.values() for record in of.values())
+        refuse_weights(weights, "a gate that stops the run", "gate the finished run instead (evalstone gate)")
+        self.unpaired = 0
+        """The number of scores so far whose sample was not scored in the baseline. They are left out."""
+
+    def pair(self, record: Record) -> tuple[float | None, float | None] | None:
+        """The scores of a sample in the baseline and in the run; None if the sample doesn't count."""
+        before = self._records[record.scorer].get(self._pairing.in_first(record.key))
+        if before is None:
+            self.unpaired += 1
+            return None
+        return (before.value, record.value) if pair_counts(record, before, self._missing) else None
+
+
+class Difference:
+    """The difference of each sample from the baseline, as a value of a sequential test.
+
+    Raises:
+        ConfigError: The largest change is outside (0, scale], or the margin is not in [0, largest change).
+    """
+
+    def __init__(self, info: ScorerInfo, title: str, margin: float, max_change: float | None) -> None:
+        self._title, self._scale = title, info.scale
+        check_reach(f"{term('max_change')} of {title}", max_change, info.scale)
+        self.reach = info.scale if max_change is None else max_change
+        if not 0 <= margin < self.reach:
+            largest = "" if max_change is None else ", the largest change"
+            raise ConfigError(
+                f"{term('max_regression')} of {title} must be 0 or more and below {self.reach:g}{largest}, not "
+                f"{margin:g}"
+            )
+
+    def of(self, record: Record, before: float | None, after: float | None) -> Value:
+        """The lowest and the highest possible difference.
+
+        Raises:
+            DataError: The sample, which the message names, changes by more than the largest change.
+        """
+        if before is not None and after is not None:
+            check_change(self._title, record.sample, before, after, self.reach)
+        return possible_difference(before, after, scale=self._scale, reach=self.reach)
+
+
+def _planned(baseline: Run, plan: Plan, scorers: Mapping[str, ScorerInfo]) -> Run:
+    """The run of a plan as far as it is known before it begins."""
+    before = {line.info.signature: line.judges for line in baseline.summary}
+    judges = {
+        signature: _judges(scorer, plan, before.get(signature, ()))
+        for scorer in plan.scorers
+        if (signature := scorer.signature) in scorers
+    }
+    infos = tuple(scorer_info(scorer) for scorer in plan.scorers if scorer.signature in scorers)
+    user = "" if plan.user is None else plan.user.identity
+    return Run(
+        id="",
+        dataset_name=plan.dataset.name,
+        version=plan.dataset.version,
+        samples=len(plan.dataset),
+        judge="",
+        judge_note="",
+        scorers=infos,
+        records=(),
+        summary=tuple(replace(line, judges=judges[line.info.signature]) for line in summarize(infos, ())),
+        started="",
+        seconds=0.0,
+        warnings={KEPT_REASONING if plan.keep_reasoning else LEFT_OUT_REASONING: 1},
+        dataset=plan.dataset,
+        target=None if plan.target is None else StoredTarget(identity=plan.target.identity, trials=1, user=user),
+    )
+
+
+def _judges(scorer: Scorer, plan: Plan, before: tuple[str, ...]) -> tuple[str, ...]:
+    """The judges that a scorer will ask: the baseline's if they are among those of the plan."""
+    own = (*scorer.judges, *([plan.judge] if scorer.asks_shared_judge else ()))
+    identities = {judge.identity for judge in own}
+    same = all(name.partition(WITHOUT)[0] in identities for name in before)
+    return before if same else tuple(sorted(identities))
