@@ -489,7 +489,8 @@ def _compare_all(
         if max(runs[letter].trials for letter in scores) > 1:
             scores = {letter: of.by_sample for letter, of in scores.items()}
         scores = {letter: pairings[letter].scores(of) for letter, of in scores.items()}
-        common = [sample for sample in scores["A"].sample_of if all(sample in of.sample_of for of in scores.values())]
+        in_all = [name for name in scores["A"].sample_of if all(name in of.sample_of for of in scores.values())]
+        common = [name for name in in_all if not all(name in of.undefined for of in scores.values())]
         columns = {letter: [of.values.get(sample) for sample in common] for letter, of in scores.items()}
         groups = {sample: group for of in reversed(scores.values()) for sample, group in of.group_of.items()}
         result = compare_many(
