@@ -441,6 +441,7 @@ def test_a_check_without_a_single_score_promises_nothing_of_more_samples() -> No
     found = gate(run_of(["fail", "fail"]), GateCriteria(minimum={"given": 0.5}))
     assert "? inconclusive; no sample has a score" in str(found)
     assert "too close" not in str(found)
+    assert "o values" not in "".join(lines(gate_view(found)))
 
 
 BROKEN_OFF = [ending for ending in ENDINGS if ending.broken_off and ending.name is not None]
