@@ -87,7 +87,8 @@ class ScorerComparison(OfScorer):
     """The p-value of the test of equivalence, corrected for multiple comparisons; None without a margin."""
     detectable: float | None = None
     """The smallest true difference that this many pairs would have detected with a power of 80%. None if not even the
-    largest possible one, if the difference is significant, and for slices, weighted samples and unpaired runs."""
+    largest possible one, if the difference is significant, with missing scores that count, and for slices, weighted
+    samples and unpaired runs."""
 
     @property
     def improvement(self) -> float:
