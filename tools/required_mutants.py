@@ -586,7 +586,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate takes the samples of a group for independent",
         "src/evalstone/results/gate.py",
-        "group_labels(samples, {**group_of(theirs.values()), **pair.pairing.renamed(group_of(ours.values()))})",
+        "group_labels(samples, {**pair.pairing.renamed(group_of(ours.values())), **group_of(theirs.values())})",
         "None",
         ("tests/results/test_gate.py",),
     ),

@@ -190,7 +190,11 @@ NO_EXPECTATIONS: list[tuple[Any, str]] = [
     ({"noRedundantCalls": "no"}, "no_redundant_calls must be true or false, not 'no'"),
     ({"blacklistedTools": "rm"}, "must be a list, not str: 'rm'"),
     ({"blacklistedSequences": [[1]]}, "must be names of steps, not 1"),
-    ([{"name": "f", "toolArgs": {}}], "expected step 'f' has tool_args and no step_type"),
+    (
+        [{"name": "f", "toolArgs": {}}],
+        "expected step 'f' has tool_args and no step_type; give it one, such as 'tool_call'",
+    ),
+    ([{"name": "f", "loopType": "while"}], "has loop_type and no step_type; give it one, such as 'workflow_loop'"),
     ([{"name": "f", "stepType": "agent_run", "toolArgs": {}}], "unknown entry of agent_run 'tool_args'"),
     ([{"children": []}], "an expected step must have a name, not None"),
 ]

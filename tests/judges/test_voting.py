@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,6 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.voting import (
-    VOTES,
     Vote,
     VoteConfig,
     VoteResult,
@@ -35,6 +34,7 @@ from evalstone.questions.statements import Comparison, Contradiction, StatementM
 from tests.fakes import QUESTION_KINDS, question_of
 
 PROMPT = Prompt("", "{{text}}")
+VOTES: tuple[Vote, ...] = get_args(Vote)
 GIVEN = (("text", "x"),)
 OWN = (
     Choose(GIVEN, PROMPT, ("good", "bad")),

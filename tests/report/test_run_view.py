@@ -390,7 +390,10 @@ def calibrated(truths: str, **more: Any) -> Calibration:
 
 
 def test_a_judge_that_scores_every_sample_the_same_is_named_in_every_format() -> None:
-    same = "fact_check: the judge scored all 3 samples 1.000: they are equally good, or it can't tell them apart"
+    same = (
+        "fact_check: all 3 scores of the judge are 1.000: these samples are equally good or bad, or it can't tell them "
+        "apart"
+    )
     for report in reports(run_view(judged("yes", "yes", "yes"))):
         assert same in unescape(report)
     for run in (judged("yes", "no", "yes"), judged("yes"), run_of(["1", "1"])):

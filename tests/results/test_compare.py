@@ -151,6 +151,14 @@ def test_three_runs_are_also_tested_all_at_once() -> None:
     assert compare(run_of(many), run_of(more)).all_runs == {}
 
 
+def test_a_score_that_is_undefined_in_every_run_counts_nowhere() -> None:
+    plain = ["0"] * 10, ["1"] * 10, ["0"] * 10
+    alone = compare(*map(run_of, plain))
+    with_undefined = compare(*(run_of([*answers, *["skip"] * 5]) for answers in plain))
+    assert with_undefined.all_runs == alone.all_runs
+    assert [line.result for line in with_undefined.scorers] == [line.result for line in alone.scorers]
+
+
 def test_slices_by_field_and_by_function() -> None:
     data = [{"kind": "x"}] * 6 + [{"kind": "y"}] * 5 + [{}] * 5
     a, b = (run_of([str(n % 4 / 4 + more) for n in range(16)], metadata=data) for more in (0.0, 0.25))

@@ -288,6 +288,16 @@ def test_bad_samples_that_fail_more_often_make_no_wrong_pass() -> None:
 # ---- Runs that their gate stopped ----
 
 
+def test_where_runs_name_other_groups_a_gate_counts_those_that_a_comparison_counts() -> None:
+    answers = [str(number % 5 / 4) for number in range(24)]
+    sixths, halves = (
+        run_of(answers, metadata=[{"group": f"g{number // size}"} for number in range(24)]) for size in (4, 12)
+    )
+    for baseline, run in ((sixths, halves), (halves, sixths)):
+        (found,) = gate(run, GateCriteria(max_regression={"given": 0.1}), baseline=baseline).decisions
+        assert found.groups == compare(baseline, run)["given"].result.groups
+
+
 def stopped(texts: list[str], tested: int, groups: bool = False) -> Run:
     run = run_of(texts, metadata=[{"group": "g"}] * len(texts) if groups else None)
     return replace(run, drawn=Drawn("seed", {GIVEN: tested}), stop_reason="the gate is decided", ending=DECIDED)
@@ -431,6 +441,7 @@ def test_a_check_without_a_single_score_promises_nothing_of_more_samples() -> No
     found = gate(run_of(["fail", "fail"]), GateCriteria(minimum={"given": 0.5}))
     assert "? inconclusive; no sample has a score" in str(found)
     assert "too close" not in str(found)
+    assert "o values" not in "".join(lines(gate_view(found)))
 
 
 BROKEN_OFF = [ending for ending in ENDINGS if ending.broken_off and ending.name is not None]

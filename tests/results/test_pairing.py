@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -434,6 +435,15 @@ def test_turns_are_what_was_asked_and_their_answers_are_not(referenced: bool) ->
     a, b = held(["0.1", "0.2", "0.3"]), held(["0.35", "0.15", "0.25"])
     assert pairs_of(a, b) == {"0.1": "0.15", "0.2": "0.25", "0.3": "0.35"}
     assert pair_samples(a, b).notes == (BY_WHAT_WAS_ASKED,)
+
+
+def test_pairing_takes_no_longer_for_piles_of_accents() -> None:
+    question = "Z" + "\u0301\u0316" * 60_000
+    samples = [Sample(input=question, output=answer) for answer in ("1", "0")]
+    a, b = (evaluate([sample], [Given()], ledger=None) for sample in samples)
+    started = time.perf_counter()
+    assert compare(a, b)["given"].result.difference.mean == -1
+    assert time.perf_counter() - started < 10
 
 
 def test_how_long_a_conversation_became_does_not_decide_which_ones_are_paired() -> None:

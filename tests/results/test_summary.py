@@ -102,7 +102,11 @@ def test_slices_need_the_samples_and_a_field_that_they_have() -> None:
         (["yes", "no"], (2, 0), ""),
         (["yes"], (1, 0), ""),
         (["no", "broken"], (1, 0), ""),
-        (["no", "no", "undecided"], (2, 1), "the judge scored all 2 samples 0.000: they are equally good, or"),
+        (
+            ["no", "no", "undecided"],
+            (2, 1),
+            "all 2 scores of the judge are 0.000: these samples are equally good or bad, or",
+        ),
         (
             ["undecided", "undecided"],
             (0, 2),

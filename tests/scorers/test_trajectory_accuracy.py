@@ -22,6 +22,11 @@ def test_two_of_three_expected_steps_are_two_thirds():
     assert score.reason == "2 of 3 expected steps were taken; missing: “c”; not expected: “a”."
 
 
+def test_a_single_expected_step_is_a_step():
+    score = score_of(TrajectoryAccuracy(), did("b", expected=["b"]), [])
+    assert score.reason == "1 of 1 expected step was taken."
+
+
 def test_the_scorer_s_steps_win_and_the_sample_s_ordering_wins():
     sample = did("b", "a", expected={"steps": ["x"], "ordering": "unordered"})
     assert score_of(TrajectoryAccuracy(expected=["a", "b"]), sample, []).value == 1

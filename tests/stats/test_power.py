@@ -190,6 +190,17 @@ def test_a_difference_beyond_the_changes_of_the_pilot_is_planned_by_a_bound(pass
     assert within.caution == ""
 
 
+def test_a_few_changes_by_the_whole_scale_have_a_detectable_difference() -> None:
+    changes = [1.0, *[-1.0] * 4, *[0.0] * 35]
+    pilot, pairs = Pilot.of(changes), Pilot.of(changes, pass_fail=True)
+    assert pilot is not None
+    assert pairs is not None
+    detectable = pilot.detectable()
+    assert detectable is not None
+    assert detectable == pytest.approx(pairs.detectable(), rel=0.02)
+    assert samples_needed(pilot.population(difference=detectable), detectable) == pytest.approx(40, abs=1)
+
+
 def test_what_no_sample_can_show() -> None:
     assert detectable_difference(Changes(1.0), 2) is None
     assert detectable_difference(Changes(0.1), 1) is None

@@ -18,7 +18,7 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import JudgeDeclined, ReplyError
@@ -31,7 +31,6 @@ from evalstone.questions.verdict import Choice
 A = TypeVar("A")
 
 Vote: TypeAlias = Literal["majority", "mean", "unanimous"]
-VOTES: tuple[Vote, ...] = get_args(Vote)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from evalstone.results.gate import Gate
 from evalstone.results.gate_text import (
     MARKS,
     MISSES,
+    NO_VALUES,
     UNTESTED,
     check_cells,
     check_name,
@@ -98,8 +99,8 @@ def _simulated(gate: Gate) -> str:
 
 
 def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
-    """The distinct cautions, each with its checks."""
-    for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
+    """The distinct cautions, each with its checks. That there is no score, the verdicts say."""
+    for caution in dict.fromkeys(d.caution for d in decisions if d.caution not in ("", NO_VALUES)):
         yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
 
 

@@ -87,8 +87,8 @@ class ScorerComparison(OfScorer):
     """The p-value of the test of equivalence, corrected for multiple comparisons; None without a margin."""
     detectable: float | None = None
     """The smallest true difference that this many pairs would have detected with a power of 80%. None if not even the
-    largest possible one, if the difference is significant, and for slices, weighted samples, unpaired runs and runs
-    that their gate stopped."""
+    largest possible one, if the difference is significant, with missing scores that count, and for slices, weighted
+    samples, unpaired runs and runs that their gate stopped."""
 
     @property
     def improvement(self) -> float:
@@ -508,7 +508,8 @@ def _compare_all(
         if max(runs[letter].trials for letter in scores) > 1:
             scores = {letter: of.by_sample for letter, of in scores.items()}
         scores = {letter: pairings[letter].scores(of) for letter, of in scores.items()}
-        common = [sample for sample in scores["A"].sample_of if all(sample in of.sample_of for of in scores.values())]
+        in_all = [name for name in scores["A"].sample_of if all(name in of.sample_of for of in scores.values())]
+        common = [name for name in in_all if not all(name in of.undefined for of in scores.values())]
         columns = {letter: [of.values.get(sample) for sample in common] for letter, of in scores.items()}
         groups = {sample: group for of in reversed(scores.values()) for sample, group in of.group_of.items()}
         result = compare_many(

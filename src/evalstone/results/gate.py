@@ -291,7 +291,7 @@ def _regression_checks(
             notes[f"{name}: the regression leaves out {count(unpaired, 'sample')} that only one of the runs has"] = None
         samples = [sample for sample in samples if pair_counts(ours[sample], theirs[sample], missing)]
         before, after = ([of[sample].value for sample in samples] for of in (theirs, ours))
-        groups = group_labels(samples, {**group_of(theirs.values()), **pair.pairing.renamed(group_of(ours.values()))})
+        groups = group_labels(samples, {**pair.pairing.renamed(group_of(ours.values())), **group_of(theirs.values())})
         weights = pair.pairing.renamed(weight_of(ours.values()))
         check_same_weights(samples, weight_of(theirs.values()), weights)
         criterion = MaxRegression(

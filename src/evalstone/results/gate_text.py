@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from evalstone.stats.gates import Decision, Miss, Verdict
 
 MARKS: Mapping[Verdict, str] = {"pass": "✓ pass", "fail": "✕ fail", "inconclusive": "? inconclusive"}
+NO_VALUES = "no values"
+"""The caution of a check without a score."""
 LONGEST_REASON = 200
 UNTESTED = (
     "Estimates are compared with the thresholds without a test: this is a statement about these samples, and an "
@@ -106,7 +108,7 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
     if decision.p_pass is None:
         missing = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
         return missing if decision.missing else f"{mark}; no sample has a score"
-    if decision.caution == "no values":
+    if decision.caution == NO_VALUES:
         return f"{mark}; no sample has a score"
     if next_look is None:
         return mark

@@ -1,4 +1,4 @@
-"""Samples without a score: which of them count in a gate's tests."""
+"""Samples without a score: which of them count in the tests of gates and comparisons."""
 
 from __future__ import annotations
 

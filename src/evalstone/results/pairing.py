@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import NamedTuple, TypeGuard, TypeVar
 from evalstone._core.display import count, excerpt, shortlist
 from evalstone._core.json import content_hash
 from evalstone._core.terms import term
-from evalstone._core.text import is_blank
+from evalstone._core.text import is_blank, normalized
 from evalstone.agents.messages import texts
 from evalstone.errors import ConfigError
 from evalstone.results.run import Run
@@ -213,7 +212,7 @@ def _said(sample: Sample) -> Sequence[str]:
 
 def _normalized(text: str) -> str:
     """A text without what files store in several ways: line breaks and other whitespace, and accents."""
-    return unicodedata.normalize("NFC", " ".join(text.split()))
+    return normalized("NFC", " ".join(text.split()))
 
 
 def _filled(text: str | None) -> TypeGuard[str]:

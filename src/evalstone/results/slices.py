@@ -17,7 +17,7 @@ from evalstone.results.run import OfScorer, Run
 from evalstone.results.scores import scores_by_sample
 from evalstone.stats.intervals import Interval
 from evalstone.stats.multiple_testing import adjust_p_values
-from evalstone.types import Sample
+from evalstone.types import Sample, metadata_at
 
 if TYPE_CHECKING:
     from evalstone.stats.slices import SliceFinding
@@ -144,7 +144,7 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
     names: dict[str, None] = {}
     keys: dict[str, str] = {}
     for sample in run.dataset:
-        value = _field_value(sample, field) if isinstance(field, str) else field(sample)
+        value = metadata_at(sample.metadata, field) if isinstance(field, str) else field(sample)
         keys[sample.key] = _key(value)
         keys.setdefault(sample.id, keys[sample.key])
         names.update(dict.fromkeys(map(str, sample.metadata)))
@@ -162,17 +162,6 @@ def _key(value: object) -> str:
         return ABSENT
     key = str(to_jsonable(value))
     return key.lower() if key in _BOOLEANS else _WHOLE.sub(r"\1", key)
-
-
-def _field_value(sample: Sample, path: str) -> Any:
-    if path in sample.metadata:
-        return sample.metadata[path]
-    value: Any = sample.metadata
-    for name in path.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            return None
-        value = cast("Mapping[str, Any]", value)[name]
-    return value
 
 
 def slice_order(key: str) -> tuple[bool, float, str]:

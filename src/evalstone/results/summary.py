@@ -181,8 +181,10 @@ class ScorerSummary:
             return f"no sample has a score; the judge gave no usable answer on {self.unanswered:,} of {samples}"
         if self.judges and self.all_equal:
             value = number(self.mean, digits_for(self.info.scale))
-            samples = count(self.scored, "sample")
-            return f"the judge scored all {samples} {value}: they are equally good, or it can't tell them apart"
+            return (
+                f"all {self.scored:,} scores of the judge are {value}: these samples are equally good or bad, or it "
+                "can't tell them apart"
+            )
         if self.scored > 1 and self.only_verdict is not None and self.only_verdict[1] > 1:
             verdict, times = self.only_verdict
             return f"all {times:,} verdicts of the judge are {excerpt(verdict)}"

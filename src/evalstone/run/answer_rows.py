@@ -13,7 +13,7 @@ from evalstone.errors import EvalstoneError
 from evalstone.judges.providers.replies import IN_PLACE
 from evalstone.ledger import Key, StoredAnswer
 from evalstone.targets import Answer
-from evalstone.types import NO_USAGE, Failed, Sample, Skipped, Usage
+from evalstone.types import NO_USAGE, Failed, Sample, Skipped, Usage, trace_metadata
 
 
 class Answered(NamedTuple):
@@ -74,11 +74,9 @@ def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
 
 def _answered_in(sample: Sample, trace: Mapping[str, str] | None) -> Sample:
     """The sample with the trace of the call that answered it. Replaces the trace of an answer in the dataset."""
-    metadata = {name: value for name, value in sample.metadata.items() if name != "trace" or not _names_trace(value)}
+    metadata = dict(sample.metadata)
+    if "trace_id" in trace_metadata(sample):
+        del metadata["trace"]
     if trace is not None:
         metadata["trace"] = trace
     return sample if metadata == sample.metadata else replace(sample, metadata=metadata)
-
-
-def _names_trace(value: object) -> bool:
-    return isinstance(value, Mapping) and "trace_id" in value

@@ -438,7 +438,8 @@ def _moments(points: Points) -> tuple[float, float]:
 
 def _typical_sample(points: Points, mean: float, units: float, low: float, high: float) -> BoundedMean | None:
     """The most likely sample of this many units with this mean; None if no sample has this mean."""
-    values = [x for x, _, share in points if share > 0]
+    points = tuple(point for point in points if point[2] > 0)
+    values = [x for x, _, _ in points]
     smallest, largest = min(values), max(values)
     total = math.fsum(share for _, _, share in points)
     if smallest == largest:

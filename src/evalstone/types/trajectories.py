@@ -147,7 +147,11 @@ class ExpectedStep:
         if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"an expected step must have a name, not {excerpt(self.name)}")
         if self.data:
-            raise ConfigError(f"expected step {self.name!r} has {', '.join(self.data)} and no step_type; give it one")
+            fitting = (kind for kind, names in STEP_DATA.items() if self.data.keys() <= set(names))
+            raise ConfigError(
+                f"expected step {self.name!r} has {', '.join(self.data)} and no step_type; give it one, such as "
+                f"{next(fitting, 'tool_call')!r}"
+            )
 
     @classmethod
     def read(cls, data: Any) -> ExpectedStep:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from evalstone._core.text import QUESTION_MARKS, sentences, words
+from evalstone.judges.lexical.normalization import straight
 from evalstone.judges.lexical.tokens import content, stems_of
 
 _SOURCE = r"(?:passages?|contexts?|documents?|texts?|sources?|excerpts?|articles?|(?:search )?results?|snippets?)"
@@ -26,11 +27,11 @@ _SAYS = re.compile(
 )
 _UNKNOWN = re.compile(
     rf"(?:\b(?:{_SOURCE}|information|question){_NUMBERED} (?:provided |given )?(?:do(?:es)?|did|is|are|was|were|can) ?"
-    r"(?:not|n't) |\b(?:no|not enough|insufficient|lack of|without (?:more|further|additional)) (?:\w+ )?information\b"
+    r"(?:not|n?'t) |\b(?:no|not enough|insufficient|lack of|without (?:more|further|additional)) (?:\w+ )?information\b"
     r"|\bnot (?:explicitly |specifically |directly |clearly )?(?:mentioned|stated|specified|provided|given|included|"
     rf"available|found|discussed|covered|addressed) (?:in|by|within) {_WHICH}(?:{_SOURCE}|information)"
     r"|\b(?:unable|impossible|not possible|not able) to (?:provide|answer|determine|give|say|tell|confirm)\b"
-    r"|\bcan(?:not|n't| not) (?:be |provide |give )?(?:an? )?(?:\w+ )?(?:answer|determine|tell\b|say\b|confirm)"
+    r"|\bcan(?:not|'t| not) (?:be |provide |give )?(?:an? )?(?:\w+ )?(?:answer|determine|tell\b|say\b|confirm)"
     r"|\bi (?:do not|don't|cannot|can't) (?:know|have|find)\b)",
     re.IGNORECASE,
 )
@@ -102,7 +103,7 @@ def _asserts(claim: str) -> bool:
 def is_refusal(sentence: str) -> bool:
     """Whether a sentence only says that the answer is unknown, greets, or offers help."""
     # The start of a sentence is enough, and keeps the patterns fast on long ones.
-    head = sentence[:_LONGEST_HEAD]
+    head = straight(sentence[:_LONGEST_HEAD])
     return bool(
         _OFFER.match(head) or _UNKNOWN.search(head) or (len(sentence) < _LONGEST_HEAD and _TALK.fullmatch(head))
     )

@@ -31,7 +31,7 @@ _SPAN = re.compile(
 _OPENING = re.compile(r"\A\W{0,5}(?:first|second|third|fourth|fifth|no), ", re.IGNORECASE)
 _LONGEST_OPENING = 15
 _NO_MORE = re.compile(r"\b(?:no|not) (more|greater|less|fewer) than\b", re.IGNORECASE)
-_APOSTROPHE = re.compile("(?<=\\w)[`\u00b4\u2018\u02bc\uff07](?=\\w)")
+_APOSTROPHE = re.compile("(?<=\\w)[`\u00b4\u2018\u2019\u02bc\uff07](?=\\w)")
 _LINE = re.compile(r"[^\S\n]*[\"']?[^\W_][\w &/().'\"-]{0,60}?[\"']? ?[:=] ?\S")
 _BRACKETS = re.compile(r"\s*[\[{]")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
@@ -71,8 +71,7 @@ def evened(text: str) -> str:
     """The text with normalized clock times (`5:30 PM`, `17:30` and `17:30:00` become `17h30`), joined words split
     (`WiFi`, `wi_fi` and `5kg` become `Wi Fi`, `wi fi` and `5 kg`), and dates, prices and Chinese numerals as figures.
     Apostrophes are straight, and `no more than` is `at most`. An opening such as "First, " or "No, " is dropped."""
-    if "`" in text or not text.isascii():
-        text = _APOSTROPHE.sub("'", text.replace("\u00ad", ""))
+    text = straight(text)
     if "," in text[:_LONGEST_OPENING]:
         text = _OPENING.sub("", text)
     if " than" in text:
@@ -82,6 +81,13 @@ def evened(text: str) -> str:
     if _HINTS_AT_TIME_OR_DATE.search(text):
         text = evened_dates(_TIME.sub(_clock, _SPAN.sub(r"\1 \2m", text)))
     return spaced_units(evened_numbers(text))
+
+
+def straight(text: str) -> str:
+    """The text with straight apostrophes, and without soft hyphens."""
+    if text.isascii() and "`" not in text:
+        return text
+    return _APOSTROPHE.sub("'", text.replace("\u00ad", ""))
 
 
 def _clock(found: re.Match[str]) -> str:

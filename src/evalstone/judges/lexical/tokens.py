@@ -51,7 +51,6 @@ used using usually variety various vary way well whether within yes
 
 _FUNCTION_STEMS = frozenset(map(stem, STOPWORDS)) | STOPWORDS
 _STOP_STEMS = _FUNCTION_STEMS | frozenset(map(stem, GLUE.split())) | {"cannot"}
-NEGATION_STEMS = frozenset(map(stem, NEGATIONS))
 
 
 @dataclass(frozen=True, eq=False)

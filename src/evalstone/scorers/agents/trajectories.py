@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast, get_args
 
+from evalstone._core.display import count
 from evalstone.agents.trajectory_comparison import (
     TrajectoryComparison,
     blacklisted,
@@ -115,8 +116,9 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
 
 
 def _accuracy_reason(compared: TrajectoryComparison) -> str:
+    steps = count(compared.expected, "expected step")
     return reason_with(
-        f"{compared.matched} of {compared.expected} expected steps were taken",
+        f"{compared.matched} of {steps} {'was' if compared.expected == 1 else 'were'} taken",
         ("missing", compared.missing),
         ("out of order", compared.out_of_order),
         ("not expected", compared.extra),

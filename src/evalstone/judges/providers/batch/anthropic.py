@@ -32,7 +32,7 @@ from evalstone.judges.providers.openai_compatible import (
     Endpoint,
     shared_endpoint,
 )
-from evalstone.judges.providers.refusals import refusal_of
+from evalstone.judges.providers.refusals import is_cut_off, refusal_of
 from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, is_count, read_aside, shown
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -158,8 +158,7 @@ class AnthropicBatches(BatchApi):
         stop_reason = body.get("stop_reason")
         if stop_reason == "refusal":
             raise JudgeDeclined("the model declined to reply", reply=text, usage=usage, cost=cost)
-        complete = stop_reason not in ("max_tokens", "model_context_window_exceeded")
-        return Completion(text, usage, cost, complete=complete)
+        return Completion(text, usage, cost, complete=not is_cut_off(stop_reason))
 
     def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
         data = as_object(body.get("usage"))
