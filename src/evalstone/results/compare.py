@@ -259,7 +259,7 @@ def compare(
     notes: dict[str, None] = {}
     for letter, run in itertools.islice(runs.items(), 1, None):
         if unpaired:
-            pairs, differences = unpaired_runs(a, run, allow_mismatch=allow_mismatch)
+            pairs, differences = unpaired_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
         else:
             pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
         notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
@@ -335,15 +335,8 @@ def _compare_scorer(
 
     info, confidence = pair.info, settings.confidence
     if isinstance(pair, UnpairedScores):
-        ours, theirs = pair.scores
         unpaired = compare_unpaired(
-            tuple(ours.values.values()),
-            tuple(theirs.values.values()),
-            scale=info.scale,
-            confidence=confidence,
-            groups=(ours.groups, theirs.groups),
-            weights=(ours.weights, theirs.weights),
-            lower_is_better=info.lower_is_better,
+            **pair.columns, scale=info.scale, confidence=confidence, lower_is_better=info.lower_is_better
         )
         if unpaired is not None:
             yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, unpaired, unpaired.p_value, confidence)
@@ -626,15 +619,19 @@ def pair_runs(
     return pairs, _allowed(mismatches, notes, allow_mismatch, hint)
 
 
-def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[UnpairedScores], tuple[str, ...]]:
+def unpaired_runs(
+    a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore"
+) -> tuple[list[UnpairedScores], tuple[str, ...]]:
     """The scores of each scorer that both runs have, and notes on other differences between the runs.
+
+    missing: which samples without a score are kept.
 
     Raises:
         ConfigError: the runs have no scorer in common, or one of them has no score. Unless `allow_mismatch`: their
             judges or scorer signatures differ.
     """
     scorers = _common_scorers(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := unpaired_scores(a, b, ours, theirs)).units]
+    pairs = [pair for ours, theirs in scorers if (pair := unpaired_scores(a, b, ours, theirs, missing)).units]
     if not pairs:
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, notes = _differences(a, b, scorers)
