@@ -18,6 +18,7 @@ import coverage_compare
 import coverage_groups
 import coverage_labels
 import coverage_looks
+import coverage_panels
 import coverage_plan
 import coverage_slices
 import coverage_trials
@@ -213,6 +214,7 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_agree.calibration_errors,
     coverage_agree.thresholds,
     coverage_agree.components,
+    *coverage_panels.SECTIONS,
     *coverage_trials.SECTIONS,
     *coverage_weights.SECTIONS,
     *coverage_groups.SECTIONS,

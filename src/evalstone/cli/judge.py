@@ -79,6 +79,7 @@ def calibrate(
     from evalstone.report.html import reliability_svg
     from evalstone.report.quality_view import calibration_view, reliability_chart
     from evalstone.report.terminal import show
+    from evalstone.results.members import compare_with_members
     from evalstone.results.saved_calibrations import calibration_file, kept_calibration
 
     if per_judge and budget is not None:
@@ -127,8 +128,13 @@ def calibrate(
     if svg is not None:
         write_text(svg, [reliability_svg(reliability_chart(first))])
         saved["Plot: "] = svg
-    view = calibration_view(first)
-    outputs = documents(view, html, markdown) | json_lines(as_json, *(one.to_dict() for one in calibrations))
+    alone = calibrations[1:]
+    members = compare_with_members(first, alone) if alone else None
+    view = calibration_view(first, members)
+    plain = [one.to_dict() for one in calibrations]
+    if members is not None:
+        plain[0]["members"] = members.to_dict()
+    outputs = documents(view, html, markdown) | json_lines(as_json, *plain)
     if not deliver(outputs):
         screen = console()
         show(view, screen)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, ended, limits, listed, money, number, p_value, percent, percents, signed
 from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
-from evalstone.results.quality_text import MEASURE_TITLES, affected
+from evalstone.results.quality_text import MEASURE_TITLES, affected, members_text
 from evalstone.results.summary import scorer_titles
 from evalstone.stats.intervals import Interval, proportion_interval
 
 if TYPE_CHECKING:
     from evalstone.results.audit import Audit, AuditedScorer, Effect
     from evalstone.results.calibration import Annotators, Calibration, CalibrationMeasures, Verdicts
+    from evalstone.results.members import MemberComparison
     from evalstone.stats.calibration import Bin
 
 FEW_LABELS = 20
@@ -26,13 +27,18 @@ DIAGRAM_WIDTH = 41
 # ---- Calibration ----
 
 
-def calibration_view(calibration: Calibration) -> View:
-    """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram."""
+def calibration_view(calibration: Calibration, members: MemberComparison | None = None) -> View:
+    """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram.
+
+    members: a composite judge compared with its members.
+    """
     from evalstone.results.calibration import measure  # noqa: PLC0415 - only a calibration needs its statistics
 
     measures = measure(calibration)
     tables = (_agreement(calibration, measures), _scores_and_labels(calibration, measures))
     sections = [Section("Agreement", tables=tables, notes=tuple(_ranking(measures)))]
+    if members is not None:
+        sections.append(_members(members))
     sections += [_confusion(verdicts, title) for title, verdicts in _by_threshold(calibration, measures).items()]
     if measures.annotators is not None:
         sections.append(_annotators(calibration, measures.annotators))
@@ -213,6 +219,20 @@ def _confusion(verdicts: Verdicts, threshold: str) -> Section:
     counts = verdicts.confusion
     rows = [("judge: yes", str(counts.tp), str(counts.fp)), ("judge: no", str(counts.fn), str(counts.tn))]
     return Section(title, tables=(table(title, columns, rows),))
+
+
+def _members(comparison: MemberComparison) -> Section:
+    """A composite judge and its members."""
+    rows = [("together", *_estimate(comparison.accuracy), Cell(""), Cell(""))]
+    for member in comparison.members:
+        ours = member.difference
+        together = Cell(signed(ours.mean)), Cell(limits(ours.low, ours.high, sign=True))
+        rows.append((member.judge, *_estimate(member.accuracy), *together))
+    limit = Column("95% CI")
+    columns = (words("judge"), Column("accuracy"), limit, Column("together - alone"), limit)
+    section = table("Members of the judge", columns, rows)
+    notes = ("The intervals of the differences hold together.",) if len(comparison.members) > 1 else ()
+    return Section("Members", tuple(members_text(comparison)), (section,), notes=notes)
 
 
 def _annotators(calibration: Calibration, annotators: Annotators) -> Section:

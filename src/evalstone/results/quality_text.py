@@ -10,6 +10,7 @@ from evalstone._core.display import (
     count,
     digits_for,
     limits,
+    listed,
     number,
     p_value,
     percent,
@@ -23,6 +24,7 @@ from evalstone.results.summary import scorer_titles
 if TYPE_CHECKING:
     from evalstone.results.audit import Audit, AuditedScorer, Effect
     from evalstone.results.calibration import Calibration, Verdicts
+    from evalstone.results.members import MemberComparison
     from evalstone.results.power_analysis import PowerAnalysis
     from evalstone.stats.intervals import Interval
 
@@ -68,6 +70,30 @@ def _measures(calibration: Calibration, verdicts: Verdicts) -> Iterator[tuple[st
 
 def _estimate(interval: Interval | None, digits: int = 3) -> tuple[str, str]:
     return ("-", "-") if interval is None else (number(interval.mean, digits), limits(interval.low, interval.high))
+
+
+def members_text(comparison: MemberComparison) -> Iterator[str]:
+    """What a composite judge's members are worth together, as sentences."""
+    votes, best = comparison.votes, comparison.members[0]
+    samples = count(comparison.n, "labeled sample")
+    if votes is not None:
+        yield (
+            f"The {len(comparison.members)} votes are worth about {number(votes.votes.mean, 1)} independent ones "
+            f"(95% CI {limits(votes.votes.low, votes.votes.high, 1)}): the correlation of the members' errors is "
+            f"{number(votes.correlation.mean, 2)} (95% CI {limits(votes.correlation.low, votes.correlation.high, 2)}; "
+            f"{samples})."
+        )
+    match comparison.verdict:
+        case "better":
+            yield "Together, they are more accurate than each member alone."
+        case "worse":
+            worse = [one.judge for one in comparison.members if (one.difference.high or 0.0) < 0]
+            yield f"Together, they are less accurate than {listed(worse)} alone: use a single judge."
+        case "inconclusive":
+            yield (
+                f"Together, they are not shown to be more accurate than the best member alone, {best.judge} "
+                f"({signed(best.difference.mean)}; {samples})."
+            )
 
 
 def audit_text(audit: Audit) -> str:
