@@ -51,6 +51,7 @@ def calibrate(
     ] = None,
     map: options.Map = None,
     scorer: Annotated[str, option("--scorer -s SCORER", "The scorer to calibrate.")] = "faithfulness",
+    slice_by: options.SliceBy = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
@@ -102,7 +103,7 @@ def calibrate(
         calls = _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop)
         for one in (main_judge, *(main_judge.members if per_judge else ())):
             calibration = evalstone.calibrate(
-                labels, spec, data=data, judge=one, ledger=location, config=config, options=calls
+                labels, spec, data=data, judge=one, ledger=location, config=config, options=calls, slice_by=slice_by
             )
             if calibration.stop_reason and stop.ending is INTERRUPTED:
                 to_stderr(f"Interrupted after {count(len(calibration.pairs), 'labeled sample')}; {resume}.")
