@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import coverage_agree
 import coverage_compare
+import coverage_enumerated
 import coverage_groups
 import coverage_labels
 import coverage_looks
@@ -207,6 +208,7 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_plan.plan_power,
     coverage_plan.plan_range,
     coverage_plan.plan_more,
+    coverage_enumerated.enumerated,
     coverage_agree.kappas,
     coverage_agree.coefficients,
     coverage_agree.measures,

@@ -160,7 +160,8 @@ def drift(
     """Whether live scores have ever been worse than a baseline by more than a tolerance.
 
     The chance of any false alarm is at most alpha, over all scorers, their tests, and all times that one looks: ask as
-    often as you like, with the same baseline, options and `since`. The baseline's own uncertainty is part of it.
+    often as you like, with the same baseline, options and `since`. The baseline's own uncertainty is part of it. Units
+    must be independent, and without `cycle`, their expected scores must not vary with the time of day or the weekday.
 
     Args:
         baseline: A run, its ID or name in the ledger, or its results folder; or an earlier period of the same live
