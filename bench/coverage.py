@@ -15,9 +15,11 @@ from collections.abc import Callable, Sequence
 
 import coverage_agree
 import coverage_compare
+import coverage_enumerated
 import coverage_groups
 import coverage_labels
 import coverage_looks
+import coverage_panels
 import coverage_plan
 import coverage_sequential
 import coverage_slices
@@ -207,6 +209,7 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_plan.plan_power,
     coverage_plan.plan_range,
     coverage_plan.plan_more,
+    coverage_enumerated.enumerated,
     coverage_agree.kappas,
     coverage_agree.coefficients,
     coverage_agree.measures,
@@ -214,6 +217,7 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_agree.calibration_errors,
     coverage_agree.thresholds,
     coverage_agree.components,
+    *coverage_panels.SECTIONS,
     *coverage_trials.SECTIONS,
     *coverage_weights.SECTIONS,
     *coverage_groups.SECTIONS,

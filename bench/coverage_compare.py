@@ -14,6 +14,7 @@ from evalstone.results.trials import Counts, bounded_share, pass_all_k
 from evalstone.stats.comparison import compare_many, compare_pairs
 from evalstone.stats.intervals import Interval
 from evalstone.stats.power import Changes, Pilot, mcnemar_power, plan_sample_size, samples_needed
+from evalstone.stats.unpaired import compare_unpaired
 
 
 def optional(values: Floats, known: np.ndarray) -> list[float | None]:
@@ -43,6 +44,27 @@ def missing_pairs(replications: int) -> None:
         rows.append([f"{n}", f"{bad:g}", f"{good:g}", percent(ignored), f"**{percent(rejected)}**", percent(covers)])
     head = ["samples", "bad ones missing", "good ones missing", "ignored: rejects", "default: rejects", "covers"]
     table("Equal systems with missing scores", head, rows)
+
+
+def missing_of_different_samples(replications: int) -> None:
+    """Equal systems over different samples, of which the second one's bad answers lose their scores more often."""
+    rows: list[list[str]] = []
+    for n, bad, good in ((200, 0.3, 0.01), (400, 0.3, 0.01), (400, 0.15, 0.01), (100, 0.05, 0.05)):
+        source = np.random.default_rng(6)
+        ignored: list[bool] = []
+        rejected: list[bool] = []
+        covers: list[bool] = []
+        for _ in range(replications // 2):
+            a, b = ((source.random(n) < 0.85).astype(np.float64) for _ in range(2))
+            known = (source.random(n) >= 0.01, source.random(n) >= np.where(b > 0, good, bad))
+            without = compare_unpaired(a[known[0]].tolist(), b[known[1]].tolist())
+            found = compare_unpaired(optional(a, known[0]), optional(b, known[1]))
+            ignored.append(without is not None and without.p_value <= 0.05)
+            rejected.append(found is not None and found.p_value <= 0.05)
+            covers.append(found is not None and holds(found.difference, 0.0))
+        rows.append([f"{n}", f"{bad:g}", f"{good:g}", percent(ignored), f"**{percent(rejected)}**", percent(covers)])
+    head = ["samples", "bad ones missing", "good ones missing", "ignored: rejects", "default: rejects", "covers"]
+    table("Equal systems over different samples with missing scores", head, rows)
 
 
 def missing_trials(replications: int) -> None:
@@ -166,4 +188,12 @@ def plans_beyond(replications: int) -> None:
     table("Plans of a difference beyond the changes of the pilot", head, rows)
 
 
-SECTIONS = (missing_pairs, missing_trials, largest_changes, equivalence, possible_ranks, plans_beyond)
+SECTIONS = (
+    missing_pairs,
+    missing_of_different_samples,
+    missing_trials,
+    largest_changes,
+    equivalence,
+    possible_ranks,
+    plans_beyond,
+)

@@ -19,6 +19,9 @@ from evalstone.stats.mean_watch import watch_mean
 
 LENGTH = 5_000
 LATE = 2_000
+CYCLE = 1_000
+"""Units a day."""
+DAYS = 20
 BASELINES = (50, 300)
 DROPS = (0.05, 0.1, 0.2)
 
@@ -46,6 +49,58 @@ DRAWS: dict[str, Draw] = {
     "traces of 1 to 5 scores, a unit each": traces,
     "their scores as if independent": scores_of_traces,
 }
+
+
+def nights(source: np.random.Generator, n: int) -> Floats:
+    """Pass/fail of a stream with CYCLE units a day, of which a third come at night, when fewer pass."""
+    night = np.arange(n) % CYCLE >= 2 * CYCLE // 3
+    return (source.random(n) < np.where(night, 0.75, 0.9)).astype(np.float64)
+
+
+def waves(source: np.random.Generator, n: int) -> Floats:
+    """Pass/fail of a stream with CYCLE units a day, whose pass rate is a wave."""
+    rate = 0.85 + 0.1 * np.sin(2 * np.pi * np.arange(n) / CYCLE)
+    return (source.random(n) < rate).astype(np.float64)
+
+
+def bursts(source: np.random.Generator, n: int) -> Floats:
+    """The same wave, with four times as many units in the second half of a day as in the first."""
+    hour = np.arange(n) % CYCLE / CYCLE
+    rate = 0.85 + 0.1 * np.sin(2 * np.pi * np.where(hour < 0.2, hour / 0.4, 0.5 + (hour - 0.2) / 1.6))
+    return (source.random(n) < rate).astype(np.float64)
+
+
+def ratings_at_night(source: np.random.Generator, n: int) -> Floats:
+    """Ratings from 1 to 5, a grade lower for half of what comes at night."""
+    night = np.arange(n) % CYCLE >= 2 * CYCLE // 3
+    return np.maximum(0.0, marks(source, n) - 0.25 * (night & (source.random(n) < 0.5)))
+
+
+DAILY: dict[str, Draw] = {
+    "pass rate 0.9 by day, 0.75 at night": nights,
+    "pass rate 0.75 to 0.95, a wave": waves,
+    "the same, most units in the bad half": bursts,
+    "ratings from 1 to 5, lower at night": ratings_at_night,
+}
+
+
+def daily_cycles(replications: int) -> None:
+    """Streams whose scores vary over a day in the same way in the baseline and in the stream."""
+    length = DAYS * CYCLE
+    days = [place // CYCLE for place in range(length)]
+    rows: list[list[str]] = []
+    for name, draw in DAILY.items():
+        for size in (CYCLE, 7 * CYCLE):
+            source = np.random.default_rng(33)
+            alarms = [list[bool](), list[bool]()]
+            for _ in range(replications):
+                before, now = draw(source, size).tolist(), draw(source, length).tolist()
+                for cycles, found in zip((None, days), alarms, strict=True):
+                    watch = watch_mean(before, now, tolerance=0.0, cycles=cycles)
+                    found.append(watch is not None and watch.verdict == "drifted")
+            rows.append([name, f"{size // CYCLE}", *(f"{percent(found)}%" for found in alarms)])
+    head = ["units", "days of the baseline", "every unit", "whole days"]
+    table(f"False alarms with {CYCLE:,} units a day, {DAYS} days, alpha 0.05, tolerance 0", head, rows)
 
 
 def false_alarms(replications: int) -> None:
@@ -101,11 +156,12 @@ def delays(replications: int) -> None:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description="Simulate watched means.")
     parser.add_argument("--replications", type=int, default=400)
     replications: int = parser.parse_args().replications
     false_alarms(replications)
+    daily_cycles(replications)
     delays(replications)
 
 

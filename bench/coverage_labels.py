@@ -168,24 +168,35 @@ def corrected_differences(replications: int) -> None:
 
 
 def rates_by_labels(replications: int) -> None:
-    """Rogan and Gladen with 200 judged samples and few labels of each kind."""
+    """Rogan and Gladen with 200 judged samples and few labels, by judges that are good, weak and nearly at chance."""
     rows: list[list[str]] = []
-    for rate in (0.5, 0.9, 0.97):
-        for tpr, tnr in ((0.95, 0.7), (0.8, 0.6), (0.99, 0.95)):
-            row = [f"{rate}", f"{tpr} / {tnr}"]
-            for count in (10, 20, 60):
+    judges = ((0.99, 0.95), (0.95, 0.7), (0.8, 0.6), (0.95, 0.35), (0.9, 0.25), (0.55, 0.55))
+    for tpr, tnr in judges:
+        for rate in (0.1, 0.5, 0.9, 0.97):
+            row = [f"{tpr} / {tnr}", f"{rate}"]
+            for passes, fails in ((10, 10), (80, 20), (60, 60)):
                 source = np.random.default_rng(6)
                 made: list[Interval] = []
                 for _ in range(replications):
                     passed = int(source.binomial(200, rate * tpr + (1 - rate) * (1 - tnr)))
-                    tp, tn = int(source.binomial(count, tpr)), int(source.binomial(count, tnr))
-                    found = rogan_gladen(passed, 200, Confusion(tp=tp, fn=count - tp, tn=tn, fp=count - tn))
+                    tp, tn = int(source.binomial(passes, tpr)), int(source.binomial(fails, tnr))
+                    found = rogan_gladen(passed, 200, Confusion(tp=tp, fn=passes - tp, tn=tn, fp=fails - tn))
                     if found is not None and found.rate is not None:
                         made.append(found.rate)
-                row += [f"**{_share([holds(one, rate) for one in made])}**", width(made)]
+                wrong = [not holds(one, rate) for one in made] + [False] * (replications - len(made))
+                row += [_share(wrong), f"{100 * len(made) / replications:.0f}", width(made) if made else "-"]
             rows.append(row)
-    head = ["truth", "sensitivity / specificity", "10 labels of each kind", "width", "20", "width", "60", "width"]
-    table("Pass rates corrected for sensitivity and specificity, few labels", head, rows)
+    labels = ("10 and 10 labels", "80 and 20", "60 and 60")
+    head = [
+        "sensitivity / specificity",
+        "truth",
+        *(f"{text}" for one in labels for text in (f"{one}: misses", "shown", "width")),
+    ]
+    table(
+        "Pass rates corrected for sensitivity and specificity, few labels: intervals that miss, of all draws",
+        head,
+        rows,
+    )
 
 
 SECTIONS = (few_labels, labels_in_groups, corrected_differences, rates_by_labels)

@@ -140,6 +140,8 @@ def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_pat
     for told in (done.stdout.partition("each judge")[2], explained.stdout.partition("calibrated here")[2]):
         lines = [line.split()[0] for line in told.splitlines() if "fact_check" in line]
         assert [name.partition("(")[0] for name in lines] == ["cascade", LexicalJudge().identity, "vllm/x"]
+    assert "together - alone" in done.stdout
+    assert "votes are worth" not in done.stdout, "the members of a cascade don't vote"
     assert "Not calibrated yet" not in explained.stdout
     assert both.returncode == 2
     assert "--per-judge can't be combined" in both.stderr

@@ -129,7 +129,7 @@ def test_drift_is_found_named_and_an_exit_code(evalstone: Evalstone, ledger: str
     assert done.stdout.splitlines()[1].split()[:3] == ["contains", "drifted", "0.900"]
     assert "contains: mean 0.900 -> 0." in done.stdout
     found = live_drift(read_run("base", ledger=ledger), ledger=ledger, settle=timedelta(minutes=1))
-    assert str(found).split() == done.stdout.replace("--settle", "settle").split()
+    assert str(found).split() == done.stdout.replace("--settle", "settle").replace("--cycle", "cycle").split()
     since = (datetime.now(UTC) - timedelta(hours=2, minutes=5)).isoformat()
     until = evalstone("live", "drift", "base", "--ledger", ledger, "--since", since, "--tolerance", "0.5", "--json")
     assert until.returncode == 0
@@ -153,6 +153,7 @@ def test_a_period_is_a_baseline_and_an_age_is_said_to_move(evalstone: Evalstone,
         (["base", "--name", "other"], "other has no scores"),
         (["base", "--since", "yesterday"], "--since takes a time"),
         (["base", "--settle", "soon"], "--settle takes a time"),
+        (["base", "--cycle", "day"], "--cycle takes a time"),
         (["base", "--alpha", "0.7"], "--alpha must be"),
         (["base", "--tolerance", "1"], "--tolerance must be"),
         (["x..y"], "BASELINE takes a time"),

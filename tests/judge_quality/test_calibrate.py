@@ -1,19 +1,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import calibrate
+from evalstone import Sample, calibrate
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.judge_quality.audit import AuditConfig
 from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
+from evalstone.report.quality_view import calibration_view
+from evalstone.results.calibration import measure
 from evalstone.results.saved_calibrations import calibration_for, list_calibrations
 from evalstone.run.budget import StopSignal
+from evalstone.stats import mean_interval
 
 ROWS = [
     {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "label": "supported"},
@@ -136,3 +140,47 @@ def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):
 def test_the_error_of_an_empty_run_is_one_of_the_data():
     with pytest.raises(DataError, match="no labeled sample was scored"):
         calibrate([{"output": "Hello!", "context": ["x"], "label": 1}], ledger=None)
+
+
+def in_languages(n: int = 120) -> list[dict[str, Any]]:
+    """Answers in three languages. The judge can't read those in Finnish, and says that all are supported."""
+    good = {"output": "Paris is in France.", "context": ["Paris is in France."]}
+    rows: list[dict[str, Any]] = []
+    for number in range(n):
+        language = ("en", "de", "fi")[number % 3]
+        label = "no" if language == "fi" and number % 2 else "yes"
+        rows.append({"id": f"{number}", **good, "lang": language, "label": label, "part": {"page": number % 2}})
+    return rows
+
+
+def test_the_agreement_is_measured_by_slice(tmp_path: Path):
+    made = calibrate(in_languages(), ledger=tmp_path / "l.db", slice_by="lang")
+    slices = {one.key: one for one in measure(made).slices}
+    assert list(slices) == ["de", "en", "fi"]
+    assert [slices[key].accuracy.mean for key in slices] == [1.0, 1.0, 0.5]
+    assert [(one.false_yes, one.false_no, one.worse) for one in slices.values()] == [
+        (0, 0, False),
+        (0, 0, False),
+        (20, 0, True),
+    ]
+    alone = mean_interval([1.0, 0.0] * 20, low=0, high=1, confidence=1 - 0.05 / 3)
+    assert alone is not None
+    assert slices["fi"].accuracy == replace(alone, confidence=0.95)
+    assert "lang=fi: the judge is less accurate than on the other samples, 0.500 instead of 1.000 (n = 40" in str(made)
+    assert calibration_for(made.judge, made.scorer, tmp_path / "l.db") == made
+    assert json.loads(json.dumps(made.to_dict()))["measures"]["slices"][2]["false_yes"] == 20
+    shown = calibration_view(made)
+    assert "Agreement by slice" in [section.title for section in shown.sections]
+
+
+def test_slices_are_by_functions_and_parts_of_metadata_too_and_must_exist():
+    def odd(sample: Sample) -> bool:
+        return int(sample.id) % 2 == 1
+
+    made = calibrate(in_languages(30), ledger=None, slice_by=["part.page", odd])
+    assert [(one.field, one.key, one.accuracy.n) for one in measure(made).slices] == [
+        ("odd", "False", 15), ("odd", "True", 15), ("part.page", "0", 15), ("part.page", "1", 15)
+    ]  # fmt: skip
+    assert measure(calibrate(ROWS, ledger=None)).slices == ()
+    with pytest.raises(ConfigError, match="unknown metadata field 'langg'"):
+        calibrate(in_languages(6), ledger=None, slice_by="langg")

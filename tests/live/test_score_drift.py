@@ -401,6 +401,35 @@ def test_an_earlier_period_may_be_the_baseline_and_the_watch_begins_after_it(wor
         world.drift((middle, begin))
 
 
+def test_a_bad_night_of_every_day_is_drift_only_without_a_cycle(world: World) -> None:
+    """Days of 100 seconds, of which the last 40 are bad, in the baseline as in the stream."""
+    day = [*scores(0.95, 60), *scores(0.05, 40)]
+    world.stream(day * 6, scorer="faithfulness@1")
+    begin, middle = (datetime.fromtimestamp(START + at, UTC) for at in (0, 300))
+    found = world.drift((begin, middle))
+    assert found.drifted
+    assert "alike at all times" in found.notes[0]
+    by_day = world.drift((begin, middle), cycle=timedelta(seconds=100))
+    assert not by_day.drifted
+    assert (by_day["faithfulness"].units, by_day.notes) == (300, ())
+    assert by_day.to_dict()["cycle_seconds"] == 100
+    uneven = world.drift((begin, middle - timedelta(seconds=50)), cycle=timedelta(seconds=100), since=middle)
+    assert "no whole number of cycles" in uneven.notes[0]
+
+
+def test_a_fall_of_whole_cycles_is_drift_and_units_of_the_last_one_wait(world: World) -> None:
+    week = timedelta(days=1.5)
+    world.stream(scores(0.4, 200))
+    open_cycle = world.drift(baseline(GOOD), cycle=timedelta(days=3))["s"]
+    assert (open_cycle.units, open_cycle.waiting, open_cycle.verdict) == (0, 200, "too few")
+    found = world.drift(baseline(GOOD), cycle=week)["s"]
+    assert (found.units, found.waiting, found.verdict) == (200, 0, "drifted")
+    world.stream(scores(0.4, 50), start=START + 1.6 * DAY)
+    later = world.drift(baseline(GOOD), cycle=week)
+    assert (later["s"].units, later["s"].waiting) == (200, 50)
+    assert "50 units not closed yet (settle, cycle)" in str(later)
+
+
 def test_a_period_of_an_unknown_scorer_is_watched_in_both_directions_only(world: World) -> None:
     world.stream([*scores(0.5, 300), *scores(0.9, 300)])
     period = tuple(datetime.fromtimestamp(START + at, UTC) for at in (0, 300))
@@ -443,6 +472,8 @@ def test_what_can_not_be_compared_is_refused(world: World) -> None:
         world.drift(baseline(GOOD, weight=0.1), name="second")
     with pytest.raises(ConfigError, match="settle"):
         world.drift(baseline(GOOD), name="second", settle=timedelta(0))
+    with pytest.raises(ConfigError, match="cycle must be above 0"):
+        world.drift(baseline(GOOD), name="second", cycle=timedelta(0))
 
 
 def test_the_result_is_plain_data(world: World) -> None:

@@ -22,10 +22,12 @@ from evalstone.report.quality_view import audit_view, calibration_view, calibrat
 from evalstone.report.terminal import show
 from evalstone.report.view import ReliabilityChart, View
 from evalstone.results.calibration import Calibration
+from evalstone.results.members import compare_with_members
 from evalstone.stats.calibration import reliability
 from tests.fakes import claims, verdicts
 from tests.report.hostile import MARKUP
 from tests.report.test_html import Seen
+from tests.results.test_members import judged
 
 BINS = reliability([0.05, 0.55, 0.5, 0.95, 1.0], [False, True, False, True, True])
 
@@ -280,3 +282,12 @@ def test_an_audit_says_first_that_a_judge_follows_injections_on_a_terminal_and_a
     for report in (on_screen(view), "".join(page(view))):
         assert "follows the injection" in report
         assert "Not applicable to any sample" in report or "not applicable" in report.lower()
+
+
+def test_a_panel_is_shown_beside_its_members() -> None:
+    alone = [judged("a", {0, 1, 2, 3}), judged("b", {2, 3, 4, 5}), judged("c", {2, 3, 6, 7})]
+    comparison = compare_with_members(judged("panel(a, b, c, vote=majority)", {2, 3}), alone)
+    shown = on_screen(calibration_view(judged("panel(a, b, c, vote=majority)", {2, 3}), comparison))
+    assert "The 3 votes are worth about" in shown
+    assert "not shown to be more accurate than the best member alone, a (+0.017; 120 labeled samples)" in shown
+    assert "The intervals of the differences hold together." in shown

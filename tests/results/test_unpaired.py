@@ -54,6 +54,31 @@ def test_common_samples_are_noted() -> None:
     assert note in result.notes
 
 
+def test_missing_scores_count_as_any_score_unless_they_are_ignored() -> None:
+    """The second run's failures lost their scores: the passes that are left look better than the first run."""
+    a, b = run_of(["0"] * 12 + ["1"] * 48), other(["skip"] * 12 + ["1"] * 48)
+    ignored = compare(a, b, unpaired=True, missing="ignore")["given"]
+    assert (ignored.verdict, ignored.result.missing) == ("better", 0)
+    found = compare(a, b, unpaired=True)
+    assert isinstance(found["given"].result, UnpairedComparison)
+    assert (found["given"].verdict, found["given"].result.p_value) == ("inconclusive", 1.0)
+    assert found["given"].result.missing == 12
+    assert found["given"].result == compare_unpaired([0.0] * 12 + [1.0] * 48, [None] * 12 + [1.0] * 48)
+    assert "p and the interval hold whatever the missing scores of 12 samples are; missing='ignore' leaves" in str(
+        found
+    ).replace('"', "'")
+    assert "the missing scores of 12 samples" in "".join(page(comparison_view(found)))
+    undefined = compare(a, b, unpaired=True, missing="failed")["given"]
+    assert undefined.result.missing == 0
+
+
+def test_slices_keep_the_missing_scores_of_their_samples() -> None:
+    kinds = [{"kind": "x" if n % 2 else "y"} for n in range(40)]
+    run = run_of(LOW, metadata=kinds[:30])
+    found = compare(run, other(["skip"] * 4 + HIGH[4:], metadata=kinds), unpaired=True, slice_by="kind")
+    assert [line.result.missing for line in found.slices] == [2, 2]
+
+
 def test_groups_and_slices_are_those_of_each_run() -> None:
     kinds = [{"kind": "x" if n % 2 else "y", "group": f"{n // 3}"} for n in range(40)]
     some = [{**kind, "kind": "z"} if n < 10 else kind for n, kind in enumerate(kinds)]

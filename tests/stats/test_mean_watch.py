@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ SCORES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]), min_size=1, max_s
 BASELINE = [1.0] * 180 + [0.0] * 20
 
 
-def watched(baseline: list[float], values: list[float], **options: float) -> MeanWatch:
+def watched(baseline: list[float], values: list[float], **options: Any) -> MeanWatch:
     watch = watch_mean(baseline, values, **options)
     assert watch is not None
     return watch
@@ -39,7 +40,7 @@ def by_definition(values: list[float], bound: float) -> list[float]:
 @given(SCORES, st.floats(0.05, 0.95))
 @settings(max_examples=30, deadline=None)
 def test_the_capital_is_that_of_every_start_and_bet(values: list[float], bound: float) -> None:
-    together, _ = capitals(np.array(values[:15]), bound)
+    together, _ = capitals(np.array(values[:15]), bound, np.arange(len(values[:15])))
     assert np.exp(together) == pytest.approx(by_definition(values[:15], bound), rel=1e-9)
 
 
@@ -50,8 +51,66 @@ def test_the_capital_never_grows_on_average_where_the_mean_is_the_bound(bound: f
     for bits in range(64):
         values = [float(bits >> place & 1) for place in range(6)]
         chance = math.prod(bound if value else 1 - bound for value in values)
-        at_six += chance * (math.exp(capitals(np.array(values), bound)[0][-1]) + 1 / math.log2(8))
+        at_six += chance * (math.exp(capitals(np.array(values), bound, np.arange(6))[0][-1]) + 1 / math.log2(8))
     assert at_six == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("rates", [[0.9, 0.2, 0.4], [0.5, 0.5, 0.5], [1.0, 0.0, 0.5]])
+def test_the_capital_never_grows_on_average_over_whole_cycles_with_this_mean(rates: list[float]) -> None:
+    """Exactly: over all sequences of two cycles of three values that are 0 or 1."""
+    bound, both, at_end = 0.5, rates * 2, 0.0
+    for bits in range(64):
+        values = [float(bits >> place & 1) for place in range(6)]
+        chance = math.prod(rate if value else 1 - rate for value, rate in zip(values, both, strict=True))
+        at_end += chance * (math.exp(capitals(np.array(values), bound, np.array([0, 3]))[0][-1]) + 1 / math.log2(4))
+    assert at_end <= 1 + 1e-12
+
+
+def test_a_cycle_is_one_bet_after_another_and_bettors_start_with_cycles() -> None:
+    values, bound, starts = np.array([1.0, 0.0, 0.25, 0.5, 0.0]), 0.6, [0, 2, 3]
+    expected: list[float] = []
+    for end in (2, 3, 5):
+        total = 0.0
+        for bet in BETS:
+            for j, start in enumerate(starts[: starts.index(end) if end in starts else 3], 1):
+                given = 1 / math.log2(j + 1) - 1 / math.log2(j + 2)
+                total += given * math.prod(1 + bet / (1 - bound) * (bound - x) for x in values[start:end])
+        expected.append(total / len(BETS))
+    assert np.exp(capitals(values, bound, np.array(starts))[0]) == pytest.approx(expected)
+
+
+def test_a_bad_night_is_a_drop_unless_days_are_the_cycles() -> None:
+    source = np.random.default_rng(8)
+
+    def days(number: int, night: float) -> list[float]:
+        rate = np.tile(np.repeat([0.95, night], [700, 300]), number)
+        return (source.random(rate.size) < rate).astype(float).tolist()
+
+    baseline, same, worse = days(7, 0.7), days(10, 0.7), days(10, 0.4)
+    day = [place // 1000 for place in range(10_000)]
+    assert watched(baseline, same).verdict == "drifted"
+    assert watch_mean(baseline, same, cycles=day) == watch_mean(baseline, same, cycles=[3 * d for d in day])
+    by_day = watch_mean(baseline, same, cycles=day)
+    assert by_day is not None
+    assert by_day.verdict == "no drift so far"
+    fell = watch_mean(baseline, worse, cycles=day)
+    assert fell is not None
+    assert (fell.verdict, fell.alarm, fell.changed) == ("drifted", 999, 0)
+    late = watch_mean(baseline, same + worse, cycles=[place // 1000 for place in range(20_000)])
+    assert late is not None
+    assert (late.alarm, late.changed) == (11_999, 10_000), "the end of the second worse day"
+
+
+def test_every_value_its_own_cycle_is_no_cycle() -> None:
+    values = [1.0, 1.0, 0.0, 0.0] * 50
+    assert watch_mean(BASELINE, values, cycles=range(200)) == watch_mean(BASELINE, values)
+    assert watch_mean(BASELINE, [], cycles=[]) == watch_mean(BASELINE, [])
+
+
+@pytest.mark.parametrize(("cycles", "says"), [([0, 1, 0], "value 2 is of an earlier cycle"), ([0, 0], "cycles has 2")])
+def test_cycles_that_go_back_or_are_missing_are_refused(cycles: list[int], says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        watch_mean(BASELINE, [1.0, 1.0, 1.0], cycles=cycles)
 
 
 @given(SCORES, SCORES, st.integers(0, 60))
@@ -156,7 +215,7 @@ def test_a_stricter_alpha_alarms_later() -> None:
         ({"tolerance": 1}, "tolerance"),
     ],
 )
-def test_options_out_of_range_are_refused(options: dict[str, float], says: str) -> None:
+def test_options_out_of_range_are_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         watch_mean([1.0], [1.0], **options)
 

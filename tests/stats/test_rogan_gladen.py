@@ -17,40 +17,58 @@ def test_a_rate_worked_by_hand() -> None:
     assert found is not None
     assert found.rate is not None
     assert found.rate.mean == pytest.approx(0.3 / 0.65)
-    # Lang and Reiczigel, step by step with z = 1.959964
-    z = 1.959964
-    judged, se, sp = (120 + z * z / 2) / (200 + z * z), 58 / 62, 29 / 42
-    rate = (judged + sp - 1) / (se + sp - 1)
-    shift = 2 * z * z * (rate * se * (1 - se) / 62 - (1 - rate) * sp * (1 - sp) / 42)
-    variance = judged * (1 - judged) / (200 + z * z) + rate**2 * se * (1 - se) / 62
-    variance = (variance + (1 - rate) ** 2 * sp * (1 - sp) / 42) / (se + sp - 1) ** 2
-    assert found.rate.low == pytest.approx(rate + shift - z * math.sqrt(variance), abs=1e-6)
-    assert found.rate.high == pytest.approx(rate + shift + z * math.sqrt(variance), abs=1e-6)
+    # At each limit, the judged rate is as far from what the limit leads to as the limits of the three rates allow.
+    judged, tpr, tnr = (proportion_interval(k, n) for k, n in ((120, 200), (57, 60), (28, 40)))
+    assert judged is not None
+    assert tpr is not None
+    assert tnr is not None
+    low, high = found.rate.low or 0, found.rate.high or 0
+    reach = math.hypot(0.6 - (judged.low or 0), low * ((tpr.high or 0) - 0.95), (1 - low) * (0.7 - (tnr.low or 0)))
+    assert 0.6 - low * 0.95 - (1 - low) * 0.3 == pytest.approx(reach)
+    reach = math.hypot((judged.high or 0) - 0.6, high * (0.95 - (tpr.low or 0)), (1 - high) * ((tnr.high or 0) - 0.7))
+    assert high * 0.95 + (1 - high) * 0.3 - 0.6 == pytest.approx(reach)
     assert found.raw == proportion_interval(120, 200)
     assert found.sensitivity == proportion_interval(57, 60)
 
 
 def test_an_estimate_outside_of_the_range_is_cut_to_it() -> None:
-    found = rogan_gladen(199, 200, Confusion(tp=54, fn=6, tn=36, fp=4))
+    found = rogan_gladen(190, 200, Confusion(tp=54, fn=6, tn=36, fp=4))
     assert found is not None
     assert found.rate is not None
     assert (found.rate.mean, found.rate.high) == (1, 1)
 
 
-def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
-    found = rogan_gladen(50, 100, Confusion(tp=20, fn=20, tn=20, fp=20))
+@pytest.mark.parametrize(
+    ("labels", "youden"),
+    [
+        (Confusion(tp=20, fn=20, tn=20, fp=20), "1.00 (95% CI 0.78 to 1.22)"),
+        (Confusion(tp=24, fn=16, tn=24, fp=16), "1.20 (95% CI 0.97 to 1.41)"),
+        (Confusion(tp=10, fn=30, tn=10, fp=30), "0.50 (95% CI 0.33 to 0.72)"),
+    ],
+)
+def test_a_judge_that_is_not_significantly_better_than_chance_corrects_nothing(labels: Confusion, youden: str) -> None:
+    found = rogan_gladen(50, 100, labels)
     assert found is not None
     assert found.rate is None
-    assert "no better than chance" in found.caution
+    assert f"sensitivity + specificity is {youden}" in found.caution
     assert found.raw == proportion_interval(50, 100)
 
 
-def test_a_judge_that_can_hardly_be_told_from_chance_corrects_nothing() -> None:
-    # 12 / 22 + 15 / 33 is 1: with one more right and one more wrong label of each kind, the judge is at chance
-    found = rogan_gladen(150, 200, Confusion(tp=11, fn=9, tn=14, fp=17))
+def test_the_interval_is_wide_where_the_judge_is_hardly_better_than_chance() -> None:
+    """81% of such intervals covered the truth when they divided by sensitivity + specificity - 1."""
+    found = rogan_gladen(220, 300, Confusion(tp=72, fn=8, tn=9, fp=11))
+    assert found is not None
+    assert found.rate is not None
+    assert found.rate.low == 0
+    assert (found.rate.high or 1) > 0.75
+
+
+@pytest.mark.parametrize("passed", [300, 0])
+def test_a_pass_rate_that_the_judges_errors_do_not_explain_is_not_corrected(passed: int) -> None:
+    found = rogan_gladen(passed, 300, Confusion(tp=160, fn=40, tn=160, fp=40))
     assert found is not None
     assert found.rate is None
-    assert found.caution == "the judge is barely better than chance on the labeled samples"
+    assert "unlike the labeled ones" in found.caution
 
 
 @pytest.mark.no_cover

@@ -89,3 +89,49 @@ def test_runs_of_equal_pass_rates_seldom_differ(rate: float) -> None:
         for _ in range(times)
     ]
     assert sum(rejected) <= 6  # 5 % and two standard errors
+
+
+def test_missing_scores_count_as_any_value() -> None:
+    """The limits are those with the missing scores at their worst and at their best, on the side of each."""
+    a, b = [*A, None, None], [*B, None]
+    found = compare_unpaired(a, b)
+    assert found is not None
+    lowest, highest = compared([*A, 1, 1], [*B, 0]), compared([*A, 0, 0], [*B, 1])
+    assert limits(found) == (limits(lowest)[0], limits(highest)[1])
+    assert (found.n, found.n_b, found.missing, found.difference.n) == (30, 40, 3, 70)
+    assert (found.mean_a, found.mean_b, found.difference.mean) == (0.8, 0.95, pytest.approx(0.15))
+    assert found.p_value == pytest.approx(lowest.p_value)
+    assert compared(A, B).missing == 0
+
+
+def test_a_difference_that_missing_scores_can_turn_has_a_p_value_of_1() -> None:
+    found = compare_unpaired([1.0] * 90 + [0.0] * 10, [1.0] * 90 + [None] * 10)
+    assert found is not None
+    assert (found.mean_b, found.p_value) == (1.0, 1.0)
+    low, high = limits(found)
+    assert low < 0 < high
+    back = compare_unpaired([1.0] * 90 + [None] * 10, [1.0] * 90 + [0.0] * 10)
+    assert back is not None
+    assert limits(back) == pytest.approx((-high, -low))
+
+
+def test_worse_is_found_whatever_the_missing_scores_are() -> None:
+    a, b = [1.0] * 95 + [None] * 5, [1.0] * 20 + [0.0] * 75 + [None] * 5
+    found = compare_unpaired(a, b)
+    assert found is not None
+    assert found.p_value == pytest.approx(compared([1.0] * 95 + [0.0] * 5, [1.0] * 25 + [0.0] * 75).p_value)
+    assert (limits(found)[1]) < 0
+
+
+def test_missing_scores_have_groups_and_weights_and_known_ends() -> None:
+    groups = [place // 10 for place in range(40)]
+    some = [*A, *([None] * 10)]
+    found = compare_unpaired(some, B, groups=(groups, None), weights=([1.0] * 30 + [3.0] * 10, None))
+    assert found is not None
+    assert found.groups == 3 + 40
+    by_hand = compared([*A, *([1.0] * 10)], B, groups=(groups, None), weights=([1.0] * 30 + [3.0] * 10, None))
+    assert limits(found)[0] == limits(by_hand)[0]
+    ends = compare_unpaired([*A, None], B, ends=([*((x, x) for x in A), (0.4, 0.6)], None))
+    assert ends is not None
+    assert limits(ends) == (limits(compared([*A, 0.6], B))[0], limits(compared([*A, 0.4], B))[1])
+    assert compare_unpaired([None, None], B) is None

@@ -51,6 +51,7 @@ def calibrate(
     ] = None,
     map: options.Map = None,
     scorer: Annotated[str, option("--scorer -s SCORER", "The scorer to calibrate.")] = "faithfulness",
+    slice_by: options.SliceBy = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
@@ -79,6 +80,7 @@ def calibrate(
     from evalstone.report.html import reliability_svg
     from evalstone.report.quality_view import calibration_view, reliability_chart
     from evalstone.report.terminal import show
+    from evalstone.results.members import compare_with_members
     from evalstone.results.saved_calibrations import calibration_file, kept_calibration
 
     if per_judge and budget is not None:
@@ -101,7 +103,7 @@ def calibrate(
         calls = _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop)
         for one in (main_judge, *(main_judge.members if per_judge else ())):
             calibration = evalstone.calibrate(
-                labels, spec, data=data, judge=one, ledger=location, config=config, options=calls
+                labels, spec, data=data, judge=one, ledger=location, config=config, options=calls, slice_by=slice_by
             )
             if calibration.stop_reason and stop.ending is INTERRUPTED:
                 to_stderr(f"Interrupted after {count(len(calibration.pairs), 'labeled sample')}; {resume}.")
@@ -127,8 +129,13 @@ def calibrate(
     if svg is not None:
         write_text(svg, [reliability_svg(reliability_chart(first))])
         saved["Plot: "] = svg
-    view = calibration_view(first)
-    outputs = documents(view, html, markdown) | json_lines(as_json, *(one.to_dict() for one in calibrations))
+    alone = calibrations[1:]
+    members = compare_with_members(first, alone) if alone else None
+    view = calibration_view(first, members)
+    plain = [one.to_dict() for one in calibrations]
+    if members is not None:
+        plain[0]["members"] = members.to_dict()
+    outputs = documents(view, html, markdown) | json_lines(as_json, *plain)
     if not deliver(outputs):
         screen = console()
         show(view, screen)

@@ -36,6 +36,9 @@ def drift(
     settle: Annotated[
         str, option("--settle TIME", "How long after its first score a trace or conversation counts as complete.")
     ] = "10m",
+    cycle: Annotated[
+        Value, option("--cycle TIME", "Test whole cycles, such as 1d or 7d, if scores vary with the hour or weekday.")
+    ] = None,
     allow_mismatch: options.AllowMismatch = False,
     as_json: options.Json = False,
 ) -> int:
@@ -53,6 +56,9 @@ def drift(
         before = read_run(baseline, ledger=ledger)
     if (waited := options.duration(settle)) is None:
         raise ConfigError(f"--settle takes a time such as 30s or 10m, not {settle!r:.80}")
+    period = None if cycle is None else options.duration(cycle)
+    if cycle is not None and period is None:
+        raise ConfigError(f"--cycle takes a time such as 1d or 7d, not {cycle!r:.80}")
     result = score_drift.drift(
         before,
         name=name,
@@ -62,6 +68,7 @@ def drift(
         tolerance=tolerance,
         two_sided=two_sided,
         settle=waited,
+        cycle=period,
         allow_mismatch=allow_mismatch,
         ledger=ledger,
     )

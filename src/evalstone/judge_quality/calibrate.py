@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
 from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import save_calibration
 from evalstone.results.scores import refuse_weights
+from evalstone.results.slices import SliceBy, field_name, keys_of_samples, slice_fields
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.run.runner import execute
@@ -109,6 +110,7 @@ async def acalibrate(
     ledger: str | Path | None = DEFAULT_LEDGER,
     config: LabelConfig | None = None,
     options: JudgeOptions | None = None,
+    slice_by: SliceBy | Iterable[SliceBy] | None = None,
 ) -> Calibration:
     """Compare a judge with human labels, and store the calibration next to the ledger.
 
@@ -125,11 +127,13 @@ async def acalibrate(
         ledger: as for `evaluate`. None stores nothing.
         config: how labels are read, and what is fitted to them.
         options: how the judge is called.
+        slice_by: metadata fields, or functions of a sample. The agreement with the labels is also measured by slice.
 
     Raises:
         DataError: labels can't be read, or no labeled sample has the fields that the scorer requires.
         JudgeError: no labeled sample was scored, because the judge gave no usable answer or the scorer failed.
-        ConfigError: an argument is invalid, or the labeled samples have unequal weights.
+        ConfigError: an argument is invalid, no labeled sample has a field of `slice_by`, or the labeled samples have
+            unequal weights.
     """
     config, options = config or LabelConfig(), options or JudgeOptions()
     scorers = parse_scorers(scorer)
@@ -143,9 +147,10 @@ async def acalibrate(
     reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
     labeled = read_labels(labels, reader, data=data, columns=config.columns, mapping=options.mapping)
     refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")
+    keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
     run = await options.run("calibration", labeled.dataset, [chosen], judge, ledger)
     calibration = fit(
-        _unfitted(run, chosen, labeled, label_threshold, (_file(labels), _file(data))),
+        _unfitted(run, chosen, labeled, label_threshold, (_file(labels), _file(data)), keys),
         objective=config.objective,
         calibrator=config.calibrator,
     )
@@ -167,12 +172,25 @@ def _file(labels: Any) -> Path | None:
 
 
 def _unfitted(
-    run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold: float, files: tuple[Path | None, Path | None]
+    run: Run,
+    scorer: Scorer,
+    labeled: LabeledSamples,
+    label_threshold: float,
+    files: tuple[Path | None, Path | None],
+    keys: Mapping[str, Mapping[str, str]],
 ) -> Calibration:
-    """The pairs of score and labels. files: those of the labels and of the samples; None in memory."""
+    """The pairs of score and labels.
+
+    files: those of the labels and of the samples; None in memory. keys: by slice field, the key of each sample.
+    """
     summary = run.summary[0]
     pairs = tuple(
-        LabeledScore(record.sample, record.value, labeled.labels[record.sample])
+        LabeledScore(
+            record.sample,
+            record.value,
+            labeled.labels[record.sample],
+            {field: key_of[record.sample] for field, key_of in keys.items()},
+        )
         for record in run.records
         if record.value is not None
     )

@@ -87,10 +87,10 @@ def drift_rows(found: LiveDrift) -> Rows:
 def drift_notes(found: LiveDrift) -> list[str]:
     """What makes the comparison doubtful, and what there is to say of the scorers, as sentences."""
     notes = [safe(note, LONGEST_NOTE) for note in found.notes]
-    return [f"{note}." for note in (*notes, *(line for one in found for line in _about(one)))]
+    return [f"{note}." for note in (*notes, *(line for one in found for line in _about(one, found)))]
 
 
-def _about(one: ScorerWatch) -> Iterator[str]:
+def _about(one: ScorerWatch, found: LiveDrift) -> Iterator[str]:
     title = safe(one.title)
     for test in one.tests:
         watch = test.watch
@@ -106,7 +106,8 @@ def _about(one: ScorerWatch) -> Iterator[str]:
         gap = number(smallest.baseline - smallest.bound, digits_for(one.info.scale))
         yield f"{title}: with this baseline, only a mean that is worse by more than {gap} can be found"
     if one.waiting:
-        yield f"{title}: {count(one.waiting, 'unit')} not closed yet ({term('settle')})"
+        waits_for = term("settle") if found.cycle is None else f"{term('settle')}, {term('cycle')}"
+        yield f"{title}: {count(one.waiting, 'unit')} not closed yet ({waits_for})"
     if one.late:
         yield f"{title}: {count(one.late, 'sample')} came after their unit was closed, and count nowhere"
     if one.unfinished:

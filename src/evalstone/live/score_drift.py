@@ -9,13 +9,16 @@ after its first submission, and counts with the mean of the scores that it has b
 what earlier looks have seen. A score that isn't finished by then counts as missing, since what a judge is slow on may
 be what is hard. A backlog has the same effect, so the number of these scores is part of the result. Units count in the
 order of their first submission, so that slow ones are not passed over.
+
+Scores that vary with the hour or the weekday have no constant mean. `cycle` then tests the means of whole cycles, which
+are counted from where the watch begins. Without it, a bad night is a drop, and an alarm comes with a note that says so.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +73,7 @@ class ScorerWatch(OfScorer):
     units: int
     """How many units are closed."""
     waiting: int
-    """How many units are not closed yet."""
+    """How many units are not closed yet, or began in a cycle that isn't complete."""
     late: int
     """How many samples came after their unit was closed, and count nowhere."""
     unfinished: int
@@ -101,8 +104,10 @@ class LiveDrift:
     """Where the watch begins; None for the first score."""
     alpha: float
     """The chance of any false alarm, over all scorers and the whole watch."""
+    cycle: timedelta | None
+    """The length of the cycles of which only whole ones are tested; None if all times count as alike."""
     notes: tuple[str, ...]
-    """Differences that make the comparison doubtful."""
+    """What makes the comparison doubtful."""
     scorers: tuple[ScorerWatch, ...]
 
     @property
@@ -132,6 +137,7 @@ class LiveDrift:
             "stream": self.stream,
             "since": _iso(self.since),
             "alpha": self.alpha,
+            "cycle_seconds": None if self.cycle is None else self.cycle.total_seconds(),
             "notes": list(self.notes),
             "scorers": [one.to_dict() for one in self.scorers],
         }
@@ -147,13 +153,15 @@ def drift(
     tolerance: float | None = None,
     two_sided: bool = False,
     settle: timedelta = SETTLE,
+    cycle: timedelta | None = None,
     allow_mismatch: bool = False,
     ledger: str | Path | None = None,
 ) -> LiveDrift:
     """Whether live scores have ever been worse than a baseline by more than a tolerance.
 
     The chance of any false alarm is at most alpha, over all scorers, their tests, and all times that one looks: ask as
-    often as you like, with the same baseline, options and `since`. The baseline's own uncertainty is part of it.
+    often as you like, with the same baseline, options and `since`. The baseline's own uncertainty is part of it. Units
+    must be independent, and without `cycle`, their expected scores must not vary with the time of day or the weekday.
 
     Args:
         baseline: A run, its ID or name in the ledger, or its results folder; or an earlier period of the same live
@@ -165,6 +173,9 @@ def drift(
         tolerance: A mean that is worse by at most this share of the scale is no drift; None is 0.02.
         two_sided: Also watch for scores that became better, at half the error rate for either.
         settle: How long a trace or conversation is waited for from its first score on.
+        cycle: The time after which scores vary in the same way again, such as a day or a week. Only the means over
+            whole cycles from the beginning of the watch on are tested, so that a bad hour of every day is no drift.
+            None: the expected score is the same at all times, so a few bad hours are drift.
         allow_mismatch: Watch scorers that another judge judges than in the baseline; the notes say so.
         ledger: Where the live scores are; by default `.evalstone/ledger.db`.
 
@@ -183,11 +194,16 @@ def drift(
         raise ConfigError(f"{term('tolerance')} must be a share of the scale, at least 0 and below 1, not {tolerance}")
     if settle <= timedelta(0):
         raise ConfigError(f"settle must be above 0, not {settle}")
+    if cycle is not None and cycle <= timedelta(0):
+        raise ConfigError(f"cycle must be above 0, not {cycle}")
     check_time("since", since)
     baseline = _baseline(baseline, ledger)
     with Ledger(existing(ledger)) as opened:
         name = only_stream(opened, f" with {term('name', ...)}") if name is None else name
-        watching = _Watching(opened, name, tolerance, two_sided, settle.total_seconds())
+        watching = _Watching(
+            opened, name, tolerance, two_sided, settle.total_seconds(), None if cycle is None else cycle.total_seconds()
+        )
+        notes: list[str] = []
         if isinstance(baseline, Run):
             refuse_weights(((each.sample, each.weight) for each in baseline.records), "a watch")
             infos, label = list(baseline.scorers), baseline.id
@@ -199,6 +215,8 @@ def drift(
             if since < end:
                 raise ConfigError(f"the watch must begin when the baseline has ended ({end}), not at {since}")
             infos, label = watching.infos(), f"{start.isoformat()}..{end.isoformat()}"
+            if cycle is not None and (end - start) % cycle:
+                notes.append(f"the baseline covers {end - start}, which is no whole number of cycles of {cycle}")
         here = [info for info in infos if watching.has(info)]
         if not here:
             raise ConfigError(
@@ -207,7 +225,6 @@ def drift(
             )
         chosen = list(dict.fromkeys(find_scorer(one, here) for one in scorers)) or here
         titles = scorer_titles(chosen)
-        notes: list[str] = []
         before: dict[str, list[_Unit]] = {}
         of_stream, waiting = "", 0
         for info in chosen:
@@ -232,7 +249,12 @@ def drift(
             watching.watch(info, titles[info.signature], before[info.signature], since, alpha / len(chosen))
             for info in chosen
         ]
-    return LiveDrift(label, name, since, alpha, tuple(notes), tuple(result))
+    if cycle is None and any(one.verdict == "drifted" for one in result):
+        notes.append(
+            "the alarm takes scores to be alike at all times: if they vary with the hour or the weekday, watch whole "
+            f"days or weeks ({term('cycle')})"
+        )
+    return LiveDrift(label, name, since, alpha, cycle, tuple(notes), tuple(result))
 
 
 def _baseline(
@@ -266,6 +288,8 @@ class _Unit:
     shares: list[float] = field(default_factory=list[float])
     unfinished: int = 0
     """How many of the samples had a score later, or have none yet."""
+    cycle: int = 0
+    """The number of the cycle that it began in."""
 
 
 @dataclass(frozen=True)
@@ -284,6 +308,7 @@ class _Watching:
     tolerance: float | None
     two_sided: bool
     settle: float
+    cycle: float | None
 
     def has(self, info: ScorerInfo) -> bool:
         from evalstone.ledger.live import scores  # noqa: PLC0415 - SQLAlchemy
@@ -330,7 +355,8 @@ class _Watching:
     def watch(
         self, info: ScorerInfo, title: str, before: Sequence[_Unit], since: datetime | None, alpha: float
     ) -> ScorerWatch:
-        now = self.closed(info, None if since is None else since.timestamp())
+        start = None if since is None else since.timestamp()
+        now = self._whole_cycles(self.closed(info, start), start)
         scored = [unit for unit in now.units if unit.shares]
         means = [_better(_mean(unit.shares), info) for unit in scored]
         means_before = [_better(_mean(unit.shares), info) for unit in before if unit.shares]
@@ -362,6 +388,17 @@ class _Watching:
             alarm_by_unfinished=by_unfinished,
         )
 
+    def _whole_cycles(self, found: _Closed, start: float | None) -> _Closed:
+        """The units of complete cycles, numbered from the beginning of the watch on; the others wait."""
+        if self.cycle is None or not found.units:
+            return found
+        start = found.units[0].began if start is None else start
+        complete = int((time.time() - self.settle - start) // self.cycle)
+        for unit in found.units:
+            unit.cycle = int((unit.began - start) // self.cycle)
+        units = [unit for unit in found.units if unit.cycle < complete]
+        return replace(found, units=units, waiting=found.waiting + len(found.units) - len(units))
+
     def _test(
         self, of: str, before: Sequence[float], now: Sequence[float], units: Sequence[_Unit], alpha: float, scale: float
     ) -> WatchedMean | None:
@@ -369,7 +406,12 @@ class _Watching:
 
         tolerance = None if self.tolerance is None else scale * self.tolerance
         watch = watch_mean(
-            [scale * x for x in before], [scale * x for x in now], scale=scale, tolerance=tolerance, alpha=alpha
+            [scale * x for x in before],
+            [scale * x for x in now],
+            scale=scale,
+            tolerance=tolerance,
+            alpha=alpha,
+            cycles=None if self.cycle is None else [unit.cycle for unit in units],
         )
         if watch is None:
             return None

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, ended, limits, listed, money, number, p_value, percent, percents, signed
 from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
-from evalstone.results.quality_text import MEASURE_TITLES, affected
+from evalstone.results.quality_text import MEASURE_TITLES, affected, members_text, slice_findings
 from evalstone.results.summary import scorer_titles
 from evalstone.stats.intervals import Interval, proportion_interval
 
 if TYPE_CHECKING:
+    from evalstone.results.agreement_slices import SliceAgreement
     from evalstone.results.audit import Audit, AuditedScorer, Effect
     from evalstone.results.calibration import Annotators, Calibration, CalibrationMeasures, Verdicts
+    from evalstone.results.members import MemberComparison
     from evalstone.stats.calibration import Bin
 
 FEW_LABELS = 20
@@ -26,14 +28,21 @@ DIAGRAM_WIDTH = 41
 # ---- Calibration ----
 
 
-def calibration_view(calibration: Calibration) -> View:
-    """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram."""
+def calibration_view(calibration: Calibration, members: MemberComparison | None = None) -> View:
+    """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram.
+
+    members: a composite judge compared with its members.
+    """
     from evalstone.results.calibration import measure  # noqa: PLC0415 - only a calibration needs its statistics
 
     measures = measure(calibration)
     tables = (_agreement(calibration, measures), _scores_and_labels(calibration, measures))
     sections = [Section("Agreement", tables=tables, notes=tuple(_ranking(measures)))]
+    if members is not None:
+        sections.append(_members(members))
     sections += [_confusion(verdicts, title) for title, verdicts in _by_threshold(calibration, measures).items()]
+    if measures.slices:
+        sections.append(_slices(measures.slices))
     if measures.annotators is not None:
         sections.append(_annotators(calibration, measures.annotators))
     if measures.raw is not None:
@@ -213,6 +222,52 @@ def _confusion(verdicts: Verdicts, threshold: str) -> Section:
     counts = verdicts.confusion
     rows = [("judge: yes", str(counts.tp), str(counts.fp)), ("judge: no", str(counts.fn), str(counts.tn))]
     return Section(title, tables=(table(title, columns, rows),))
+
+
+def _members(comparison: MemberComparison) -> Section:
+    """A composite judge and its members."""
+    rows = [("together", *_estimate(comparison.accuracy), Cell(""), Cell(""))]
+    for member in comparison.members:
+        ours = member.difference
+        together = Cell(signed(ours.mean)), Cell(limits(ours.low, ours.high, sign=True))
+        rows.append((member.judge, *_estimate(member.accuracy), *together))
+    limit = Column("95% CI")
+    columns = (words("judge"), Column("accuracy"), limit, Column("together - alone"), limit)
+    section = table("Members of the judge", columns, rows)
+    notes = ("The intervals of the differences hold together.",) if len(comparison.members) > 1 else ()
+    return Section("Members", tuple(members_text(comparison)), (section,), notes=notes)
+
+
+def _slices(slices: Sequence[SliceAgreement]) -> Section:
+    """The agreement with people by slice."""
+    lead = tuple(slice_findings(slices)) or ("No slice is significantly less accurate than the other samples.",)
+    columns = (
+        words("slice"),
+        Column("n", informative=False),
+        Column("accuracy"),
+        Column("95% CI"),
+        Column("false yes"),
+        Column("false no"),
+        Column("vs. other samples"),
+        Column("p", informative=False),
+        words("verdict"),
+    )
+    rows: list[Sequence[Cell | str]] = []
+    for one in slices:
+        compared = (Cell("-"), Cell("-"))
+        if one.finding is not None:
+            compared = Cell(signed(one.finding.difference.mean)), Cell(p_value(one.finding.adjusted_p))
+        name, n = Cell(f"{one.field}={one.key}", quoted=True), f"{one.accuracy.n:,}"
+        wrong = str(one.false_yes), str(one.false_no)
+        verdict = Cell("▼ worse", "bad") if one.worse else Cell("")
+        rows.append((name, n, *_estimate(one.accuracy), *wrong, *compared, verdict))
+    note = (
+        "The intervals of all slices hold together. p: one-sided permutation test of whether the slice is less "
+        "accurate than the other samples, Holm-adjusted over all slices; slices with fewer than five samples inside or "
+        "outside are not tested."
+    )
+    title = "Agreement by slice"
+    return Section(title, lead, (table(title, columns, rows),), notes=(note,))
 
 
 def _annotators(calibration: Calibration, annotators: Annotators) -> Section:

@@ -13,6 +13,7 @@ from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.results.agreement_slices import SliceAgreement, agreement_by_slice
 from evalstone.stats.agreement import LEVELS, WEIGHTS, cohen_kappa, krippendorff_alpha
 from evalstone.stats.calibration import (
     Bin,
@@ -52,6 +53,8 @@ class LabeledScore:
     """The judge's score."""
     labels: tuple[float | None, ...]
     """One label per annotator, None if missing; at least one is present."""
+    slices: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The sample's value of each field in `slice_by`."""
 
     @property
     def label(self) -> float:
@@ -357,6 +360,8 @@ class CalibrationMeasures:
     """The mean of |score - label|, on the scorer's scale."""
     annotators: Annotators | None
     """Agreement between annotators; None with one column of labels."""
+    slices: tuple[SliceAgreement, ...]
+    """The verdicts at the default threshold by slice; empty without `slice_by`."""
 
 
 def measure(calibration: Calibration) -> CalibrationMeasures:
@@ -384,6 +389,7 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
         mean_error=mean_interval(errors, low=-scale, high=scale),
         mean_absolute_error=mean_interval([abs(error) for error in errors], low=0.0, high=scale),
         annotators=_annotators(calibration),
+        slices=agreement_by_slice(calibration),
     )
 
 

@@ -85,15 +85,19 @@ def pairing_with_baseline(baseline: Run, planned: Run) -> Pairing:
     return pairing
 
 
-def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[UnpairedScores], tuple[str, ...]]:
+def unpaired_runs(
+    a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore"
+) -> tuple[list[UnpairedScores], tuple[str, ...]]:
     """The scores of each scorer that both runs have, and notes on other differences between the runs.
+
+    missing: which samples without a score are kept.
 
     Raises:
         ConfigError: the runs have no scorer in common, or one of them has no score. Unless `allow_mismatch`: their
             judges or scorer signatures differ.
     """
     scorers = _common_scorers(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := unpaired_scores(a, b, ours, theirs)).units]
+    pairs = [pair for ours, theirs in scorers if (pair := unpaired_scores(a, b, ours, theirs, missing)).units]
     if not pairs:
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, notes = _differences(a, b, scorers)

@@ -257,7 +257,7 @@ def compare(
     notes: dict[str, None] = {}
     for letter, run in itertools.islice(runs.items(), 1, None):
         if unpaired:
-            pairs, differences = unpaired_runs(a, run, allow_mismatch=allow_mismatch)
+            pairs, differences = unpaired_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
         else:
             pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
         notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
@@ -336,15 +336,8 @@ def _compare_scorer(
 
     info, confidence = pair.info, settings.confidence
     if isinstance(pair, UnpairedScores):
-        ours, theirs = pair.scores
         unpaired = compare_unpaired(
-            tuple(ours.values.values()),
-            tuple(theirs.values.values()),
-            scale=info.scale,
-            confidence=confidence,
-            groups=(ours.groups, theirs.groups),
-            weights=(ours.weights, theirs.weights),
-            lower_is_better=info.lower_is_better,
+            **pair.columns, scale=info.scale, confidence=confidence, lower_is_better=info.lower_is_better
         )
         if unpaired is not None:
             yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, unpaired, unpaired.p_value, confidence)

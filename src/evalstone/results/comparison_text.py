@@ -81,9 +81,8 @@ def about_samples(line: ScorerComparison) -> Iterator[str]:
     yield from (f"{text}." for text in sample_notes(line.result.difference))
     if line.unpaired:
         yield left_out(line.unpaired, "sample")
-    paired = _paired(line.result)
-    if paired is not None and paired.missing:
-        open_changes = f"the missing scores of {count(paired.missing, 'sample')} are"
+    if line.result.missing:
+        open_changes = f"the missing scores of {count(line.result.missing, 'sample')} are"
         yield f"p and the interval hold whatever {open_changes}; {term('missing', 'ignore')} leaves them out."
     if line.result.caution:
         yield f"{line.result.caution}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import (
@@ -10,6 +10,7 @@ from evalstone._core.display import (
     count,
     digits_for,
     limits,
+    listed,
     number,
     p_value,
     percent,
@@ -18,11 +19,14 @@ from evalstone._core.display import (
     signed,
     visible,
 )
+from evalstone.results.agreement_slices import agreement_by_slice
 from evalstone.results.summary import scorer_titles
 
 if TYPE_CHECKING:
+    from evalstone.results.agreement_slices import SliceAgreement
     from evalstone.results.audit import Audit, AuditedScorer, Effect
     from evalstone.results.calibration import Calibration, Verdicts
+    from evalstone.results.members import MemberComparison
     from evalstone.results.power_analysis import PowerAnalysis
     from evalstone.stats.intervals import Interval
 
@@ -54,6 +58,7 @@ def calibration_text(calibration: Calibration, verdicts: Verdicts) -> str:
         lines.append(f"The threshold with the best {objective} on these samples is {threshold.value:.4g}.")
     missing = {"skipped": calibration.skipped, "failed": calibration.failed, "with tied labels": calibration.undecided}
     lines += [f"{count(n, 'labeled sample')} {why}." for why, n in missing.items() if n]
+    lines += slice_findings(agreement_by_slice(calibration))
     if calibration.stop_reason:
         lines.append(sentence(f"it ended early: {calibration.stop_reason}"))
     return visible("\n".join(lines))
@@ -68,6 +73,41 @@ def _measures(calibration: Calibration, verdicts: Verdicts) -> Iterator[tuple[st
 
 def _estimate(interval: Interval | None, digits: int = 3) -> tuple[str, str]:
     return ("-", "-") if interval is None else (number(interval.mean, digits), limits(interval.low, interval.high))
+
+
+def slice_findings(slices: Sequence[SliceAgreement]) -> Iterator[str]:
+    """The slices on which the judge is significantly less accurate, as sentences."""
+    for one in slices:
+        if one.worse and one.finding is not None:
+            yield (
+                f"{one.field}={one.key}: the judge is less accurate than on the other samples, "
+                f"{number(one.accuracy.mean)} instead of {number(one.finding.rest)} (n = {one.accuracy.n}, "
+                f"p {p_value(one.finding.adjusted_p)})."
+            )
+
+
+def members_text(comparison: MemberComparison) -> Iterator[str]:
+    """What a composite judge's members are worth together, as sentences."""
+    votes, best = comparison.votes, comparison.members[0]
+    samples = count(comparison.n, "labeled sample")
+    if votes is not None:
+        yield (
+            f"The {len(comparison.members)} votes are worth about {number(votes.votes.mean, 1)} independent ones "
+            f"(95% CI {limits(votes.votes.low, votes.votes.high, 1)}): the correlation of the members' errors is "
+            f"{number(votes.correlation.mean, 2)} (95% CI {limits(votes.correlation.low, votes.correlation.high, 2)}; "
+            f"{samples})."
+        )
+    match comparison.verdict:
+        case "better":
+            yield "Together, they are more accurate than each member alone."
+        case "worse":
+            worse = [one.judge for one in comparison.members if (one.difference.high or 0.0) < 0]
+            yield f"Together, they are less accurate than {listed(worse)} alone: use a single judge."
+        case "inconclusive":
+            yield (
+                f"Together, they are not shown to be more accurate than the best member alone, {best.judge} "
+                f"({signed(best.difference.mean)}; {samples})."
+            )
 
 
 def audit_text(audit: Audit) -> str:

@@ -76,11 +76,14 @@ class Scores:
         return Scores(values, groups, per_sample(self.weight_of), names, ends, frozenset(undefined))
 
     def only(self, names: Iterable[str]) -> Scores:
-        """The values of some of the samples."""
-        values = {name: self.values[name] for name in names}
-        groups = {name: self.group_of[name] for name in values if name in self.group_of}
-        weights = {name: self.weight_of[name] for name in values if name in self.weight_of}
-        return Scores(values, groups, weights, {name: self.sample_of[name] for name in values})
+        """The scores of some of the samples, by key."""
+        keys = list(names)
+
+        def some(of: Mapping[str, _T]) -> dict[str, _T]:
+            return {key: of[key] for key in keys if key in of}
+
+        mine = some(self.values), some(self.group_of), some(self.weight_of), some(self.sample_of), some(self.ends)
+        return Scores(*mine, self.undefined.intersection(keys))
 
 
 def scores_by_sample(run: Run, signature: str, missing: Missing = "ignore") -> Scores:

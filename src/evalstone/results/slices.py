@@ -139,11 +139,20 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
             f"the samples of run {run.id} are not available, and slices need their metadata: name the dataset "
             f"({term('dataset', ...)})"
         )
+    return keys_of_samples(run.dataset, field)
+
+
+def keys_of_samples(samples: Iterable[Sample], field: SliceBy) -> Mapping[str, str]:
+    """The slice key of every sample, by the sample's id and by its key; "(absent)" for samples without the field.
+
+    Raises:
+        ConfigError: no sample has the field, or it is an async function.
+    """
     if is_async(field):
         raise ConfigError(f"slices need a plain function of a sample, and {field_name(field)} is async")
     names: dict[str, None] = {}
     keys: dict[str, str] = {}
-    for sample in run.dataset:
+    for sample in samples:
         value = metadata_at(sample.metadata, field) if isinstance(field, str) else field(sample)
         keys[sample.key] = _key(value)
         keys.setdefault(sample.id, keys[sample.key])

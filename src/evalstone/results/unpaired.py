@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from evalstone.results.missing_scores import Missing
 from evalstone.results.run import OfScorer, Run
-from evalstone.results.scores import Scores, scores_by_sample
+from evalstone.results.scores import Scores, group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
 
@@ -18,12 +20,26 @@ class UnpairedScores(OfScorer):
     info_b: ScorerInfo
     """The scorer in the second run."""
     scores: tuple[Scores, Scores]
-    """The values of each run by sample."""
+    """The values of each run by sample, and the ends of missing ones that count."""
 
     @property
     def units(self) -> int:
         """The number of independent samples or groups in the run with fewer of them."""
         return min(len(of.values if of.groups is None else set(of.groups)) for of in self.scores)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The arguments of `compare_unpaired`."""
+        names = [[*of.sample_of] for of in self.scores]
+        both = list(zip(names, self.scores, strict=True))
+        a, b = ([of.values.get(name) for name in own] for own, of in both)
+        return {
+            "a": a,
+            "b": b,
+            "ends": tuple([of.ends_of(name) for name in own] for own, of in both),
+            "groups": tuple(group_labels(own, of.group_of) for own, of in both),
+            "weights": tuple(weight_column(own, of.weight_of) for own, of in both),
+        }
 
     def slices(self, keys_a: Mapping[str, str], keys_b: Mapping[str, str]) -> Iterator[tuple[str, UnpairedScores]]:
         """(key, scores) of each slice that both runs have. keys_a, keys_b: the slice key of each run's samples."""
@@ -32,14 +48,14 @@ class UnpairedScores(OfScorer):
             yield key, replace(self, scores=(a[key], b[key]))
 
 
-def unpaired_scores(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo) -> UnpairedScores:
-    """A scorer's values in two runs."""
-    scores = scores_by_sample(a, ours.signature), scores_by_sample(b, theirs.signature)
+def unpaired_scores(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, missing: Missing) -> UnpairedScores:
+    """A scorer's values in two runs. missing: which samples without a score count."""
+    scores = scores_by_sample(a, ours.signature, missing), scores_by_sample(b, theirs.signature, missing)
     return UnpairedScores(a.titles[ours.signature], ours, theirs, scores)
 
 
 def _by_key(scores: Scores, keys: Mapping[str, str]) -> dict[str, Scores]:
     members: dict[str, list[str]] = {}
-    for sample in scores.values:
+    for sample in scores.sample_of:
         members.setdefault(keys.get(sample, ABSENT), []).append(sample)
     return {key: scores.only(names) for key, names in members.items()}

@@ -27,9 +27,20 @@ grows only with log T. This is an e-detector (Shin, Ramdas and Rinaldo) whose st
 controls the average run length, at least 1 / alpha values until a false alarm, instead of the probability of any false
 alarm.
 
+Whole cycles. Scores that vary with the hour have no constant mean, so "the mean is at least m at every t" is false at
+night although the mean over every day is at least m. With `cycles`, bettors start only at the start of a cycle, and
+capital counts only at the end of one: t and j are cycles, and the factor of a cycle is the product over its n values.
+If these are independent with means p(i) whose average is at least m,
+
+    the mean of Π (1 + λ · (m - x(i))) = Π (1 + λ · (m - p(i))) <= (1 + λ · (m - average of p(i)))^n <= 1
+
+by the inequality of arithmetic and geometric means, so the proof holds for whole cycles. n may differ between cycles,
+but must not depend on the values.
+
 Assumptions: different units (traces, conversations) are independent. Scores within a unit may be dependent in any way;
 their mean is the unit's single value. The order of the values is unrelated to their size: units are ordered by their
-first submission, not by when they were scored.
+first submission, not by when they were scored. Without cycles, the expected value is the same at all times; a few bad
+hours are a drop.
 
 Sources: Shin, Ramdas, Rinaldo 2023, "E-detectors: a nonparametric framework for sequential change detection", New
 England Journal of Statistics in Data Science 2(2); Waudby-Smith and Ramdas 2024 (see `betting`); Ville 1939.
@@ -44,8 +55,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from evalstone.errors import ConfigError
-from evalstone.stats._arrays import Floats, column
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats._arrays import Floats, Positions, column, same_length
 from evalstone.stats.bounded_mean import BoundedMean
 
 WatchVerdict: TypeAlias = Literal["drifted", "no drift so far", "too few"]
@@ -92,6 +103,7 @@ def watch_mean(
     scale: float = 1.0,
     tolerance: float | None = None,
     alpha: float = 0.05,
+    cycles: Sequence[int] | None = None,
 ) -> MeanWatch | None:
     """Test whether the mean of values ever dropped below the baseline's mean by more than a tolerance.
 
@@ -104,12 +116,14 @@ def watch_mean(
         scale: The upper end of the range.
         tolerance: A drop by at most this much is acceptable, in [0, scale). None: 0.02 · scale.
         alpha: The probability of any false alarm over the whole watch, in (0, 0.5).
+        cycles: The number of each value's cycle, such as its day, never decreasing. All cycles must be complete. Only
+            the means over whole cycles are tested, so that values may vary within a cycle. None: all values are alike.
 
     Returns:
         The state of the watch; None for an empty baseline.
 
     Raises:
-        DataError: A value is outside [0, scale].
+        DataError: A value is outside [0, scale], there are fewer or more cycles than values, or cycles decrease.
         ConfigError: alpha or tolerance is outside its range.
     """
     tolerance = 0.02 * scale if tolerance is None else tolerance
@@ -124,13 +138,15 @@ def watch_mean(
     limit = BoundedMean.of(before.tolist(), 0.0, 1.0).limit(BASELINE_SHARE * alpha, 1)
     bound, bar = limit - tolerance / scale, -math.log((1 - BASELINE_SHARE) * alpha)
     evidence, alarm, changed, verdict = -math.inf, None, None, "too few"
+    starts = _starts(now.size, cycles)
     if 0 < bound < 1 and now.size:
-        capital, best = capitals(now, bound)
+        capital, best = capitals(now, bound, starts)
         evidence = float(capital.max())
         if evidence >= bar:
-            alarm = int(np.argmax(capital >= bar))
-            changed, verdict = _start(now[: alarm + 1], best[alarm], bound), "drifted"
-        elif capitals(np.zeros(now.size), bound)[0].max() >= bar:
+            last = int(np.argmax(capital >= bar))
+            alarm = int(np.append(starts, now.size)[last + 1]) - 1
+            changed, verdict = int(starts[_start(now, best[last], bound, starts[: last + 1], alarm)]), "drifted"
+        elif capitals(np.zeros(now.size), bound, starts)[0].max() >= bar:
             verdict = "no drift so far"
     return MeanWatch(
         verdict=verdict,
@@ -145,22 +161,42 @@ def watch_mean(
     )
 
 
-def capitals(values: Floats, bound: float) -> tuple[Floats, Floats]:
-    """log M after each value, and the bet with the most capital at that time. Values in [0, 1], bound in (0, 1)."""
-    starts = np.arange(1, values.size + 1)
+def _starts(size: int, cycles: Sequence[int] | None) -> Positions:
+    """The position of the first value of each cycle."""
+    if cycles is None:
+        return np.arange(size)
+    same_length(values=range(size), cycles=cycles)
+    steps = np.diff(np.asarray(cycles, dtype=np.int64))
+    if (steps < 0).any():
+        raise DataError(f"cycles must not decrease, but value {int(np.argmax(steps < 0)) + 1} is of an earlier cycle")
+    return np.flatnonzero(np.concatenate(([True], steps > 0)))[:size]
+
+
+def capitals(values: Floats, bound: float, starts: Positions) -> tuple[Floats, Floats]:
+    """log M after each cycle, and the bet with the most capital at that time.
+
+    values: in [0, 1], at least one. bound: in (0, 1). starts: the position of the first value of each cycle.
+    """
+    numbers = np.arange(1, starts.size + 1)
     # log g(t), in a form without catastrophic cancellation
-    first, second = np.log2(starts + 1.0), np.log2(starts + 2.0)
-    log_start = np.log(np.log1p(1 / (starts + 1.0)) / math.log(2) / (first * second))
-    logs: Floats = np.empty((BETS.size, values.size))
+    first, second = np.log2(numbers + 1.0), np.log2(numbers + 2.0)
+    log_start = np.log(np.log1p(1 / (numbers + 1.0)) / math.log(2) / (first * second))
+    logs: Floats = np.empty((BETS.size, starts.size))
     for row, bet in zip(logs, BETS / (1 - bound), strict=True):
-        growth = np.cumsum(np.log1p(bet * (bound - values)))
+        growth = _growth(values, bet, bound, starts)
         np.logaddexp.accumulate(log_start - np.concatenate(([0.0], growth[:-1])), out=row)
         row += growth
     log_mean: Floats = np.logaddexp.reduce(logs, axis=0) - math.log(BETS.size)
     return log_mean, BETS[np.argmax(logs, axis=0)] / (1 - bound)
 
 
-def _start(values: Floats, bet: float, bound: float) -> int:
-    """The start from which a bettor with this bet would have gained most by the last value."""
-    growth = np.concatenate(([0.0], np.cumsum(np.log1p(bet * (bound - values)))[:-1]))
+def _growth(values: Floats, bet: float, bound: float, starts: Positions) -> Floats:
+    """The log capital of a bettor who starts with the first value, after each cycle."""
+    growth: Floats = np.cumsum(np.add.reduceat(np.log1p(bet * (bound - values)), starts))
+    return growth
+
+
+def _start(values: Floats, bet: float, bound: float, starts: Positions, last: int) -> int:
+    """The cycle from whose start a bettor with this bet would have gained most by the value at `last`."""
+    growth = np.concatenate(([0.0], _growth(values[: last + 1], bet, bound, starts)[:-1]))
     return int(growth.size - 1 - np.argmin(growth[::-1]))

@@ -1,26 +1,34 @@
-"""A pass rate corrected for the judge's error rates: the Rogan-Gladen estimator with the Lang-Reiczigel interval.
+"""A pass rate corrected for the judge's error rates: the Rogan-Gladen estimator with an interval by Fieller's method.
 
     true rate = (judged rate + specificity - 1) / (sensitivity + specificity - 1), clipped to [0, 1]
+
+The denominator is 0 for a judge that is at chance, and the quotient is then arbitrary. The interval has the rates π
+that a test of
+
+    judged rate = π · sensitivity + (1 - π) · (1 - specificity)
+
+does not reject. The difference of both sides is linear in the three rates, so its limits are recovered from theirs
+(MOVER) without a division. There is no rate unless the judge is significantly better than chance.
 
 Sensitivity and specificity must come from separate labeled samples, drawn at random overall, or at random among the
 samples that people pass and among those that they fail. If the labels are part of the same run, use `ppi_mean`, which
 makes fewer assumptions.
-Sources: Rogan and Gladen 1978, American Journal of Epidemiology 107(1); Lang and Reiczigel 2014, Preventive Veterinary
-Medicine 113(1).
+Sources: Rogan and Gladen 1978, American Journal of Epidemiology 107(1); Fieller 1954, Journal of the Royal Statistical
+Society B 16(2); Zou and Donner 2008 (see `intervals.mover`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
-from evalstone._core.display import count
+from evalstone._core.display import count, number
 from evalstone.errors import DataError
 from evalstone.stats.classification import Confusion
-from evalstone.stats.intervals import Interval, proportion_interval
+from evalstone.stats.intervals import MOVER, Interval, mover, proportion_interval
+from evalstone.stats.roots import root
 
 FEW_LABELS = 20
+CLOSE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -28,8 +36,9 @@ class RoganGladenEstimate:
     """A corrected pass rate, and the judge's."""
 
     rate: Interval | None
-    """The corrected rate, in [0, 1]. None if the labels have no passes or no fails; if the judge is no better than
-    chance on them; or if it wouldn't be with one more correct and one more wrong verdict in each class."""
+    """The corrected rate, in [0, 1]. None if the labels have no passes or no fails; if the judge is not significantly
+    better than chance on them (the lower limit of sensitivity + specificity is 1 or less); or if no rate agrees with
+    the judge's pass rate, so that its error rates must have been different in the run."""
     raw: Interval | None
     """The judge's pass rate. Its interval ignores the judge's errors."""
     sensitivity: Interval | None
@@ -42,9 +51,6 @@ class RoganGladenEstimate:
 
 def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 0.95) -> RoganGladenEstimate | None:
     """The true pass rate, given that the judge passed `passed` of n samples.
-
-    The interval is centered on an estimate with pseudo-counts, so that it covers with small counts too: z²/2 verdicts
-    of each kind, and one correct and one wrong label in each class.
 
     Args:
         passed: The number of samples that the judge passed.
@@ -69,34 +75,65 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
     if tpr is None or tnr is None:
         caution = "the labels need both passes and fails"
         return RoganGladenEstimate(None, raw, tpr, tnr, caution)
-    youden = tpr.mean + tnr.mean - 1
-    if _youden(labels, 0) <= 0 or _youden(labels, 1) <= 0:
-        problem = "is no better than chance" if _youden(labels, 0) <= 0 else "is barely better than chance"
-        return RoganGladenEstimate(None, raw, tpr, tnr, f"the judge {problem} on the labeled samples")
-    estimate = min(1.0, max(0.0, (raw.mean - (1 - tnr.mean)) / youden))
-    center, half = _lang_reiczigel(passed, n, labels, NormalDist().inv_cdf(0.5 + confidence / 2))
-    low, high = max(0.0, min(center - half, estimate)), min(1.0, max(center + half, estimate))
+    youden = _youden(tpr, tnr)
+    if youden.low is None or youden.low <= 0:
+        caution = (
+            "the judge is not significantly better than chance on the labeled samples, so its pass rate can't be "
+            f"corrected: sensitivity + specificity is {_limits_text(youden, 1)}, and 1 at chance"
+        )
+        return RoganGladenEstimate(None, raw, tpr, tnr, caution)
+    estimate = min(1.0, max(0.0, (raw.mean - (1 - tnr.mean)) / youden.mean))
+    limits = _limits(raw, tpr, tnr)
+    if limits is None:
+        caution = (
+            f"the judge passed {_limits_text(raw)} of the run, which no rate explains with its sensitivity of "
+            f"{_limits_text(tpr)} and specificity of {_limits_text(tnr)}: the run's samples must be unlike the "
+            "labeled ones"
+        )
+        return RoganGladenEstimate(None, raw, tpr, tnr, caution)
     fewest = min(tpr.n, tnr.n)
     caution = f"only {count(fewest, 'label')} in one class: the interval is approximate" if fewest < FEW_LABELS else ""
-    rate = Interval(estimate, low, high, n, confidence, method="Lang-Reiczigel", caution=caution)
+    rate = Interval(estimate, *limits, n, confidence, method=MOVER, caution=caution)
     return RoganGladenEstimate(rate, raw, tpr, tnr, caution)
 
 
-def _youden(labels: Confusion, added: int) -> int:
-    """Youden's J · positives · negatives as an exact integer, with `added` more right and wrong labels per class."""
-    positives, negatives = labels.positives + 2 * added, labels.negatives + 2 * added
-    return (labels.tp + added) * negatives + (labels.tn + added) * positives - positives * negatives
+def _youden(tpr: Interval, tnr: Interval) -> Interval:
+    """Youden's J, sensitivity + specificity - 1, with its interval."""
+    mean = tpr.mean + tnr.mean - 1
+    (tpr_below, tpr_above), (tnr_below, tnr_above) = _reaches(tpr), _reaches(tnr)
+    low, high = mean - mover(tpr_below, tnr_below), mean + mover(tpr_above, tnr_above)
+    return Interval(mean, low, high, tpr.n + tnr.n, tpr.confidence, method=MOVER)
 
 
-def _lang_reiczigel(passed: int, n: int, labels: Confusion, z: float) -> tuple[float, float]:
-    """The center and half-width of the interval, computed step by step as in the paper."""
-    size = n + z * z
-    judged = (passed + z * z / 2) / size
-    tpr_n, tnr_n = labels.positives + 2, labels.negatives + 2
-    tpr, tnr = (labels.tp + 1) / tpr_n, (labels.tn + 1) / tnr_n
-    youden = tpr + tnr - 1
-    rate = (judged + tnr - 1) / youden
-    tpr_variance, tnr_variance = tpr * (1 - tpr) / tpr_n, tnr * (1 - tnr) / tnr_n
-    shift = 2 * z * z * (rate * tpr_variance - (1 - rate) * tnr_variance)
-    variance = (judged * (1 - judged) / size + rate**2 * tpr_variance + (1 - rate) ** 2 * tnr_variance) / youden**2
-    return rate + shift, z * math.sqrt(variance)
+def _reaches(interval: Interval) -> tuple[float, float]:
+    """The distances of both limits from the mean."""
+    low, high = ((interval.mean if limit is None else limit) for limit in (interval.low, interval.high))
+    return interval.mean - low, high - interval.mean
+
+
+def _limits(raw: Interval, tpr: Interval, tnr: Interval) -> tuple[float, float] | None:
+    """The lowest and the highest rate that the test doesn't reject; None if it rejects all."""
+    (raw_below, raw_above), (tpr_below, tpr_above), (tnr_below, tnr_above) = map(_reaches, (raw, tpr, tnr))
+
+    def excess(rate: float) -> float:
+        return raw.mean - rate * tpr.mean - (1 - rate) * (1 - tnr.mean)
+
+    def too_low(rate: float) -> float:
+        """Above 0 if the judged rate is significantly higher than it would be with this rate."""
+        return excess(rate) - mover(raw_below, rate * tpr_above, (1 - rate) * tnr_below)
+
+    def too_high(rate: float) -> float:
+        return -excess(rate) - mover(raw_above, rate * tpr_below, (1 - rate) * tnr_above)
+
+    # Both are concave, so each has at most one root between an end that it rejects and one that it doesn't.
+    at_zero, at_one = too_low(0.0), too_high(1.0)
+    if min(at_zero, too_low(1.0)) > 0 or min(at_one, too_high(0.0)) > 0:
+        return None
+    low = root(too_low, 0.0, 1.0, 0.5, at_start=at_zero, close=CLOSE) if at_zero > 0 else 0.0
+    high = root(too_high, 1.0, 0.0, 0.5, at_start=at_one, close=CLOSE) if at_one > 0 else 1.0
+    return low, high
+
+
+def _limits_text(interval: Interval, added: int = 0) -> str:
+    mean, low, high = (number(added + x, 2) for x in (interval.mean, interval.low or 0.0, interval.high or 0.0))
+    return f"{mean} ({100 * interval.confidence:g}% CI {low} to {high})"

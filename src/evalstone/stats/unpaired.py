@@ -7,6 +7,11 @@ The limits of the difference are recovered from the limits of the two means (MOV
     high = mean(b) - mean(a) + √((u(b) - mean(b))² + (mean(a) - l(a))²)
 
 The p-value is the error rate at which 0 is one of the limits, so it never contradicts the interval.
+
+*Missing scores.* If scores are missing, those of bad answers may be missing more often, and the others say nothing
+about them. The estimate is that of the scores at hand. The low limit has a's missing scores at their highest and b's at
+their lowest, the high limit the reverse, and the p-value is that of the side on which the difference is. It is 1 if
+missing scores can turn the sign. (Manski 1990: bounds without assumptions about what is missing.)
 Source: Zou and Donner 2008, Statistics in Medicine 27(10).
 """
 
@@ -17,6 +22,7 @@ from dataclasses import dataclass
 
 from evalstone.stats._arrays import column, same_length
 from evalstone.stats.bounded_mean import SHARE, BoundedMean
+from evalstone.stats.comparison import Ends
 from evalstone.stats.intervals import MOVER, Interval, check_confidence, check_weights, mover
 from evalstone.stats.paired_tests import PairedTest
 from evalstone.stats.roots import root
@@ -33,13 +39,14 @@ class UnpairedComparison:
     """Scores a and b of different samples, in the unit of the scores."""
 
     n: int
-    """The number of values of a."""
+    """The number of scores of a."""
     n_b: int
-    """The number of values of b."""
+    """The number of scores of b."""
     mean_a: float
     mean_b: float
     difference: Interval
-    """mean_b - mean_a with its interval (see the module docstring)."""
+    """mean_b - mean_a with its interval (see the module docstring). With missing scores, the limits hold whatever these
+    are."""
     test: PairedTest
     """The test that the means are equal. It agrees with `difference`."""
     lower_is_better: bool
@@ -47,6 +54,8 @@ class UnpairedComparison:
     """The number of clusters in both runs together; None for independent samples."""
     caution: str
     """Why to trust the comparison less, or ""."""
+    missing: int = 0
+    """The number of scores that are missing in a and b together."""
 
     @property
     def p_value(self) -> float:
@@ -55,19 +64,20 @@ class UnpairedComparison:
 
 
 def compare_unpaired(
-    a: Sequence[float],
-    b: Sequence[float],
+    a: Sequence[float | None],
+    b: Sequence[float | None],
     *,
     scale: float = 1.0,
     confidence: float = 0.95,
     groups: tuple[Sequence[Hashable] | None, Sequence[Hashable] | None] = (None, None),
     weights: tuple[Sequence[float] | None, Sequence[float] | None] = (None, None),
     lower_is_better: bool = False,
+    ends: tuple[Sequence[Ends] | None, Sequence[Ends] | None] = (None, None),
 ) -> UnpairedComparison | None:
     """Compare two runs' scores of different samples.
 
     Args:
-        a: The baseline's scores, in [0, scale].
+        a: The baseline's scores, in [0, scale]; None is a missing one.
         b: The candidate's scores of other samples.
         scale: The upper end of the range.
         confidence: The confidence level of the interval, in (0, 1).
@@ -75,36 +85,111 @@ def compare_unpaired(
         weights: For a and for b, one sampling weight above 0 per sample, for estimates of population means. None: all
             equal.
         lower_is_better: Whether a lower score is better.
+        ends: For a and for b, the lowest and the highest possible value of each score. None: a missing score may have
+            any value.
 
     Returns:
-        The comparison; None if a or b is empty.
+        The comparison; None if a or b has no score.
 
     Raises:
         DataError: Lengths differ, a value is not a finite number in [0, scale], or a weight is not above 0.
         ConfigError: confidence is outside (0, 1).
     """
     check_confidence(confidence)
-    evidence: list[BoundedMean] = []
-    for name, values, labels, own in zip("ab", (a, b), groups, weights, strict=True):
-        same_length(**{name: values, "groups": labels, "weights": own})
-        check_weights(own)
-        checked: list[float] = column(name, values, 0.0, scale).tolist()
-        if not checked:
-            return None
-        evidence.append(WeightedMean.of_units(checked, 0.0, scale, groups=labels, weights=own))
-    first, second = evidence
-    d, alpha = second.mean - first.mean, (1 - confidence) / 2
-    low, high = d - _reach(first, second, alpha), d + _reach(second, first, alpha)
-    counts = [len(values if labels is None else set(labels)) for values, labels in zip((a, b), groups, strict=True)]
-    clusters = None if groups == (None, None) else sum(counts)
-    known = [effective_number(own) for own in weights]
-    effective = None if known == [None, None] else (known[0] or len(a)) + (known[1] or len(b))
-    interval = Interval(d, low, high, len(a) + len(b), confidence, clusters, MOVER, effective=effective)
-    test = PairedTest("test of the difference of means", difference_p_value(first, second), d)
-    caution = "one of the runs has a single sample or cluster" if min(counts) == 1 else ""
+    first = _Side.of("a", a, ends[0], groups[0], weights[0], scale=scale)
+    second = _Side.of("b", b, ends[1], groups[1], weights[1], scale=scale)
+    if first is None or second is None:
+        return None
+    d, alpha = second.known.mean - first.known.mean, (1 - confidence) / 2
+    lowest, highest = (first.highest, second.lowest), (first.lowest, second.highest)
+    low = lowest[1].mean - lowest[0].mean - _reach(*lowest, alpha)
+    high = highest[1].mean - highest[0].mean + _reach(highest[1], highest[0], alpha)
+    missing = first.missing + second.missing
+    if missing and lowest[1].mean <= lowest[0].mean and highest[1].mean >= highest[0].mean:
+        p_value = 1.0
+    else:
+        p_value = difference_p_value(*(lowest if lowest[1].mean > lowest[0].mean else highest))
+    clusters = None if groups == (None, None) else first.units + second.units
+    known = (first.effective, second.effective)
+    effective = None if known == (None, None) else (known[0] or first.n) + (known[1] or second.n)
+    n = first.n + second.n
+    interval = Interval(d, low, high, n, confidence, clusters, MOVER, effective=effective)
     return UnpairedComparison(
-        len(a), len(b), first.mean, second.mean, interval, test, lower_is_better, clusters, caution
+        n=first.n,
+        n_b=second.n,
+        mean_a=first.known.mean,
+        mean_b=second.known.mean,
+        difference=interval,
+        test=PairedTest("test of the difference of means", p_value, d),
+        lower_is_better=lower_is_better,
+        groups=clusters,
+        caution="one of the runs has a single sample or cluster" if min(first.units, second.units) == 1 else "",
+        missing=missing,
     )
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One run's scores."""
+
+    n: int
+    """The number of scores."""
+    missing: int
+    units: int
+    """The number of samples or clusters with a score."""
+    effective: float | None
+    """The effective number of samples with a score; None without weights."""
+    known: BoundedMean
+    """The mean of the scores."""
+    lowest: BoundedMean
+    """The mean with missing scores at their lowest."""
+    highest: BoundedMean
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        values: Sequence[float | None],
+        ends: Sequence[Ends] | None,
+        groups: Sequence[Hashable] | None,
+        weights: Sequence[float] | None,
+        *,
+        scale: float,
+    ) -> _Side | None:
+        """None without a score."""
+        same_length(**{name: values, "groups": groups, "weights": weights, "ends": ends})
+        check_weights(weights)
+        at = [place for place, value in enumerate(values) if value is not None]
+        scores: list[float] = column(name, [x for x in values if x is not None], 0.0, scale).tolist()
+        if not scores:
+            return None
+        known_groups = None if groups is None else [groups[place] for place in at]
+        known_weights = None if weights is None else [weights[place] for place in at]
+
+        def mean(
+            of: Sequence[float], groups: Sequence[Hashable] | None, weights: Sequence[float] | None
+        ) -> BoundedMean:
+            return WeightedMean.of_units(of, 0.0, scale, groups=groups, weights=weights)
+
+        known = mean(scores, known_groups, known_weights)
+        if ends is None:
+            ends = [(0.0, scale) if value is None else (value, value) for value in values]
+        lowest = highest = known
+        missing = sum(low != high for low, high in ends)
+        if missing:
+            lowest, highest = (
+                mean(column("ends", [pair[side] for pair in ends], 0.0, scale).tolist(), groups, weights)
+                for side in (0, 1)
+            )
+        return cls(
+            n=len(scores),
+            missing=missing,
+            units=len(scores) if known_groups is None else len(set(known_groups)),
+            effective=effective_number(known_weights),
+            known=known,
+            lowest=lowest,
+            highest=highest,
+        )
 
 
 def _reach(smaller: BoundedMean, larger: BoundedMean, alpha: float) -> float:

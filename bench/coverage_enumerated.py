@@ -1,0 +1,91 @@
+"""The worst coverage and the worst error rate over all populations of a grid, computed instead of simulated.
+
+`bench/coverage.py` runs this section. Every sample of n values from a population with two or three values has a known
+probability, so coverage and error rates are sums. Samples with a probability below NEGLIGIBLE count as errors.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from functools import cache
+
+from tables import table
+
+from evalstone.stats.bounded_mean import BoundedMean
+
+TWO_VALUES = (range(8, 15), range(15, 30), range(30, 61), (100,), (200,), (300,))
+"""Sample sizes of pass rates, by row of the table."""
+THREE_VALUES = (8, 12, 20, 30)
+SUPPORTS = (
+    *((0.0, value, 1.0) for value in (0.05, 0.1, 0.25, 0.5, 0.67, 0.75, 0.9)),
+    (0.3, 0.6, 1.0),
+    (0.5, 0.75, 1.0),
+    (0.0, 0.5, 0.75),
+)
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97)
+NEGLIGIBLE = 1e-6
+
+
+def populations() -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
+    """Values and their shares."""
+    for support in SUPPORTS:
+        for first, second in itertools.product(SHARES, repeat=2):
+            if first + second < 0.995:
+                yield support, (first, second, 1 - first - second)
+
+
+@cache
+def counts(n: int, values: int) -> tuple[tuple[int, ...], ...]:
+    """All ways in which n values can be spread over so many."""
+    if values == 1:
+        return ((n,),)
+    return tuple((own, *rest) for own in range(n + 1) for rest in counts(n - own, values - 1))
+
+
+def rates(n: int, support: tuple[float, ...], shares: tuple[float, ...]) -> tuple[float, float]:
+    """The probability that a 95% interval misses the mean, and that a one-sided test at 5% rejects it wrongly."""
+    truth = math.fsum(value * share for value, share in zip(support, shares, strict=True))
+    logs = [math.log(share) for share in shares]
+    missed = passed = seen = 0.0
+    for each in counts(n, len(support)):
+        chance = math.exp(
+            math.lgamma(n + 1) + sum(c * log - math.lgamma(c + 1) for c, log in zip(each, logs, strict=True))
+        )
+        if chance < NEGLIGIBLE:
+            continue
+        seen += chance
+        mean = BoundedMean.of([v for v, c in zip(support, each, strict=True) for _ in range(c)], 0.0, 1.0)
+        missed += chance * (mean.two_sided_p(truth) < 0.05)
+        passed += chance * (mean.p_value(truth, 1) <= 0.05)
+    return missed + (1 - seen), passed + (1 - seen)
+
+
+def worst_of_pass_rates(n: int) -> tuple[float, float]:
+    """The lowest coverage over all pass rates, and the rate. It is next to a limit of one of the n + 1 intervals."""
+    intervals = [BoundedMean.of([1.0] * c + [0.0] * (n - c), 0.0, 1.0).interval(0.95) for c in range(n + 1)]
+    limits = {limit for interval in intervals for limit in interval if 0 < limit < 1}
+    found: list[tuple[float, float]] = []
+    for rate in (limit + step for limit in limits for step in (-1e-9, 1e-9)):
+        chances = (math.comb(n, c) * rate**c * (1 - rate) ** (n - c) for c in range(n + 1))
+        covers = (chance for chance, (low, high) in zip(chances, intervals, strict=True) if low <= rate <= high)
+        found.append((math.fsum(covers), rate))
+    return min(found)
+
+
+def enumerated(_: int) -> None:
+    """The lowest coverage of the default interval, and the highest rate of wrong passes at the threshold."""
+    rows: list[list[str]] = []
+    for sizes in TWO_VALUES:
+        (coverage, rate), n = min((worst_of_pass_rates(n), n) for n in sizes)
+        wrong = max(rates(n, (0.0, 1.0), (1 - place / 200, place / 200))[1] for n in sizes for place in range(1, 200))
+        span = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        rows.append(["pass rates", span, f"{100 * coverage:.1f}", f"{rate:.3f} (n = {n})", f"{100 * wrong:.2f}"])
+    for n in THREE_VALUES:
+        every = [(*rates(n, *population), population) for population in populations()]
+        worst, gate = max(every), max(every, key=lambda one: one[1])
+        where = ", ".join(f"{share:.2g} at {value:g}" for value, share in zip(*worst[2], strict=True))
+        rows.append(["three values", f"{n}", f"{100 - 100 * worst[0]:.1f}", where, f"{100 * gate[1]:.2f}"])
+    head = ["populations", "n", "lowest coverage", "at", "highest rate of wrong passes"]
+    table("Worst coverage and error rates, computed", head, rows)

@@ -1,0 +1,119 @@
+"""A composite judge compared with its members on the same labels: is it worth its calls?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from evalstone._core.json import to_jsonable
+from evalstone.errors import ConfigError
+from evalstone.results.calibration import Calibration
+from evalstone.stats.intervals import Interval, proportion_interval
+from evalstone.types import reaches
+
+if TYPE_CHECKING:
+    from evalstone.stats.panels import PanelVotes
+
+CompositeVerdict: TypeAlias = Literal["better", "worse", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class MemberAccuracy:
+    """A member's accuracy, and how much more accurate the composite judge is."""
+
+    judge: str
+    """The member's identity."""
+    accuracy: Interval
+    difference: Interval
+    """The composite judge's accuracy minus the member's. The intervals of all members hold together."""
+
+
+@dataclass(frozen=True)
+class MemberComparison:
+    """A composite judge and its members, on the labeled samples that all of them scored."""
+
+    judge: str
+    """The composite judge's identity."""
+    n: int
+    """The number of samples with a truth and a score by each judge."""
+    accuracy: Interval
+    """The composite judge's accuracy at the scorer's default threshold."""
+    members: tuple[MemberAccuracy, ...]
+    """The members, the most accurate first."""
+    votes: PanelVotes | None
+    """What the votes of a panel are worth; None for other judges, and if no member errs."""
+
+    @property
+    def verdict(self) -> CompositeVerdict:
+        """Whether the composite judge is significantly more accurate than every member ("better"), significantly less
+        accurate than one ("worse"), or neither. The most accurate member is not known for sure, so a comparison with
+        the one that is best on these labels alone would be biased."""
+        limits = [(member.difference.low or 0.0, member.difference.high or 0.0) for member in self.members]
+        if min(low for low, _ in limits) > 0:
+            return "better"
+        return "worse" if min(high for _, high in limits) < 0 else "inconclusive"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain data."""
+        return {**to_jsonable(self), "verdict": self.verdict}
+
+
+def compare_with_members(composite: Calibration, members: Sequence[Calibration]) -> MemberComparison | None:
+    """Compare a composite judge with its members, on the labeled samples that all of them scored.
+
+    Args:
+        composite: the calibration of a panel, a cascade or a self-consistency judge.
+        members: the calibrations of its members, of the same scorer with the same labels.
+
+    Returns:
+        The comparison; None if no sample has a truth and a score by each judge.
+
+    Raises:
+        ConfigError: there are no members, or a member's calibration is of another scorer or has other labels.
+    """
+    from evalstone.stats.panels import effective_votes  # noqa: PLC0415 - numpy
+
+    if not members:
+        raise ConfigError("need the calibration of at least one member")
+    for member in members:
+        if member.scorer != composite.scorer:
+            raise ConfigError(f"{member.judge} was calibrated with {member.scorer}, not with {composite.scorer}")
+        if (member.labels_id, member.version) != (composite.labels_id, composite.version):
+            raise ConfigError(f"{member.judge} was calibrated with other labels than {composite.judge}")
+    truths = {pair.sample: pair.truth(composite.label_threshold, composite.scale) for pair in composite.pairs}
+    right = [_right(one, truths) for one in (composite, *members)]
+    samples = [sample for sample in right[0] if all(sample in of for of in right)]
+    ours, *theirs = ([of[sample] for sample in samples] for of in right)
+    accuracy = proportion_interval(sum(ours), len(samples))
+    if accuracy is None:
+        return None
+    compared = [
+        member
+        for one, own in zip(members, theirs, strict=True)
+        if (member := _compared(one.judge, own, ours, len(members))) is not None
+    ]
+    wrong = [[not verdict for verdict in of_sample] for of_sample in zip(*theirs, strict=True)]
+    return MemberComparison(
+        judge=composite.judge,
+        n=len(samples),
+        accuracy=accuracy,
+        members=tuple(sorted(compared, key=lambda member: -member.accuracy.mean)),
+        votes=effective_votes(wrong) if composite.judge.startswith("panel(") else None,
+    )
+
+
+def _right(calibration: Calibration, truths: dict[str, bool | None]) -> dict[str, bool]:
+    """Whether the judge's verdict on each sample with a truth is right."""
+    threshold, scale = calibration.default_threshold, calibration.scale
+    known = ((pair, truths.get(pair.sample)) for pair in calibration.pairs)
+    return {pair.sample: reaches(pair.value, threshold, scale) == truth for pair, truth in known if truth is not None}
+
+
+def _compared(judge: str, member: Sequence[bool], composite: Sequence[bool], members: int) -> MemberAccuracy | None:
+    """None without a sample."""
+    from evalstone.stats.comparison import compare_pairs  # noqa: PLC0415 - numpy
+
+    accuracy = proportion_interval(sum(member), len(member))
+    pairs = compare_pairs(list(map(float, member)), list(map(float, composite)), confidence=1 - 0.05 / members)
+    return None if accuracy is None or pairs is None else MemberAccuracy(judge, accuracy, pairs.difference)

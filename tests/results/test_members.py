@@ -1,0 +1,89 @@
+"""A composite judge compared with its members on the same labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from evalstone.errors import ConfigError
+from evalstone.results.calibration import Calibration
+from evalstone.results.members import MemberComparison, compare_with_members
+from evalstone.results.quality_text import members_text
+from evalstone.stats.comparison import compare_pairs
+from evalstone.stats.panels import effective_votes
+from tests.results.test_calibration import made
+
+TRUTH = [n % 2 for n in range(120)]
+PANEL = "panel(a, b, c, vote=majority)"
+
+
+def judged(name: str, wrong: set[int], size: int = 120) -> Calibration:
+    """A judge that is wrong on these samples."""
+    pairs = [(float(truth != (n in wrong)), truth) for n, truth in enumerate(TRUTH[:size])]
+    return dataclasses.replace(made(pairs), judge=name)
+
+
+def panel_of(*wrong: set[int]) -> MemberComparison:
+    members = [judged(name, own) for name, own in zip("abc", wrong, strict=True)]
+    found = compare_with_members(judged(PANEL, majority(*wrong)), members)
+    assert found is not None
+    return found
+
+
+def majority(*members: set[int]) -> set[int]:
+    return {n for n in range(120) if 2 * sum(n in wrong for wrong in members) > len(members)}
+
+
+APART = {*range(24)}, {*range(24, 48)}, {*range(48, 72)}
+ALIKE = {*range(24)}, {*range(22), 50, 51}, {*range(2, 26)}
+
+
+def test_a_panel_of_members_that_err_apart_is_better_than_each() -> None:
+    found = panel_of(*APART)
+    assert (found.verdict, found.n, found.accuracy.mean) == ("better", 120, 1.0)
+    assert found.votes == effective_votes([[n in wrong for wrong in APART] for n in range(120)])
+    assert found.votes is not None
+    assert found.votes.votes.mean == 3
+    first, *_ = members_text(found)
+    assert first.startswith("The 3 votes are worth about 3.0 independent ones (95% CI ")
+    alone = [float(n not in APART[0]) for n in range(120)]
+    by_hand = compare_pairs(alone, [1.0] * 120, confidence=1 - 0.05 / 3)
+    assert by_hand is not None
+    assert found.members[0].difference == by_hand.difference
+
+
+def test_a_panel_of_members_that_err_alike_is_worth_little_more_than_one() -> None:
+    found = panel_of(*ALIKE)
+    assert found.verdict == "inconclusive"
+    assert found.votes is not None
+    assert found.votes.votes.mean < 1.2
+    assert "not shown to be more accurate than the best member alone" in [*members_text(found)][1]
+    assert json.loads(json.dumps(found.to_dict()))["verdict"] == "inconclusive"
+
+
+def test_a_panel_that_a_member_beats_says_so() -> None:
+    good, bad = set[int](), {*range(40)}
+    found = compare_with_members(judged(PANEL, bad), [judged("bad", bad), judged("good", good), judged("worse", bad)])
+    assert found is not None
+    assert found.verdict == "worse"
+    assert [one.judge for one in found.members] == ["good", "bad", "worse"]
+    assert "less accurate than good alone" in [*members_text(found)][-1]
+
+
+def test_a_cascade_has_no_votes_and_samples_without_every_score_are_left_out() -> None:
+    members = [judged("a", {1, 2}, 100), judged("b", {3})]
+    found = compare_with_members(judged("cascade(a, b, threshold=0.9)", {1}), members)
+    assert found is not None
+    assert (found.votes, found.n) == (None, 100)
+
+
+def test_other_labels_and_scorers_are_refused() -> None:
+    panel, member = judged(PANEL, set()), judged("a", {1})
+    with pytest.raises(ConfigError, match="a was calibrated with other labels than panel"):
+        compare_with_members(panel, [dataclasses.replace(member, labels_id="other")])
+    with pytest.raises(ConfigError, match="a was calibrated with x@1, not with faithfulness@1"):
+        compare_with_members(panel, [dataclasses.replace(member, scorer="x@1")])
+    with pytest.raises(ConfigError, match="at least one member"):
+        compare_with_members(panel, [])
