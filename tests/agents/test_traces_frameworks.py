@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evalstone import score
+from evalstone.agents.from_traces import extract_trajectory
 from tests.agents.test_traces import CALL, only, read
 from tests.traced import attributes, chat, message, span, spans
 
@@ -49,7 +50,64 @@ def test_agents_that_hand_over_are_one_request() -> None:
     assert [call.name for each in sample.messages for call in each.tool_calls] == ["transfer_to_weather"]
     assert sample.trajectory is not None
     steps = [(step.step_type, step.name) for step in sample.trajectory.steps]
-    assert steps == [("tool_call", "transfer_to_weather"), ("agent_run", "triage"), ("agent_run", "weather")]
+    assert steps == [("tool_call", "transfer_to_weather")]
+
+
+def test_steps_of_agents_that_hand_over_are_those_of_their_messages() -> None:
+    over: dict[str, Any] = {"type": "tool_call", "id": "h1", "name": "transfer_to_weather", "arguments": {}}
+    done = {"type": "tool_call_response", "id": "h1", "response": "weather"}
+    found = {"type": "tool_call_response", "id": "c1", "response": "rainy"}
+    handed = [QUESTION, message("assistant", over), message("tool", done)]
+    told = [*handed, message("assistant", CALL), message("tool", found)]
+    sample = only(
+        spans(
+            agent(1, "Agent workflow", end=9),
+            agent(2, "triage", 1, end=3),
+            span(3, "response", chat([QUESTION], message("assistant", over)), parent=2, end=2),
+            agent(5, "weather", 1, start=3, end=9),
+            span(6, "response", chat(handed, message("assistant", CALL)), parent=5, start=4, end=5),
+            tool(7, 5, {"gen_ai.tool.call.id": "c1"}, start=5, end=6),
+            span(8, "response", chat(told, "Yes."), parent=5, start=6, end=9),
+        )
+    )
+    assert sample.trajectory is not None
+    wanted = extract_trajectory(sample.messages)
+    assert [step.name for step in wanted.steps] == ["transfer_to_weather", "weather"]
+    assert [(step.step_type, step.name, step.data) for step in sample.trajectory.steps] == [
+        (step.step_type, step.name, step.data) for step in wanted.steps
+    ]
+
+
+def test_a_function_that_makes_the_answer_is_no_tool_and_its_result_is_not_what_the_model_was_told() -> None:
+    made = {"logfire.msg": "running output function: final_result", "gen_ai.tool.name": "final_result"}
+    route: dict[str, Any] = {"type": "tool_call", "id": "c9", "name": "final_result", "arguments": {"city": "Bern"}}
+    told = {"type": "tool_call_response", "id": "c9", "name": "final_result", "result": "Final result processed."}
+    everything = [QUESTION, message("assistant", route), message("user", told)]
+    run = {"gen_ai.operation.name": "invoke_agent", "final_result": "Routed to Bern.",
+           "pydantic_ai.all_messages": json.dumps(everything)}  # fmt: skip
+    by_id = {**made, "gen_ai.tool.call.id": "c9", "gen_ai.tool.call.arguments": '"Bern"'}
+    sample = only(
+        spans(
+            span(1, "invoke_agent", run, end=9),
+            span(2, "chat", chat([QUESTION], message("assistant", route)), parent=1, end=2),
+            tool(3, 1, {**by_id, "gen_ai.tool.call.result": "Routed to Bern."}, start=2, end=3),
+        )
+    )
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.arguments, call.result, call.state) == ({"city": "Bern"}, "Final result processed.", "result")
+    assert sample.output == "Routed to Bern."
+    assert all(not each.notes for each in sample.messages)
+
+    run["pydantic_ai.all_messages"] = json.dumps([QUESTION, message("assistant", "bern")])
+    sample = only(
+        spans(
+            span(1, "invoke_agent", run, end=9),
+            span(2, "chat", chat([QUESTION], "bern"), parent=1, end=2),
+            tool(3, 1, {**made, "gen_ai.tool.call.arguments": '"bern"'}, start=2, end=3),
+        )
+    )
+    assert (sample.output, sample.trajectory) == ("Routed to Bern.", None)
+    assert [call for each in sample.messages for call in each.tool_calls] == []
 
 
 def test_agents_that_answer_are_requests_of_their_own_though_the_second_knows_the_first() -> None:

@@ -371,8 +371,7 @@ def _trajectory(unit: Unit, messages: Sequence[Message], made: Mapping[int, Tool
 
     made: the calls in the messages that have a span of a tool, by that span.
     """
-    handed_over = len(unit.nodes) > 1 and unit.main.kind != "model"
-    below = unit.nodes if handed_over else [child for node in unit.nodes for child in node.children]
+    below = [child for node in unit.nodes for child in node.children]
     nodes = sorted((*below, *unit.beside), key=start_of)
     calls = [call for message in messages for call in message.tool_calls]
     inside, places = _made_inside(nodes, made)

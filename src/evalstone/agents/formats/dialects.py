@@ -54,6 +54,7 @@ _QUESTIONS = (
 _WORKFLOW_EVENT = re.compile(r"(?:Stop|\w*Output)\w*\(\w+=|\w+Event\(")
 """How LlamaIndex shows the result of a workflow: Python's notation, cut off."""
 _HANDOFF = "handoff to "
+_OF_A_TOOL = ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")
 _ADK_MERGED = "(merged tools)"
 _MULTI_AGENT = ("invoke_graph", "invoke_swarm")
 _REPEATING = ("execute_tool", "execute_event_loop_cycle", *_MULTI_AGENT)
@@ -76,6 +77,8 @@ def kind_of(record: Record) -> Kind | None:
         return "retrieval" if is_query else kinds.get(str(spring))
     if attributes.get("gen_ai.tool.name") == _ADK_MERGED:
         return None  # not a tool: the results of parallel calls in one
+    if _makes_answer(attributes) and "gen_ai.tool.call.id" not in attributes:
+        return None  # not a tool: what makes the answer of the model's text
     if (operation := str(attributes.get(OPERATION))) in _OPERATIONS:
         return _OPERATIONS[operation]
     if (named := str(attributes.get(MASTRA_TYPE))) in _MASTRA:
@@ -95,6 +98,12 @@ def kind_of(record: Record) -> Kind | None:
     if DOCUMENTS in attributes:
         return "retrieval"
     return None
+
+
+def _makes_answer(attributes: Entries) -> bool:
+    """Whether a span is of an output function of pydantic-ai's. The agent calls it with what the model answered, and
+    what it returns is the agent's answer, which the model isn't told."""
+    return str(attributes.get("logfire.msg")).startswith("running output function")
 
 
 def translated(record: Record) -> Entries:
@@ -136,6 +145,9 @@ def translated(record: Record) -> Entries:
         added |= _tool_events(record)
     elif operation in _MULTI_AGENT:
         added |= _multi_agent(record)
+    if _makes_answer(own):
+        added = {key: value for key, value in added.items() if key not in _OF_A_TOOL}
+        own = {key: value for key, value in own.items() if key not in _OF_A_TOOL}
     if isinstance(own.get(INPUT), str) and '"fc_' in own[INPUT]:
         replaced[INPUT] = _with_call_ids(parsed(own[INPUT]))
     added, replaced = ({key: value for key, value in each.items() if value is not None} for each in (added, replaced))
