@@ -142,3 +142,34 @@ def test_a_state_that_cannot_be_read_is_named_and_the_rest_is_read() -> None:
     assert sample.output == "Yes."
     assert note.startswith("1 × the state of a graph that cannot be read")
     assert "a tool call must have a name" in note
+
+
+def test_the_agents_of_a_graph_whose_messages_are_in_its_state_are_no_steps() -> None:
+    # OpenInference takes a chain for an agent if "agent" is in its name: the node of the graph, and the graph in it.
+    named = {"openinference.span.kind": "AGENT"}
+    team = [
+        openinference(1, {"messages": [QUESTION, CALLING, returned(), ANSWER]}),
+        span(2, "weather_agent", named, parent=1, start=1, end=4),
+        span(3, "weather_agent", named, parent=2, start=1, end=4),
+        *models(parent=3),
+        tool(4, parent=3),
+    ]
+    sample = only(spans(*team))
+    assert [message.role for message in sample.messages] == ["system", "user", "assistant", "assistant"]
+    assert (sample.input, sample.output) == ("Umbrella in Bern?", "Yes.")
+    assert sample.trajectory is not None
+    assert [(step.step_type, step.name) for step in sample.trajectory.steps] == [("tool_call", "weather")]
+
+
+def test_an_agent_of_a_graph_whose_messages_are_not_in_its_state_is_a_step() -> None:
+    aside = chat([message("user", "What is a cantonal capital?")], "A town.")
+    sample = only(
+        spans(
+            openinference(1, {"messages": [QUESTION, CALLING, returned(), ANSWER]}),
+            span(2, "helper_agent", {"openinference.span.kind": "AGENT"}, parent=1, start=1, end=4),
+            span(3, "chat", aside, parent=2, start=1, end=2),
+        )
+    )
+    assert sample.trajectory is not None
+    assert [step.step_type for step in sample.trajectory.steps] == ["tool_call", "agent_run"]
+    assert "A town." not in [each.content for each in sample.messages]

@@ -8,7 +8,7 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank, unspaced
-from evalstone.agents.conversations import Unit, read_node
+from evalstone.agents.conversations import Unit, messages_of, read_node
 from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, answers_for_others, translated
 from evalstone.agents.formats.graph_states import answer_in, state_in
 from evalstone.agents.formats.mastra_spans import without_summaries, workflow_step
@@ -163,9 +163,14 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     main = unit.main
     whole = sorted(walk((*unit.nodes, *unit.beside)), key=start_of)
     inside = [*walk((*unit.nodes, *unit.beside), nested=False)]
+    state = _state(unit.nodes, trace, notes)
+    if state is not None:
+        joined = _joined(inside, state.conversation.messages)
+        inside += walk(joined, nested=False)
+    else:
+        joined = []
     # What only passes a question on to an agent has the messages of that agent.
     calls = [node for node in inside if node.has_messages and not is_part(node.attributes)]
-    state = _state(unit.nodes, trace, notes)
     read = inside if calls or state is not None else whole
     if (unreadable := next(filter(None, (node.unreadable for node in read)), None)) is not None:
         raise unreadable
@@ -222,7 +227,9 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         context=_context(whole, reading.conversation.passages, trace, notes),
         messages=messages,
         instructions=system_prompt(messages),
-        trajectory=_trajectory(unit, messages, {id(n): call for n, call in zip(tools, reader.runs, strict=True)}),
+        trajectory=_trajectory(
+            unit, messages, {id(n): call for n, call in zip(tools, reader.runs, strict=True)}, {id(n) for n in joined}
+        ),
         metadata=metadata,
     )
 
@@ -245,6 +252,21 @@ def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
         elif node.kind != "tool":
             waiting += (child for child in node.children if child.kind != "agent")
     return found[0] if len(found) == 1 else None
+
+
+def _joined(nodes: Iterable[Node], said: Sequence[Message]) -> list[Node]:
+    """The agents below these spans, but not below tools, that took part in a conversation: the nodes of a graph whose
+    messages are all in its state."""
+    joined = list[Node]()
+    for node in nodes:
+        if node.kind == "tool":
+            continue
+        for agent in (child for child in node.children if child.kind == "agent"):
+            inside = _joined(walk([agent], nested=False), said)
+            own = messages_of(agent)
+            if has_all(said, own) if own else bool(inside):
+                joined += [agent, *inside]
+    return joined
 
 
 def _read_times(nodes: Iterable[Node]) -> dict[int, tuple[float, int]]:
@@ -366,12 +388,15 @@ def _described(main: Node, whole: Sequence[Node], trace: str) -> dict[str, Any]:
     return found
 
 
-def _trajectory(unit: Unit, messages: Sequence[Message], made: Mapping[int, ToolCall]) -> Trajectory | None:
+def _trajectory(
+    unit: Unit, messages: Sequence[Message], made: Mapping[int, ToolCall], joined: Set[int]
+) -> Trajectory | None:
     """The tools, agents and retrievals as steps, with the calls in the messages that have no span in their positions.
 
-    made: the calls in the messages that have a span of a tool, by that span.
+    made: the calls in the messages that have a span of a tool, by that span. joined: the agents inside that took part
+    in the conversation, which are no steps.
     """
-    below = [child for node in unit.nodes for child in node.children]
+    below = [child for node in unit.nodes for child in _below(node, joined)]
     nodes = sorted((*below, *unit.beside), key=start_of)
     calls = [call for message in messages for call in message.tool_calls]
     inside, places = _made_inside(nodes, made)
@@ -385,6 +410,15 @@ def _trajectory(unit: Unit, messages: Sequence[Message], made: Mapping[int, Tool
             at += 1
     total = None if unit.seconds is None else unit.seconds * 1000
     return Trajectory(steps=steps, total_duration_ms=total) if steps else None
+
+
+def _below(node: Node, joined: Set[int]) -> Iterator[Node]:
+    """The spans below one, and those below the agents there that took part in the conversation instead of these."""
+    for child in node.children:
+        if joined and child.kind not in ("tool", "retrieval") and (child.kind != "agent" or id(child) in joined):
+            yield from _below(child, joined)
+        else:
+            yield child
 
 
 def _places_of(messages: Sequence[Message], made: Mapping[int, ToolCall], holder: int = 0) -> _Places:
