@@ -187,6 +187,32 @@ def test_a_run_that_waits_for_approval_has_no_output() -> None:
     assert only(rows).output is None
 
 
+def test_a_run_that_was_resumed_is_one_request_with_the_answer_and_the_calls_of_the_rest() -> None:
+    def rest(id: int, kind: str, parent: int, **more: Any) -> dict[str, Any]:
+        return row(id, kind, parent, metadata={"resumed": True}, **more)
+
+    asked, call = {"role": "user", "content": "Book it."}, {"toolCallId": "c1", "toolName": "book", "args": {"x": 1}}
+    rows = [
+        row(1, "agent_run", 0, input="Book it.", output={"status": "suspended", "toolName": "book"}),
+        row(2, "model_generation", 1, input={"messages": [asked]}, output={"text": ""}),
+        row(3, "model_step", 2, input=[asked]),
+        rest(4, "agent_run", 2, input={"approved": True, "toolName": "book"}, output={"text": "Booked."}),
+        rest(5, "model_generation", 4, output={"text": "Booked.", "toolCalls": [call]}),
+        rest(6, "tool_call", 5, entityName="book", input={"x": 1}, output="done"),
+        rest(7, "model_step", 5, output={"text": "", "toolCalls": [call]}),
+        rest(8, "model_step", 5, input=[asked], output={"text": "Booked.", "toolCalls": []}),
+    ]
+    sample = only(rows)
+    assert (sample.input, sample.output) == ("Book it.", "Booked.")
+    assert [(c.name, c.result) for each in sample.messages for c in each.tool_calls] == [("book", "done")]
+    assert sample.trajectory is not None
+    assert [(step.step_type, step.name) for step in sample.trajectory.steps] == [("tool_call", "book")]
+    assert read_trace(rows).output == "Booked."
+    # The rest alone, as of a run that was resumed in another trace, is a request too.
+    apart = [{key: value for key, value in rows[3].items() if key != "parentSpanId"}, *rows[4:]]
+    assert only(apart).output == "Booked."
+
+
 def test_instructions_of_an_agent_in_several_messages_are_said_once() -> None:
     system = [{"role": "system", "content": text} for text in ("Be kind.", "Be brief.")]
     said, instructions = answered("Yes."), {"instructions": "Be kind.\n\nBe brief."}

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias, cast
 
+from evalstone.agents.formats.mastra_rows import RESUMED
 from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
 from evalstone.agents.formats.mastra_spans import mastra
 from evalstone.agents.formats.parts import BLOCKS, Content, text_of
@@ -79,6 +80,8 @@ def kind_of(record: Record) -> Kind | None:
         return None  # not a tool: the results of parallel calls in one
     if _makes_answer(attributes) and "gen_ai.tool.call.id" not in attributes:
         return None  # not a tool: what makes the answer of the model's text
+    if attributes.get(MASTRA_TYPE) == "agent_run" and attributes.get(RESUMED):
+        return "chain"  # no other agent inside: the rest of the run that was suspended
     if (operation := str(attributes.get(OPERATION))) in _OPERATIONS:
         return _OPERATIONS[operation]
     if (named := str(attributes.get(MASTRA_TYPE))) in _MASTRA:

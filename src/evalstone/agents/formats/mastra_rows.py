@@ -13,6 +13,7 @@ from evalstone.agents.formats.values import Entries, by_normal_name, entries_of,
 
 TYPE = "mastra.span.type"
 STEP_ID = "mastra.workflow_step.step_id"
+RESUMED = "mastra.metadata.resumed"
 _TYPES = ("spantype", "type")
 _OWN = ("isevent", "entitytype", "spantype")
 _PLAIN_TYPES = ("generic", "mapping")
@@ -63,6 +64,7 @@ def span_of_row(row: Entries) -> Entries:
         STEP_ID: own.get("stepId") or entries.get("entityid") if kind == "workflow_step" else None,
         f"mastra.{kind}.status": own.get("status") if kind in ("workflow_run", "workflow_step") else None,
         "gen_ai.agent.id": entries.get("entityid") if kind == "agent_run" else None,
+        RESUMED: metadata.get("resumed"),
         "gen_ai.system_instructions": own.get("instructions"),
         "gen_ai.request.model": own.get("model") if kind == "model_inference" else None,
         "gen_ai.response.model": own.get("responseModel") or None,
