@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from evalstone import Limits, Run, evaluate, read_run, write_run
+from evalstone.agents.transcripts import read_transcript
 from evalstone.scorers import FactCheck
 from evalstone.targets import Answer, FunctionTarget
+from evalstone.types import Usage
 from tests.run.test_budget import PRICE, Paid
 
 COST = 0.25
@@ -152,3 +154,20 @@ def test_no_answer_is_paid_for(tmp_path: Path, command: bool) -> None:
     assert (run.target.failed, run.target.cost, run.cost) == (1, 1.0, 1.0)
     dear = evaluate(cases, "contains(expected='1815')", target=agent, ledger=None, budget=0.6)  # in any order
     assert not dear.complete
+
+
+def test_the_tokens_of_an_answer_are_those_after_the_users_last_message_in_any_form() -> None:
+    def reply(text: str, tokens: int) -> dict[str, object]:
+        counts = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}
+        return {"type": "ai", "data": {"content": text, "type": "ai", "usage_metadata": counts}}
+
+    def asked(text: str) -> dict[str, object]:
+        return {"type": "human", "data": {"content": text, "type": "human"}}
+
+    messages = [asked("Bern?"), reply("Rain.", 100), asked("Thun?"), reply("Let me look.", 5), reply("Sun.", 7)]
+    state = {"messages": messages, "documents": []}
+    spent = Usage(12, 2, requests=2)
+    for value in (messages, {"messages": messages}, state, Answer(messages=messages)):
+        assert Answer.of(value).usage == spent
+    assert Answer(messages=messages, usage=Usage(1)).usage == Usage(1)
+    assert read_transcript(messages).usage == Usage(112, 3, requests=3)

@@ -15,7 +15,7 @@ from typing import Any, cast
 from evalstone._core.json import to_jsonable
 from evalstone._core.reasoning import split_reasoning
 from evalstone._core.text import is_blank
-from evalstone.types import Message, Role, Sample, ToolCall
+from evalstone.types import Message, Role, Sample, ToolCall, Usage
 
 _TAKEN = re.compile(r"Final result processed\.$|Returning structured response: ")
 """What pydantic-ai and LangChain answer a call whose arguments are the structured answer."""
@@ -55,6 +55,18 @@ def answer_text(messages: Sequence[Message]) -> str | None:
         return json.dumps(to_jsonable(dict(structured.arguments)), ensure_ascii=False)
     text = last_text(spoken or answers, "assistant")
     return "" if text is None and answers and not any(message.attachments for message in answers) else text
+
+
+def usage_of(messages: Iterable[Message]) -> Usage:
+    """The tokens of messages that have counts: a request each, if they don't count these."""
+    counted = [message.usage for message in messages if message.usage is not None]
+    return sum(counted, start=Usage(requests=sum(not usage.requests for usage in counted)))
+
+
+def answer_usage(messages: Sequence[Message]) -> Usage:
+    """The tokens of the replies after the user's last message: those of earlier turns were spent on other answers."""
+    last = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
+    return usage_of(messages[last + 1 :])
 
 
 def structured_text(answer: object, messages: Sequence[Message]) -> str:

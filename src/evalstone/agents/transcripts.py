@@ -14,7 +14,7 @@ from evalstone.agents.formats import pydantic_ai, results, sessions, spans
 from evalstone.agents.formats.messages import Reading, is_conversation, is_parts, read_conversation, unwrapped
 from evalstone.agents.formats.parts import ITEM_ROLES
 from evalstone.agents.formats.values import Entries, entries_of, normal, objects_in, plain
-from evalstone.agents.messages import answer_text, structured_text
+from evalstone.agents.messages import answer_text, structured_text, usage_of
 from evalstone.agents.traces import read_trace
 from evalstone.errors import DataError
 from evalstone.types import Message, Trajectory, Usage
@@ -266,8 +266,7 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
         raise DataError(f"{name}: {place}: {error}" if place else f"{name}: {error}") from None
     messages = tuple(reading.conversation.messages)
     counted = [message.usage for message in messages if message.usage is not None]
-    uncounted = Usage(requests=sum(not usage.requests for usage in counted))
-    usage = reading.usage or sum(counted, start=uncounted)
+    usage = reading.usage or usage_of(messages)
     if reading.usage is not None and not usage.requests:
         usage += Usage(requests=len(counted) or 1)
     output = reading.output

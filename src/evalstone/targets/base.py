@@ -19,7 +19,7 @@ from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
 from evalstone.agents.formats.messages import conversation_in
 from evalstone.agents.from_traces import extract_trajectory_from_trace, spans_in
-from evalstone.agents.messages import answer_text, system_prompt
+from evalstone.agents.messages import answer_text, answer_usage, system_prompt, usage_of
 from evalstone.agents.reasoning import answered_messages
 from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets.columns import field_of
@@ -66,7 +66,7 @@ class Answer:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Any other data for scorers, added to the sample's: JSON data. It can't have `group`, `weight` and `target`."""
     usage: Usage = NO_USAGE
-    """Tokens, if known."""
+    """Tokens, if known; by default those of the messages after the user's last one, if they have counts."""
     cost: float | None = None
     """US dollars; None if unknown."""
     trace: Any = None
@@ -109,6 +109,8 @@ class Answer:
         if self.turns != ():
             sample = Sample(id="-", turns=self.turns)  # without an id, it would hash the whole conversation
             object.__setattr__(self, "turns", sample.turns)
+        if self.usage == NO_USAGE:
+            object.__setattr__(self, "usage", answer_usage(cast("Sequence[Message]", self.messages)))
         if self.output is None:
             object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
 
@@ -293,7 +295,7 @@ def answer_of(value: object, by: str = "the target") -> Answer:
         messages=transcript.messages,
         context=transcript.context,
         trajectory=transcript.trajectory,
-        usage=transcript.usage,
+        usage=NO_USAGE if transcript.usage == usage_of(transcript.messages) else transcript.usage,
         cost=transcript.cost,
     )
 
