@@ -164,11 +164,8 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     whole = sorted(walk((*unit.nodes, *unit.beside)), key=start_of)
     inside = [*walk((*unit.nodes, *unit.beside), nested=False)]
     state = _state(unit.nodes, trace, notes)
-    if state is not None:
-        joined = _joined(inside, state.conversation.messages)
-        inside += walk(joined, nested=False)
-    else:
-        joined = []
+    joined = [] if state is None else _joined(inside, state.conversation.messages)
+    inside += walk(joined, nested=False)
     # What only passes a question on to an agent has the messages of that agent.
     calls = [node for node in inside if node.has_messages and not is_part(node.attributes)]
     read = inside if calls or state is not None else whole
@@ -415,7 +412,7 @@ def _trajectory(
 def _below(node: Node, joined: Set[int]) -> Iterator[Node]:
     """The spans below one, and those below the agents there that took part in the conversation instead of these."""
     for child in node.children:
-        if joined and child.kind not in ("tool", "retrieval") and (child.kind != "agent" or id(child) in joined):
+        if id(child) in joined or (joined and child.kind in ("chain", None)):
             yield from _below(child, joined)
         else:
             yield child
