@@ -173,3 +173,11 @@ def test_an_agent_of_a_graph_whose_messages_are_not_in_its_state_is_a_step() -> 
     assert sample.trajectory is not None
     assert [step.step_type for step in sample.trajectory.steps] == ["tool_call", "agent_run"]
     assert "A town." not in [each.content for each in sample.messages]
+
+
+def test_an_empty_span_that_names_an_agent_of_a_graph_is_no_step() -> None:
+    named = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"}
+    graph = [traceloop(1, {"messages": [QUESTION, CALLING, returned(), ANSWER]}), *models(), tool(4)]
+    sample = only(spans(*graph, span(5, "invoke_agent guide", named, parent=1, start=1, end=1)))
+    assert sample.trajectory is not None
+    assert [step.name for step in sample.trajectory.steps] == ["weather"]

@@ -253,7 +253,7 @@ def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
 
 def _joined(nodes: Iterable[Node], said: Sequence[Message]) -> list[Node]:
     """The agents below these spans, but not below tools, that took part in a conversation: the nodes of a graph whose
-    messages are all in its state."""
+    messages are all in its state. Traceloop writes an empty span for the name of such an agent, beside its work."""
     joined = list[Node]()
     for node in nodes:
         if node.kind == "tool":
@@ -261,7 +261,7 @@ def _joined(nodes: Iterable[Node], said: Sequence[Message]) -> list[Node]:
         for agent in (child for child in node.children if child.kind == "agent"):
             inside = _joined(walk([agent], nested=False), said)
             own = messages_of(agent)
-            if has_all(said, own) if own else bool(inside):
+            if has_all(said, own) if own else inside or not agent.children:
                 joined += [agent, *inside]
     return joined
 
