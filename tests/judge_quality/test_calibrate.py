@@ -179,7 +179,7 @@ def test_slices_are_by_functions_and_parts_of_metadata_too_and_must_exist():
 
     made = calibrate(in_languages(30), ledger=None, slice_by=["part.page", odd])
     assert [(one.field, one.key, one.accuracy.n) for one in measure(made).slices] == [
-        ("odd", "False", 15), ("odd", "True", 15), ("part.page", "0", 15), ("part.page", "1", 15)
+        ("odd", "false", 15), ("odd", "true", 15), ("part.page", "0", 15), ("part.page", "1", 15)
     ]  # fmt: skip
     assert measure(calibrate(ROWS, ledger=None)).slices == ()
     with pytest.raises(ConfigError, match="unknown metadata field 'langg'"):

@@ -100,6 +100,7 @@ class Tokens(CallCheck):
     """
 
     name = "tokens"
+    version = 2
     reported = "tokens"
 
     limit: float
