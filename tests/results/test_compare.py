@@ -128,6 +128,33 @@ def test_an_undecided_comparison_says_what_it_would_have_found() -> None:
     assert compare(a, run_of(["1"] * 40))["given"].detectable is None
 
 
+def test_what_an_undecided_comparison_would_have_found_allows_for_the_number_of_comparisons() -> None:
+    a, b = run_of(["0", "1", "1", "1"] * 10), run_of(["1", "0", "1", "1"] * 10)
+    both = compare(a, b, b)
+    one = compare(a, b, confidence=0.975)["given"]
+    assert (both["given"].detectable, one.detectable) == (pytest.approx(0.328, abs=0.001), both["given"].detectable)
+    alone = compare(a, b)["given"].detectable
+    assert alone is not None
+    assert alone < 0.31
+    assert compare(a, b, b, correction="none")["given"].detectable == alone
+
+
+def test_ranks_and_verdicts_use_the_same_largest_change() -> None:
+    a, b, c = (run_of([str(score)] * 60) for score in (0.5, 0.53, 0.56))
+    found = compare(a, b, c, max_change=0.1)
+    assert [line.verdict for line in found.scorers] == ["better", "better"]
+    assert found.all_runs["given"].ranks == {"A": (3, 3), "B": (2, 2), "C": (1, 1)}
+
+
+def test_runs_that_differ_by_more_than_the_declared_changes_from_a_missing_score_allow_are_refused() -> None:
+    a = run_of(["fail", *["0.5"] * 9])
+    b, c = (run_of([score, *["0.5"] * 9]) for score in ("0.3", "0.6"))
+    assert compare(a, b, c, max_change=0.2).all_runs
+    message = "max_change=0.1, but given of sample 's1' differs by 0.3 between two runs, from 0.3 to 0.6: leave it out"
+    with pytest.raises(DataError, match=message):
+        compare(a, b, c, max_change=0.1)
+
+
 def test_p_values_are_adjusted_over_all_scorers_and_runs() -> None:
     many, more = ["0"] * 10, ["1"] * 10
     scorers = [Given(), Harm()]
