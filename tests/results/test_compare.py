@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from evalstone import ConfigError, DataError, Run, Score, Scorer, compare, evaluate, scorer
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
+from evalstone.report.csv import comparison_csv
 from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.files import read_run, write_run
 from evalstone.results.missing_scores import Missing
@@ -118,6 +120,23 @@ def test_runs_within_the_margin_are_equivalent_even_if_they_differ() -> None:
     alone = line.adjusted_equivalence
     assert alone is not None
     assert two["given"].adjusted_equivalence == pytest.approx(2 * alone)
+
+
+def test_a_comparison_says_what_was_declared() -> None:
+    a, b = run_of(["0.5"] * 200), run_of(["0.51"] * 200)
+    equivalent = compare(a, b, margin=0.05)
+    assert "given: equivalent: the means differ by less than 0.05 (p < 0.001, two one-sided tests)." in str(equivalent)
+    assert equivalent["given"].to_dict()["margin"] == 0.05
+    assert "given: not shown to differ by less than 0.001 (p = 1.000, two one-sided tests)." in str(
+        compare(a, b, margin=0.001)
+    )
+    declared = compare(a, b, max_change=0.1)
+    assert "given: p and the interval hold if no sample's score can change by more than 0.1." in str(declared)
+    assert "equivalent" not in str(declared)
+    (row,) = csv.DictReader(comparison_csv(equivalent))
+    assert float(row["equivalence p"]) == equivalent["given"].adjusted_equivalence
+    assert (row["margin"], row["max change"], row["missing"]) == ("0.05", "", "0")
+    assert row["test"] == "test of the mean difference"
 
 
 def test_an_undecided_comparison_says_what_it_would_have_found() -> None:

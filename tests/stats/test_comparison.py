@@ -282,7 +282,7 @@ def test_a_score_that_is_missing_in_part_counts_with_its_ends() -> None:
     assert lowest is not None
     assert highest is not None
     assert (found.n, found.missing, found.difference.mean) == (30, 3, pytest.approx(0.2))
-    turned = compare_pairs(b, a, ends=ends[::-1])
+    turned = compare_pairs(b, a, ends=(ends[1], ends[0]))
     assert turned is not None
     assert turned.p_value == pytest.approx(found.p_value)
     assert turned.difference.high == pytest.approx(-(found.difference.low or 0.0))
@@ -332,6 +332,9 @@ def test_ranks_use_the_declared_largest_change_from_the_first_run() -> None:
     wide = compare_many(runs, max_change=0.6)
     assert wide is not None
     assert [pair.comparison.max_change for pair in wide.pairs] == [0.6, 0.6, 1.0]
+    at_90 = compare_many(runs, confidence=0.9)
+    assert at_90 is not None
+    assert [pair.comparison.difference.confidence for pair in at_90.pairs] == [0.9] * 3
     with pytest.raises(DataError, match=r"max_change is 0\.05"):
         compare_many(runs, max_change=0.05)
 

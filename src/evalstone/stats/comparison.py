@@ -81,6 +81,8 @@ class Comparison:
     runs are equivalent."""
     max_change: float | None = None
     """The largest possible change of a sample, as declared; None for the whole scale."""
+    margin: float | None = None
+    """The margin of the test of equivalence."""
 
     @property
     def p_value(self) -> float:
@@ -199,6 +201,7 @@ def compare_pairs(
         missing=sides.missing,
         equivalence=None if margin is None else sides.equivalence(margin),
         max_change=max_change,
+        margin=margin,
     )
 
 
