@@ -205,6 +205,15 @@ def test_a_score_that_is_undefined_in_every_run_counts_nowhere() -> None:
     assert [line.result for line in with_undefined.scorers] == [line.result for line in alone.scorers]
 
 
+def test_a_slice_s_size_is_the_number_of_its_groups_with_a_score_in_both_runs() -> None:
+    data = [{"kind": "x" if n < 12 else "y", "group": f"g{n // 2}"} for n in range(24)]
+    a = run_of(["0.5"] * 24, metadata=data)
+    b = run_of(["0.6"] * 10 + ["fail"] * 2 + ["0.6"] * 8 + ["fail"] * 4, metadata=data)
+    found = compare(a, b, slice_by="kind")
+    assert [(line.key, line.result.n) for line in found.slices] == [("x", 10)]
+    assert any("1 slice of kind with fewer than 5 samples or groups is left out" in note for note in found.notes)
+
+
 def test_slices_by_field_and_by_function() -> None:
     data = [{"kind": "x"}] * 6 + [{"kind": "y"}] * 5 + [{}] * 5
     a, b = (run_of([str(n % 4 / 4 + more) for n in range(16)], metadata=data) for more in (0.0, 0.25))

@@ -109,7 +109,7 @@ def test_reports_have_what_independent_runs_have() -> None:
     assert (cells["n"], cells["wins"], cells["missing"], cells["test"]) == (
         "70",
         "",
-        "",
+        "0",
         result["given"].result.test.name,
     )
     assert result.all_runs == {}
