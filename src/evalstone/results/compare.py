@@ -306,7 +306,8 @@ class _Settings:
     """How scores are compared."""
 
     def __init__(self, run: Run, missing: Missing, confidence: float, max_change: BySetting, margin: BySetting) -> None:
-        self.missing, self.confidence = missing, confidence
+        self.missing: Missing = missing
+        self.confidence = confidence
         self._by_setting = {
             name: _by_scorer(run, name, value) for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
         }
