@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from evalstone import ConfigError, DataError, Run, Score, Scorer, compare, evaluate, scorer
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
+from evalstone.report.csv import comparison_csv
 from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.files import read_run, write_run
 from evalstone.results.missing_scores import Missing
@@ -120,12 +122,56 @@ def test_runs_within_the_margin_are_equivalent_even_if_they_differ() -> None:
     assert two["given"].adjusted_equivalence == pytest.approx(2 * alone)
 
 
+def test_a_comparison_says_what_was_declared() -> None:
+    a, b = run_of(["0.5"] * 200), run_of(["0.51"] * 200)
+    equivalent = compare(a, b, margin=0.05)
+    assert "given: equivalent: the means differ by less than 0.05 (p < 0.001, two one-sided tests)." in str(equivalent)
+    assert equivalent["given"].to_dict()["margin"] == 0.05
+    assert "given: not shown to differ by less than 0.001 (p = 1.000, two one-sided tests)." in str(
+        compare(a, b, margin=0.001)
+    )
+    declared = compare(a, b, max_change=0.1)
+    assert "given: p and the interval hold if no sample's score can change by more than 0.1." in str(declared)
+    assert "equivalent" not in str(declared)
+    (row,) = csv.DictReader(comparison_csv(equivalent))
+    assert float(row["equivalence p"]) == equivalent["given"].adjusted_equivalence
+    assert (row["margin"], row["max change"], row["missing"]) == ("0.05", "", "0")
+    assert row["test"] == "test of the mean difference"
+
+
 def test_an_undecided_comparison_says_what_it_would_have_found() -> None:
     a, b = run_of(["0", "1", "1", "1"] * 10), run_of(["1", "0", "1", "1"] * 10)
     line = compare(a, b)["given"]
     assert line.detectable == pytest.approx(0.31, abs=0.03)
     assert "given: a true difference of 0.3" in str(compare(a, b))
     assert compare(a, run_of(["1"] * 40))["given"].detectable is None
+
+
+def test_what_an_undecided_comparison_would_have_found_allows_for_the_number_of_comparisons() -> None:
+    a, b = run_of(["0", "1", "1", "1"] * 10), run_of(["1", "0", "1", "1"] * 10)
+    both = compare(a, b, b)
+    one = compare(a, b, confidence=0.975)["given"]
+    assert (both["given"].detectable, one.detectable) == (pytest.approx(0.328, abs=0.001), both["given"].detectable)
+    alone = compare(a, b)["given"].detectable
+    assert alone is not None
+    assert alone < 0.31
+    assert compare(a, b, b, correction="none")["given"].detectable == alone
+
+
+def test_ranks_and_verdicts_use_the_same_largest_change() -> None:
+    a, b, c = (run_of([str(score)] * 60) for score in (0.5, 0.53, 0.56))
+    found = compare(a, b, c, max_change=0.1)
+    assert [line.verdict for line in found.scorers] == ["better", "better"]
+    assert found.all_runs["given"].ranks == {"A": (3, 3), "B": (2, 2), "C": (1, 1)}
+
+
+def test_runs_that_differ_by_more_than_the_declared_changes_from_a_missing_score_allow_are_refused() -> None:
+    a = run_of(["fail", *["0.5"] * 9])
+    b, c = (run_of([score, *["0.5"] * 9]) for score in ("0.3", "0.6"))
+    assert compare(a, b, c, max_change=0.2).all_runs
+    message = "max_change=0.1, but given of sample 's1' differs by 0.3 between two runs, from 0.3 to 0.6: leave it out"
+    with pytest.raises(DataError, match=message):
+        compare(a, b, c, max_change=0.1)
 
 
 def test_p_values_are_adjusted_over_all_scorers_and_runs() -> None:
@@ -157,6 +203,15 @@ def test_a_score_that_is_undefined_in_every_run_counts_nowhere() -> None:
     with_undefined = compare(*(run_of([*answers, *["skip"] * 5]) for answers in plain))
     assert with_undefined.all_runs == alone.all_runs
     assert [line.result for line in with_undefined.scorers] == [line.result for line in alone.scorers]
+
+
+def test_a_slice_s_size_is_the_number_of_its_groups_with_a_score_in_both_runs() -> None:
+    data = [{"kind": "x" if n < 12 else "y", "group": f"g{n // 2}"} for n in range(24)]
+    a = run_of(["0.5"] * 24, metadata=data)
+    b = run_of(["0.6"] * 10 + ["fail"] * 2 + ["0.6"] * 8 + ["fail"] * 4, metadata=data)
+    found = compare(a, b, slice_by="kind")
+    assert [(line.key, line.result.n) for line in found.slices] == [("x", 10)]
+    assert any("1 slice of kind with fewer than 5 samples or groups is left out" in note for note in found.notes)
 
 
 def test_slices_by_field_and_by_function() -> None:

@@ -70,3 +70,25 @@ def test_a_difference_must_fit_the_scale() -> None:
 def test_a_power_must_lie_between_zero_and_one() -> None:
     with pytest.raises(ConfigError, match="power"):
         sample_size(run_of(HALVES), 0.1, power=1.0)
+
+
+def test_a_plan_says_that_the_comparison_counts_what_has_no_score() -> None:
+    scores = ["0", "1", "1", "1"] * 10
+    before = run_of(scores)
+    after = run_of([*(str(1 - int(score)) for score in scores[:30]), *scores[30:-3], "fail", "fail", "skip"])
+    (one,) = sample_size(after, 0.2, baseline=before)
+    assert one.plan.n == 37
+    assert one.plan.caution == (
+        "3 of the pilot's samples lack a score: the plan ignores what is missing, but `compare` counts it as any "
+        "score, so that it may need more samples or never find the difference"
+    )
+    (alone,) = sample_size(after, 0.2)
+    assert alone.plan.caution.startswith("2 of the pilot's samples lack a score")
+    (without,) = sample_size(before, 0.2)
+    assert without.plan.caution == ""
+    assert "a second run" not in detectable_note(after)
+    assert "a second run" in detectable_note(before)
+    (few,) = sample_size(run_of(["0", "1", "1", "fail"]), 0.5)
+    assert few.plan.caution.startswith(
+        "small pilot (n = 3): its standard deviation is uncertain; 1 of the pilot's samples lacks"
+    )

@@ -237,6 +237,21 @@ def test_a_run_without_trials_has_no_reliability() -> None:
         reliability(run)
 
 
+def test_only_samples_with_a_missing_trial_are_undecided() -> None:
+    run = run_of({"a": [1, 1], "b": [0, 0], "c": [1, Failed("down")], "d": [1, 0, Failed("down")]})
+    (found,) = reliability(run)
+    assert (found.always, found.never, found.undecided, len(found.flaky)) == (1, 1, 1, 1)
+
+
+def test_trials_of_passes_with_missing_ones_are_compared_by_their_means() -> None:
+    a = run_of({f"s{n}": [0, 0, Failed("down")] for n in range(12)}, id="a")
+    b = run_of({f"s{n}": [1, 1, Failed("down")] for n in range(12)}, id="b")
+    result = compare(a, b)["check"].result
+    assert (result.test.name, result.difference.mean) == ("test of the mean difference", 1.0)
+    assert result.difference.low is not None
+    assert result.difference.low < 1 / 3  # the missing trials may have passed in a, and failed in b
+
+
 def test_the_mean_s_interval_is_of_samples_however_many_trials_they_have() -> None:
     rates = [[1, 1, 0, 1], [0, 0, 0, 1], [1, 1, 1, 1], [0, 1, 0, 0], [1, 1, 1, 0]] * 3
     few = run_of({f"s{n}": list(row) for n, row in enumerate(rates)})

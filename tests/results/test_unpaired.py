@@ -106,5 +106,10 @@ def test_reports_have_what_independent_runs_have() -> None:
     assert "compared as independent, not by sample" in view.sections[-1].notes[0]
     assert "".join(page(view))
     cells = next(csv.DictReader(comparison_csv(result)))
-    assert (cells["n"], cells["wins"], cells["mcnemar p"]) == ("70", "", "")
+    assert (cells["n"], cells["wins"], cells["missing"], cells["test"]) == (
+        "70",
+        "",
+        "0",
+        result["given"].result.test.name,
+    )
     assert result.all_runs == {}

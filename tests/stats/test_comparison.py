@@ -282,7 +282,61 @@ def test_a_score_that_is_missing_in_part_counts_with_its_ends() -> None:
     assert lowest is not None
     assert highest is not None
     assert (found.n, found.missing, found.difference.mean) == (30, 3, pytest.approx(0.2))
+    turned = compare_pairs(b, a, ends=(ends[1], ends[0]))
+    assert turned is not None
+    assert turned.p_value == pytest.approx(found.p_value)
+    assert turned.difference.high == pytest.approx(-(found.difference.low or 0.0))
     assert (found.difference.low, found.difference.high) == (lowest.difference.low, highest.difference.high)
+
+
+def test_passes_that_are_missing_in_part_are_not_tested_as_whole_ones() -> None:
+    # The judge scored two of three trials, which all fail in a and all pass in b.
+    a, b = [0.0] * 12, [1.0] * 12
+    found = compare_pairs(a, b, ends=([(0.0, 1 / 3)] * 12, [(2 / 3, 1.0)] * 12))
+    lowest = compare_pairs([1 / 3] * 12, [2 / 3] * 12)
+    assert found is not None
+    assert lowest is not None
+    assert found.mcnemar is None
+    assert found.p_value == lowest.p_value
+    assert found.difference.low == pytest.approx(lowest.difference.low)
+
+
+def test_the_interval_contains_the_difference_of_the_pairs_at_hand() -> None:
+    # The best scores of a have no score in b, so that the mean difference can't be as large as that of the others.
+    found = compare_pairs([0.2] * 50 + [0.9] * 50, [0.8] * 50 + [None] * 50)
+    turned = compare_pairs([0.8] * 50 + [None] * 50, [0.2] * 50 + [0.9] * 50)
+    assert found is not None
+    assert turned is not None
+    assert found.difference.high == found.difference.mean == pytest.approx(0.6)
+    assert turned.difference.low == turned.difference.mean == pytest.approx(-0.6)
+
+
+def test_a_largest_change_as_large_as_the_scale_changes_nothing() -> None:
+    a, b = passes(8, 1, 20)
+    found, declared = compare_pairs(a, b), compare_pairs(a, b, max_change=1.0)
+    assert found is not None
+    assert declared is not None
+    assert (declared.test, declared.difference) == (found.test, found.difference)
+
+
+def test_ranks_use_the_declared_largest_change_from_the_first_run() -> None:
+    a = [0.5] * 60
+    runs = {"a": a, "b": [0.56] * 60, "c": [0.44] * 60}
+    plain, found = compare_many(runs), compare_many(runs, max_change=0.1)
+    assert plain is not None
+    assert found is not None
+    assert plain.ranks == {"a": (1, 3), "b": (1, 2), "c": (2, 3)}
+    assert found.ranks == {"a": (2, 2), "b": (1, 1), "c": (3, 3)}
+    # b and c both differ from a by 0.1 at most, so they may differ by 0.2.
+    assert [pair.comparison.max_change for pair in found.pairs] == [0.1, 0.1, 0.2]
+    wide = compare_many(runs, max_change=0.6)
+    assert wide is not None
+    assert [pair.comparison.max_change for pair in wide.pairs] == [0.6, 0.6, 1.0]
+    at_90 = compare_many(runs, confidence=0.9)
+    assert at_90 is not None
+    assert [pair.comparison.difference.confidence for pair in at_90.pairs] == [0.9] * 3
+    with pytest.raises(DataError, match=r"max_change is 0\.05"):
+        compare_many(runs, max_change=0.05)
 
 
 def test_equal_systems_are_not_called_different_where_bad_answers_are_judged_less_often() -> None:

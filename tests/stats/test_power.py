@@ -17,6 +17,7 @@ from evalstone.stats.power import (
     Changes,
     Pilot,
     SampleSizePlan,
+    Shifts,
     detectable_difference,
     mcnemar_power,
     more_units,
@@ -264,3 +265,42 @@ def test_the_power_for_very_many_pairs_is_that_of_the_normal_test():
     # n · net = 3150, the test's limit 1.959964 · √(n / 2) = 2008.365, the deviation √(n · (1/2 - 0.0015²)) = 1024.693
     expected = float(scipy.stats.norm.cdf((3150 - 2008.365) / 1024.693))
     assert mcnemar_power(2_100_000, 0.25075, 0.24925) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_changes_that_no_pilot_cluster_shows_are_planned_for_without_a_warning() -> None:
+    groups = [place // 12 for place in range(72)]
+    changes = np.repeat([1.0, 1.0, 0.0, 0.0, 0.0, -1.0], 12).tolist()
+    pilot = Pilot.of(changes, groups=groups)
+    assert pilot is not None
+    assert pilot.most == 0.5
+    assert pilot.detectable() == pytest.approx(0.79, abs=0.01)
+
+
+def test_a_larger_mean_square_adds_just_as_many_changes_by_the_whole_scale() -> None:
+    pilot = Pilot.of([0.1, 0.3, -0.2, 0.4, 0.0, 0.2])
+    assert pilot is not None
+    for square in (0.01, 0.1, 0.5, 1.0):
+        population = pilot.population(square)
+        assert isinstance(population, Shifts)
+        assert sum(share for *_, share in population.points) == pytest.approx(1)
+        within = sum(share * x**2 for x, _, share in population.points)
+        added = 0.0 if square < 0.05 else (square - float(pilot.squares.mean())) / (1 - float(pilot.squares.mean()))
+        own = sum(share * x**2 for x, _, share in pilot.points)
+        expected = added + (1 - added) * own if added else own * square / float(pilot.squares.mean())
+        assert within == pytest.approx(expected)
+
+
+def test_the_largest_square_is_that_of_a_change_by_the_whole_scale_against_the_mean() -> None:
+    pilot = Pilot.of([0.1, 0.3, -0.2, 0.4, 0.0, 0.2], scale=2.0)
+    assert pilot is not None
+    assert pilot.largest == pytest.approx(6 / 5 * (2 + 0.8 / 6) ** 2)
+
+
+def test_a_plan_s_detectable_difference_has_the_plan_s_power() -> None:
+    pilot = Pilot.of([0.1, 0.3, -0.2, 0.4, 0.0, 0.2] * 20)
+    plan = plan_sample_size(pilot, 0.1, power=0.95)
+    assert pilot is not None
+    assert plan is not None
+    assert plan.detectable == pilot.detectable(power=0.95)
+    assert plan.detectable != pilot.detectable()

@@ -232,3 +232,17 @@ def test_weighted_slices_are_compared_by_their_weighted_means() -> None:
     assert first.adjusted_p < 0.001
     assert second.p_value == 1
     assert first.shrunken == pytest.approx(0.1, abs=0.05)
+
+
+def test_many_values_are_grouped_without_losing_which_of_them_are_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = np.random.default_rng(4)
+    heavy = source.random(3000) < 0.1
+    values = np.where(heavy, source.beta(2, 4, 3000), source.beta(4, 2, 3000)).tolist()
+    weights = np.where(heavy, 20.0, 1 + source.random(3000)).tolist()
+    grouped = WeightedMean.of_units(values, 0, 1, weights=weights)
+    monkeypatch.setattr("evalstone.stats.weighted_mean.BINS", 10**6)
+    single = WeightedMean.of_units(values, 0, 1, weights=weights)
+    assert len(grouped.points) < len(single.points) == 3000
+    assert grouped.mean == single.mean
+    for mine, theirs in zip(grouped.interval(0.95), single.interval(0.95), strict=True):
+        assert mine - single.mean == pytest.approx(theirs - single.mean, rel=0.01)

@@ -89,7 +89,7 @@ def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -
 
 COMPARISON_HEADER = (
     "scorer", "a", "b", "field", "slice", "n", "mean a", "mean b", "difference", "low", "high", "p", "adjusted p",
-    "wins", "ties", "losses", "verdict", "signature", "mcnemar p",
+    "wins", "ties", "losses", "verdict", "signature", "test", "missing", "max change", "margin", "equivalence p",
 )  # fmt: skip
 
 
@@ -103,11 +103,11 @@ def _comparison_row(line: ScorerComparison) -> Sequence[Cell]:
 
     result = line.result
     difference, paired = result.difference, None if isinstance(result, UnpairedComparison) else result
-    changed = None if paired is None else paired.mcnemar
     return (
         line.title, line.a, line.b, line.field, line.key, difference.n, result.mean_a, result.mean_b, difference.mean,
         difference.low, difference.high, result.p_value, line.adjusted_p_value,
         *((None,) * 3 if paired is None else (paired.wins, paired.ties, paired.losses)),
-        line.verdict, line.info.signature,
-        None if changed is None else changed.p_value,
+        line.verdict, line.info.signature, result.test.name, result.missing,
+        *((None,) * 2 if paired is None else (paired.max_change, paired.margin)),
+        line.adjusted_equivalence,
     )  # fmt: skip

@@ -86,9 +86,10 @@ class ScorerComparison(OfScorer):
     adjusted_equivalence: float | None = None
     """The p-value of the test of equivalence, corrected for multiple comparisons; None without a margin."""
     detectable: float | None = None
-    """The smallest true difference that this many pairs would have detected with a power of 80%. None if not even the
-    largest possible one, if the difference is significant, with missing scores that count, and for slices, weighted
-    samples, unpaired runs and runs that their gate stopped."""
+    """The smallest true difference that this many pairs would have detected with a power of 80%, allowing for the
+    number of comparisons that p-values are corrected for. None if not even the largest possible one, if the difference
+    is significant, with missing scores that count, and for slices, weighted samples, unpaired runs and runs that their
+    gate stopped."""
 
     @property
     def improvement(self) -> float:
@@ -288,13 +289,16 @@ def compare(
         notes[f"{fewer} {'is' if len(left_out) == 1 else 'are'} left out, being too small to be tested"] = None
     return Comparison(
         runs=runs,
-        scorers=tuple(_with_detectable(line, by_run) for line in _corrected(lines, correction)),
+        scorers=tuple(
+            _with_detectable(line, by_run, 1 if correction == "none" else len(lines))
+            for line in _corrected(lines, correction)
+        ),
         slices=_corrected(sliced, correction),
         notes=tuple(notes),
         correction=correction,
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
-        all_runs=_compare_all(runs, pairings, lines, confidence, missing) if ranked else {},
+        all_runs=_compare_all(runs, pairings, lines, settings) if ranked else {},
     )
 
 
@@ -302,7 +306,8 @@ class _Settings:
     """How scores are compared."""
 
     def __init__(self, run: Run, missing: Missing, confidence: float, max_change: BySetting, margin: BySetting) -> None:
-        self.missing, self.confidence = missing, confidence
+        self.missing: Missing = missing
+        self.confidence = confidence
         self._by_setting = {
             name: _by_scorer(run, name, value) for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
         }
@@ -343,7 +348,7 @@ def _compare_scorer(
             yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, unpaired, unpaired.p_value, confidence)
         return
     used = settings.of(info)
-    _check_changes(pair, used[LARGEST_CHANGE])
+    _check_changes(pair.title, pair.known, used[LARGEST_CHANGE])
     open_pairs = pair.open
     columns: tuple[Sequence[Any], ...] = (
         [*pair.a, *open_pairs.a],
@@ -388,24 +393,35 @@ def _compare_scorer(
         )
 
 
-def _check_changes(pair: PairedScores, most: float | None) -> None:
+def _check_changes(
+    title: str, changes: Iterable[tuple[str, float, float]], most: float | None, *, times: int = 1
+) -> None:
     """Raise DataError, naming the sample, if one changes by more than the declared largest change."""
     if most is not None:
-        for name, before, after in pair.known:
-            check_change(pair.title, name, before, after, most)
+        for name, before, after in changes:
+            check_change(title, name, before, after, most, times=times)
 
 
-def check_change(title: str, sample: str, before: float, after: float, most: float) -> None:
-    """Raise DataError, naming the sample, if it changes by more than the declared largest change."""
-    if (change := abs(after - before)) > most * (1 + 1e-9):
+def check_change(title: str, sample: str, before: float, after: float, most: float, *, times: int = 1) -> None:
+    """Raise DataError, naming the sample, if it changes by more than so many times the declared largest change.
+
+    times: 2 for two runs that both differ from the baseline.
+    """
+    if (change := abs(after - before)) > times * most * (1 + 1e-9):
+        by = f"changes by {change:.4g}" if times == 1 else f"differs by {change:.4g} between two runs"
         raise DataError(
-            f"{term(LARGEST_CHANGE, most)}, but {title} of sample {sample!r:.80} changes by {change:.4g}, from "
-            f"{before:.4g} to {after:.4g}: declare a larger one, or leave it out"
+            f"{term(LARGEST_CHANGE, most)}, but {title} of sample {sample!r:.80} {by}, from {before:.4g} to "
+            f"{after:.4g}: leave it out, because one that is fitted to the scores makes p-values too small"
         )
 
 
-def _with_detectable(line: ScorerComparison, pairs: Mapping[tuple[str, str], PairedScores]) -> ScorerComparison:
-    """The comparison with its minimum detectable difference, if it is inconclusive."""
+def _with_detectable(
+    line: ScorerComparison, pairs: Mapping[tuple[str, str], PairedScores], tests: int
+) -> ScorerComparison:
+    """The comparison with its minimum detectable difference, if it is inconclusive.
+
+    tests: the number of comparisons that p-values are corrected for; without a correction, 1.
+    """
     pair = pairs.get((line.b, line.info.signature))
     if pair is None or pair.weights is not None or pair.places is not None or line.verdict != "inconclusive":
         return line
@@ -421,7 +437,8 @@ def _with_detectable(line: ScorerComparison, pairs: Mapping[tuple[str, str], Pai
         pass_fail=result.mcnemar is not None,
         groups=pair.groups,
     )
-    return dataclasses.replace(line, detectable=pilot and pilot.detectable(confidence=line.confidence))
+    confidence = 1 - (1 - line.confidence) / tests
+    return dataclasses.replace(line, detectable=pilot and pilot.detectable(confidence=confidence))
 
 
 def letters_of(runs: Sequence[Run]) -> Mapping[str, Run]:
@@ -482,8 +499,7 @@ def _compare_all(
     runs: Mapping[str, Run],
     pairings: Mapping[str, Pairing],
     lines: Sequence[ScorerComparison],
-    confidence: float,
-    missing: Missing,
+    settings: _Settings,
 ) -> dict[str, stats.ManyComparison]:
     """The comparison of all runs at once, for the scorers that every run has."""
     from evalstone.stats.comparison import compare_many  # noqa: PLC0415 - numpy
@@ -496,7 +512,8 @@ def _compare_all(
         info = of_scorer[0].info
         signatures = {"A": info.signature, **{line.b: line.info_b.signature for line in of_scorer}}
         scores = {
-            letter: scores_by_sample(runs[letter], signature, missing) for letter, signature in signatures.items()
+            letter: scores_by_sample(runs[letter], signature, settings.missing)
+            for letter, signature in signatures.items()
         }
         if max(runs[letter].trials for letter in scores) > 1:
             scores = {letter: of.by_sample for letter, of in scores.items()}
@@ -504,15 +521,21 @@ def _compare_all(
         in_all = [name for name in scores["A"].sample_of if all(name in of.sample_of for of in scores.values())]
         common = [name for name in in_all if not all(name in of.undefined for of in scores.values())]
         columns = {letter: [of.values.get(sample) for sample in common] for letter, of in scores.items()}
+        largest_change = settings.of(info)[LARGEST_CHANGE]
+        for one, other in itertools.combinations([*columns][1:], 2):
+            both = zip(common, columns[one], columns[other], strict=True)
+            known = [(name, x, y) for name, x, y in both if x is not None and y is not None]
+            _check_changes(title, known, largest_change, times=2)
         groups = {sample: group for of in reversed(scores.values()) for sample, group in of.group_of.items()}
         result = compare_many(
             columns,
             scale=info.scale,
-            confidence=confidence,
+            confidence=settings.confidence,
             groups=group_labels(common, groups),
             weights=weight_column(common, scores["A"].weight_of),
             lower_is_better=info.lower_is_better,
             ends={letter: [of.ends_of(sample) for sample in common] for letter, of in scores.items()},
+            max_change=largest_change,
         )
         if result is not None:
             results[title] = result

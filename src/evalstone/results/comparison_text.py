@@ -83,12 +83,27 @@ def about_samples(line: ScorerComparison) -> Iterator[str]:
         yield left_out(line.unpaired, "sample")
     if line.result.missing:
         open_changes = f"the missing scores of {count(line.result.missing, 'sample')} are"
-        yield f"p and the interval hold whatever {open_changes}; {term('missing', 'ignore')} leaves them out."
-    if line.result.caution:
+        leaving = f"{term('missing', 'ignore')} leaves them out, as if they were missing at random"
+        yield f"p and the interval hold whatever {open_changes}; {leaving}."
+    paired = _paired(line.result)
+    if paired is not None:
+        yield from _about_declared(line, paired)
+    if line.result.caution and line.verdict != "equivalent":
         yield f"{line.result.caution}."
     elif line.detectable is not None:
         found = f"{line.detectable:.2g} or more"
         yield f"a true difference of {found} would have been found with a probability of 80%."
+
+
+def _about_declared(line: ScorerComparison, result: PairedComparison) -> Iterator[str]:
+    """The declared largest change, and the test of equivalence within the margin."""
+    if result.max_change is not None:
+        yield f"p and the interval hold if no sample's score can change by more than {result.max_change:g}."
+    if line.adjusted_equivalence is not None and result.margin is not None:
+        shown = "equivalent: the means" if line.verdict == "equivalent" else "not shown to"
+        p = p_value(line.adjusted_equivalence)
+        tests = f"p {p if p.startswith('<') else f'= {p}'}, two one-sided tests"
+        yield f"{shown} differ by less than {result.margin:g} ({tests})."
 
 
 def ranks_text(comparison: Comparison) -> Iterator[str]:

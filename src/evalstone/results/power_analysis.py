@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
@@ -124,6 +124,7 @@ def sample_size(
             raise ConfigError(f"{term('difference')} must be at most {scale}, not {difference:g}")
         plan = plan_sample_size(pilot.pilot(), difference, power=power, confidence=confidence)
         if plan is not None:
+            plan = replace(plan, caution="; ".join(filter(None, (plan.caution, pilot.about_missing))))
             scorers.append(ScorerPower(pilot.title, pilot.info, plan))
     return PowerAnalysis(run, baseline, difference, power, confidence, tuple(scorers))
 
@@ -136,6 +137,19 @@ class _Pilot(OfScorer):
     groups: Sequence[str] | None
     paired: bool
     pass_fail: bool
+    missing: int
+    """The number of samples without a score in one of the runs, or in a trial, which `compare` counts as any score."""
+
+    @property
+    def about_missing(self) -> str:
+        """That the plan ignores missing scores, which the comparison counts, or ""."""
+        if not self.missing:
+            return ""
+        return (
+            f"{self.missing:,} of the pilot's samples {'lacks' if self.missing == 1 else 'lack'} a score: the plan "
+            "ignores what is missing, but `compare` counts it as any score, so that it may need more samples or never "
+            "find the difference"
+        )
 
     def pilot(self) -> Pilot | None:
         from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
@@ -146,31 +160,37 @@ class _Pilot(OfScorer):
 
 def _single_pilot(run: Run) -> Iterator[_Pilot]:
     for info in run.scorers:
-        scores = scores_by_sample(run, info.signature)
+        scores = scores_by_sample(run, info.signature, "worst")
         if run.trials > 1:  # plan the number of samples, with the same number of trials each
             scores = scores.by_sample
         values = tuple(scores.values.values())
         pass_fail = set(values) <= {0.0, info.scale}
-        yield _Pilot(run.titles[info.signature], info, values, scores.groups, paired=False, pass_fail=pass_fail)
+        missing = len(scores.ends.keys() - scores.undefined)
+        yield _Pilot(run.titles[info.signature], info, values, scores.groups, False, pass_fail, missing)
 
 
 def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
     from evalstone.results.comparable_runs import pair_runs  # noqa: PLC0415 - not for what one run can detect
 
+    with_open = pair_runs(a, b, allow_mismatch=allow_mismatch, missing="worst")[0]
+    missing = {pair.info.signature: len(pair.open.samples) for pair in with_open}
     for pair in pair_runs(a, b, allow_mismatch=allow_mismatch)[0]:
         differences = [after - before for before, after in zip(pair.a, pair.b, strict=True)]
         pass_fail = {*pair.a, *pair.b} <= {0.0, pair.info.scale}
-        yield _Pilot(pair.title, pair.info, differences, pair.groups, paired=True, pass_fail=pass_fail)
+        yield _Pilot(pair.title, pair.info, differences, pair.groups, True, pass_fail, missing[pair.info.signature])
 
 
 def detectable_note(run: Run) -> str:
-    """One sentence on the differences that a run of this size can detect; "" if scores are too few or weighted."""
+    """Sentences on the differences that a run of this size can detect.
+
+    "" if scores are weighted; without scorers of which scores are too few or missing.
+    """
     if any(scores_by_sample(run, info.signature).weights is not None for info in run.scorers):
         return ""
     parts: list[str] = []
     impossible: list[str] = []
     for scores in _single_pilot(run):
-        pilot = scores.pilot() if len(set(scores.values)) > 1 else None
+        pilot = scores.pilot() if len(set(scores.values)) > 1 and not scores.missing else None
         if pilot is None:
             continue
         smallest = pilot.detectable()

@@ -55,7 +55,7 @@ class Comparison:
     mean_b: float
     difference: Interval
     """The mean of b - a over these pairs, with its interval (`difference_interval`). With missing scores, the limits
-    hold whatever the missing scores are."""
+    hold whatever the missing scores are, and contain this mean."""
     test: PairedTest
     """The test that the mean difference is 0; for independent pass/fail values, McNemar's mid-p test. It rejects at
     1 - confidence if and only if `difference` excludes 0."""
@@ -66,8 +66,9 @@ class Comparison:
     losses: int
     """Samples on which b is worse than a."""
     mcnemar: McNemar | None
-    """McNemar's test of the pairs with both scores. None unless all values are 0 or `scale`, and samples are
-    independent and equally weighted. `gained` counts the pairs in which b is better."""
+    """McNemar's test of the pairs with both scores. None unless all values, and the ends of missing ones, are 0 or
+    `scale`, samples are independent and equally weighted, and no smaller largest change is declared. `gained` counts
+    the pairs in which b is better."""
     lower_is_better: bool
     groups: int | None
     """The number of clusters; None for independent samples."""
@@ -80,6 +81,8 @@ class Comparison:
     runs are equivalent."""
     max_change: float | None = None
     """The largest possible change of a sample, as declared; None for the whole scale."""
+    margin: float | None = None
+    """The margin of the test of equivalence."""
 
     @property
     def p_value(self) -> float:
@@ -172,10 +175,11 @@ def compare_pairs(
     _check_changes(d, known, reach)
     ups, downs = int(np.sum(d > 0)), int(np.sum(d < 0))
     wins, losses = (downs, ups) if lower_is_better else (ups, downs)
-    independent = groups is None and weights is None and max_change is None and not stopped
-    passes = independent and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
-    changed = mcnemar(wins, losses) if passes else None
     either_end = _lowest_and_highest(a, b, d, known, ends, scale, reach)
+    # A pass that is missing in part, as one of several trials, is neither 0 nor the scale at its ends.
+    whole = all(np.all(np.isin(x, (0.0, scale))) for x in (before, after, *map(np.abs, either_end)))
+    passes = whole and groups is None and weights is None and reach == scale and not stopped
+    changed = mcnemar(wins, losses) if passes else None
     sides = (
         _Stopped(either_end, reach, confidence)
         if stopped
@@ -197,6 +201,7 @@ def compare_pairs(
         missing=sides.missing,
         equivalence=None if margin is None else sides.equivalence(margin),
         max_change=max_change,
+        margin=margin,
     )
 
 
@@ -274,7 +279,15 @@ class _Sides:
                 for interval, changed in zip((low, high), self.changed, strict=True)
             )
         own = None if groups is None else len(set(groups))
-        return replace(low, mean=mean, low=low.low, high=high.high, n=n, groups=own)
+        # Missing pairs can pull the mean of all beyond that of the pairs at hand.
+        return replace(
+            low,
+            mean=mean,
+            low=None if low.low is None else min(low.low, mean),
+            high=None if high.high is None else max(high.high, mean),
+            n=n,
+            groups=own,
+        )
 
     def equivalence(self, margin: float) -> PairedTest:
         """Two one-sided tests. Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15(6)."""
@@ -424,6 +437,7 @@ def compare_many(
     weights: Sequence[float] | None = None,
     lower_is_better: bool = False,
     ends: Mapping[str, Sequence[Ends]] | None = None,
+    max_change: float | None = None,
     correction: Correction = "holm",
 ) -> ManyComparison | None:
     """All pairwise comparisons of runs, with corrected p-values, and the ranks that they leave possible.
@@ -431,6 +445,8 @@ def compare_many(
     Args:
         runs: Scores by run, of the same samples in the same order; two runs or more. None is a missing one.
         ends: By run, the lowest and the highest possible values, as for `compare_pairs`.
+        max_change: The largest possible difference of a sample between the first run and another, in (0, scale]. Two
+            other runs may differ by twice as much.
         correction: How to adjust the p-values of the pairs for multiple testing.
         scale, confidence, groups, weights, lower_is_better: As for `compare_pairs`.
 
@@ -453,7 +469,9 @@ def compare_many(
     table = [column(name, _some(values, known), 0.0, scale).tolist() for name, values in runs.items()]
     own_weights = None if weights is None else _some(weights, known)
     pairs: list[tuple[str, str, Comparison]] = []
+    first = next(iter(runs))
     for a, b in itertools.combinations(runs, 2):
+        reach = max_change if max_change is None or a == first else min(2 * max_change, scale)
         pair = compare_pairs(
             runs[a],
             runs[b],
@@ -463,6 +481,7 @@ def compare_many(
             weights=weights,
             lower_is_better=lower_is_better,
             ends=(ends[a], ends[b]) if ends else None,
+            max_change=reach,
         )
         if pair is not None:
             pairs.append((a, b, pair))
