@@ -70,7 +70,9 @@ class Answer:
     cost: float | None = None
     """US dollars; None if unknown."""
     trace: Any = None
-    """Anything to keep with the answer, such as its spans or the id of its trace: JSON data."""
+    """Anything to keep with the answer, such as its spans or the id of its trace: JSON data. Only steps are read from
+    spans. To score the messages and the passages in them too, return the spans alone, or pass the `messages` and
+    `context` of `read_transcript(spans)`."""
     turns: Sequence[Sample] = ()
     """The turns of a conversation that the target held on its own, with their answers."""
 
